@@ -15,6 +15,7 @@ static const struct {
     {NDT_MESSAGE_RESULT, "result"},     {NDT_MESSAGE_GNSS, "gnss"},
     {NDT_MESSAGE_REQUEST, "request"},   {NDT_MESSAGE_REPLY, "reply"},
     {NDT_MESSAGE_IMU, "imu"},           {NDT_MESSAGE_TRANSFORM, "transform"},
+    {NDT_MESSAGE_POINTS, "points"},
 };
 enum { MESSAGE_COUNT = sizeof(messages) / sizeof(messages[0]) };
 
@@ -384,16 +385,29 @@ static void write_row(struct ndt_wire_writer *writer, const struct ndt_wire_fiel
         (void)ndt_fail_prefix(writer->err, writer->status, "field '%s'", row->key);
 }
 
+static size_t count_pairs(const struct ndt_wire_field *rows, size_t row_count, const void *message)
+{
+    size_t pairs = 0;
+    for (size_t i = 0; i < row_count; i++)
+        pairs += is_present(&rows[i], message) ? 1 : 0;
+    return pairs;
+}
+
+void ndt_wire_put_fields(struct ndt_wire_writer *writer, const struct ndt_wire_field *rows, size_t row_count,
+                         const void *values)
+{
+    ndt_wire_put_map(writer, count_pairs(rows, row_count, values));
+    for (size_t i = 0; i < row_count; i++)
+        write_row(writer, &rows[i], values);
+}
+
 enum ndt_status ndt_wire_encode(struct ndt_frame *frame, enum ndt_message_type type,
                                 const struct ndt_wire_field *rows, size_t row_count, const void *message,
                                 struct ndt_error *err)
 {
     struct ndt_wire_writer writer;
     ndt_wire_begin(&writer, frame, err);
-    size_t pairs = ROW_FIRST;
-    for (size_t i = 0; i < row_count; i++)
-        pairs += is_present(&rows[i], message) ? 1 : 0;
-    ndt_wire_put_map(&writer, pairs);
+    ndt_wire_put_map(&writer, ROW_FIRST + count_pairs(rows, row_count, message));
     ndt_wire_put_text(&writer, "v");
     ndt_wire_put_uint(&writer, NDT_PROTO_VERSION);
     ndt_wire_put_text(&writer, "type");

@@ -134,6 +134,9 @@ NDT_MUST_CHECK enum ndt_status ndt_wire_read_fields(struct ndt_wire_reader *read
 NDT_MUST_CHECK enum ndt_status ndt_wire_decode_head(const uint8_t *data, size_t size, enum ndt_message_type type,
                                                     const struct ndt_wire_field *rows, size_t row_count,
                                                     void *message, struct ndt_error *err);
+/* Writes a map within a message, as ndt_wire_read_fields reads it. */
+void ndt_wire_put_fields(struct ndt_wire_writer *writer, const struct ndt_wire_field *rows, size_t row_count,
+                         const void *values);
 /* Replaces the contents of `frame`; on failure the frame is empty. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_encode(struct ndt_frame *frame, enum ndt_message_type type,
                                                const struct ndt_wire_field *rows, size_t row_count,

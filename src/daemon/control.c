@@ -57,6 +57,7 @@ static void write_hello(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_close(writer);
     ndt_reply_text(writer, "scans", live->endpoints.scans.address);
     ndt_reply_text(writer, "poses", live->endpoints.poses.address);
+    ndt_reply_text(writer, "points", live->points ? live->endpoints.points.address : "");
 }
 
 static void write_status(struct ndtd_control *control, struct ndtd_live *live,

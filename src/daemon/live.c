@@ -21,6 +21,8 @@
 
 /* Longest wait of the main thread; requests and signals wake it at once. */
 enum { ROUND_MS = 200, LOADING_MS = 20 };
+/* "ipc://" and the longest path of a socket, with the final zero. */
+enum { IPC_ADDRESS_BYTES = 6 + 108 };
 /* What waits per connection, see docs/operations.md: the receiver takes scans at once; a reply has up to 0.5 MB. */
 enum { SCANS_WAITING = 2, REQUESTS_WAITING = 8, REPLIES_WAITING = 8, REQUEST_BYTES = 65536 };
 /* Reloads of the configuration: a storm of requests or signals must not keep the daemon busy. */
@@ -55,6 +57,26 @@ static enum ndt_status set_endpoint(struct ndtd_endpoint *endpoint, const struct
     return ndtd_default_address(endpoint->address, sizeof(endpoint->address), address, name, create, err);
 }
 
+/* Where only sockets.poses is given, the points are beside it, so that two daemons do not share an address; over
+ * tcp a port has to be given. */
+static enum ndt_status set_points_endpoint(struct ndtd_endpoints *out, const struct ndtd_settings *settings,
+                                           int create, struct ndt_error *err)
+{
+    static const char ipc[] = "ipc://", suffix[] = ".points", off[] = "off";
+    const char *given = settings->points_address, *poses = settings->poses_address;
+    char beside[NDTD_ENDPOINT_MAX] = "";
+    if (!*given && strncmp(poses, ipc, strlen(ipc)) == 0 && strlen(poses) + sizeof(suffix) <= IPC_ADDRESS_BYTES) {
+        strcpy(beside, poses);
+        given = strcat(beside, suffix);
+    } else if (!*given && *poses) {
+        given = off;
+    }
+    const enum ndt_status status = set_endpoint(&out->points, settings, given, "points", create, err);
+    if (status == NDT_OK && strcmp(given, off) == 0)
+        out->points.address[0] = '\0';
+    return status;
+}
+
 /* create: makes the runtime directory where a default address needs it. */
 static enum ndt_status set_endpoints(struct ndtd_endpoints *out, const struct ndtd_settings *settings, int create,
                                      struct ndt_error *err)
@@ -64,6 +86,8 @@ static enum ndt_status set_endpoints(struct ndtd_endpoints *out, const struct nd
         status = set_endpoint(&out->poses, settings, settings->poses_address, "poses", create, err);
     if (status == NDT_OK)
         status = set_endpoint(&out->control, settings, settings->control_address, "control", create, err);
+    if (status == NDT_OK)
+        status = set_points_endpoint(out, settings, create, err);
     out->scans.max_connections = settings->max_senders;
     out->control.receive_high_water_mark = REQUESTS_WAITING;
     out->control.send_high_water_mark = REPLIES_WAITING;
@@ -81,10 +105,10 @@ static struct ndtd_security security_of(const struct ndtd_settings *settings)
 
 static enum ndt_status check_distinct(const struct ndtd_endpoints *endpoints, struct ndt_error *err)
 {
-    const char *const addresses[] = {endpoints->scans.address, endpoints->poses.address,
-                                     endpoints->control.address};
-    for (int i = 0; i < 3; i++)
-        for (int k = i + 1; k < 3; k++)
+    const char *const addresses[] = {endpoints->scans.address, endpoints->poses.address, endpoints->control.address,
+                                     endpoints->points.address};
+    for (int i = 0; i < 4; i++)
+        for (int k = i + 1; k < 4; k++)
             if (strcmp(addresses[i], addresses[k]) == 0)
                 return ndt_fail(err, NDT_ERR_ARGUMENT, "%.200s: one address for two sockets", addresses[i]);
     return NDT_OK;
@@ -115,6 +139,8 @@ enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt
         status = ndtd_endpoint_check(&endpoints.poses, &security, err);
     if (status == NDT_OK)
         status = ndtd_endpoint_check(&endpoints.control, &security, err);
+    if (status == NDT_OK && *endpoints.points.address)
+        status = ndtd_endpoint_check(&endpoints.points, &security, err);
     if (status == NDT_OK)
         status = check_distinct(&endpoints, err);
     if (status == NDT_OK)
@@ -127,8 +153,10 @@ static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *er
     const struct ndtd_settings *settings = &live->settings->settings;
     const struct ndtd_security security = security_of(settings);
     enum ndt_status status = ndtd_sockets_open(&live->sockets, &security, err);
+    if (status == NDT_OK && *live->endpoints.points.address)
+        status = ndtd_points_publisher_open(&live->points, live->sockets, &live->endpoints.points, err);
     if (status == NDT_OK)
-        status = ndtd_publisher_open(&live->publisher, live->sockets, &live->endpoints.poses, err);
+        status = ndtd_publisher_open(&live->publisher, live->sockets, &live->endpoints.poses, live->points, err);
     if (status == NDT_OK)
         status = ndtd_control_open(&live->control, live->sockets, &live->endpoints.control, err);
     return status;
@@ -166,7 +194,8 @@ static enum ndt_status restrict_files(struct ndtd_live *live, struct ndt_error *
     const struct ndtd_isolation_paths paths = {
         .configs = live->options.configs,
         .written = {live->options.record, cache, recording},
-        .sockets = {live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address}};
+        .sockets = {live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address,
+                    live->endpoints.points.address}};
     return ndtd_isolation_restrict_files(&live->isolation, settings, &paths, err);
 }
 
@@ -302,7 +331,8 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
                                             .queue = live->queue,
                                             .loader = live->loader,
                                             .localizer = live->localizer,
-                                            .sink = {live, open_result_sender, send_result, close_result_sender}};
+                                            .sink = {live, open_result_sender, send_result, close_result_sender},
+                                            .points = live->points};
     const enum ndtd_receiver_kind kind =
         settings->scans_kind == NDTD_SCANS_PULL ? NDTD_RECEIVE_PULL : NDTD_RECEIVE_SUB;
     enum ndt_status status = ndtd_worker_start(&live->worker, &parts, err);
@@ -364,6 +394,7 @@ static void close_all(struct ndtd_live *live)
     ndtd_worker_stop(live->worker);
     if (live->publisher)
         ndtd_publisher_close(live->publisher);
+    ndtd_points_publisher_close(live->points);
     ndtd_recorder_finish(live->recorder);
     if (live->control && live->recorder)
         ndtd_control_answer_later(live->control, live);
@@ -398,8 +429,9 @@ static void report_ready(struct ndtd_live *live)
 {
     struct ndtd_worker_status worker;
     ndtd_worker_status(live->worker, &worker);
-    ndtd_log_always(NDTD_LOG_INFO, "ready (%s): scans %s, poses %s, control %s%s", worker.backend,
+    ndtd_log_always(NDTD_LOG_INFO, "ready (%s): scans %s, poses %s, control %s, points %s%s", worker.backend,
                     live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address,
+                    live->points ? live->endpoints.points.address : "off",
                     *live->settings->settings.map_path ? "" : "; no map");
     ndtd_notify_status("localising");
     ndtd_notify_ready();

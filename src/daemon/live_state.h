@@ -13,6 +13,7 @@ enum { RESTART_NAMES = 512 };
 
 struct ndtd_endpoints {
     struct ndtd_endpoint scans, poses, control;
+    struct ndtd_endpoint points; /* without an address: none */
 };
 
 struct ndtd_live {
@@ -28,6 +29,7 @@ struct ndtd_live {
     struct ndtd_isolation isolation;
     struct ndtd_endpoints endpoints;
     struct ndtd_sockets *sockets;
+    struct ndtd_points_publisher *points; /* NULL: none */
     struct ndtd_publisher *publisher;
     struct ndtd_result_sender *sender; /* the matching thread's */
     struct ndtd_queue *queue;

@@ -58,6 +58,17 @@ static void write_recorder(const struct ndtd_recorder_status *recorder, struct n
     ndt_reply_close(writer);
 }
 
+static void write_points(const struct ndtd_live *live, struct ndt_reply_writer *writer)
+{
+    const struct ndtd_points_counters points =
+        live->points ? ndtd_points_publisher_counters(live->points) : (struct ndtd_points_counters){0};
+    ndt_reply_open_map(writer, "points");
+    ndt_reply_uint(writer, "published", points.published);
+    ndt_reply_uint(writer, "lost", points.lost);
+    ndt_reply_uint(writer, "subscribers", points.subscribers);
+    ndt_reply_close(writer);
+}
+
 static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     const struct ndtd_queue_counters queue = ndtd_queue_counters(live->queue);
@@ -88,6 +99,7 @@ static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_uint(writer, "lost", out.lost);
     ndt_reply_uint(writer, "subscribers", out.subscribers);
     ndt_reply_close(writer);
+    write_points(live, writer);
 }
 
 static void write_candidates(const struct ndtd_autotune_result *tuned, struct ndt_reply_writer *writer)

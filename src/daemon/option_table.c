@@ -327,6 +327,11 @@ const struct ndtd_option ndtd_option_table[] = {
             "Type of that socket: sub for publishers (PUB), pull for senders that block (PUSH)")},
     {TEXT(NDTD_STRING, "sockets.poses", poses_address, FIXED,
           "Output of results (XPUB); empty = poses.ipc in the runtime directory")},
+    {TEXT(NDTD_STRING, "sockets.points", points_address, FIXED,
+          "Output of points for viewers (XPUB), made only while somebody listens; empty = points.ipc in the runtime "
+          "directory or, where sockets.poses is an ipc path, that path with .points behind it; off = none")},
+    {NUMBER(NDTD_UINT32, "sockets.points_max", points_max, RELOAD, 100, 1048576, "points",
+            "Of a scan with more points every k-th goes to viewers, k odd")},
     {TEXT(NDTD_STRING, "sockets.control", control_address, FIXED,
           "Requests and replies (ROUTER); empty = control.ipc in the runtime directory")},
     {LABELS(NDTD_ENUM, "sockets.ipc_mode", ipc_mode, FIXED, modes,

@@ -33,6 +33,7 @@
 #include "ndtd/scan_result.h"
 #include "scan_localize.h"
 #include "scan_match.h"
+#include "scan_points.h"
 
 /* Of the mean time that a scan takes. */
 static const double SCAN_US_GAIN = 0.2;
@@ -311,6 +312,8 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     conclude(pipeline, &job);
     ndtd_scan_follow_state(pipeline, &job);
     ndtd_scan_keep(pipeline, &job);
+    if (pipeline->is_watched)
+        ndtd_scan_points_keep(pipeline, &job);
     if (status == NDT_ERR_CANCELLED)
         read_fewer(pipeline, record->decode_us + record->preprocess_us, pipeline->scan.count);
     else
@@ -327,6 +330,7 @@ static void release_memory(struct ndtd_pipeline *pipeline)
     ndt_preprocessor_release(pipeline->preprocessor);
     ndtd_scan_merge_release(pipeline->merge);
     ndtd_drain_release(pipeline->drain);
+    ndtd_scan_points_release(pipeline->view);
     pipeline->last_points = NULL;
     pipeline->localize.has_scan = 0;
 }
@@ -440,6 +444,8 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
                                     struct ndtd_scan_record *record, struct ndt_error *err)
 {
     memset(record, 0, sizeof(*record));
+    if (pipeline->is_watched)
+        ndtd_scan_points_begin(pipeline->view);
     pipeline->last_points = NULL;
     pipeline->localize.has_scan = 0;
     const enum ndt_status status = frame->type == NDT_MESSAGE_SCAN ? process_in_memory(pipeline, frame, record, err)

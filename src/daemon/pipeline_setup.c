@@ -6,6 +6,7 @@
 #include "drain.h"
 #include "ndtd/autotune.h"
 #include "pipeline_state.h"
+#include "scan_points.h"
 
 /* That a point takes until it is preprocessed, before any was measured: as on a busy core. */
 static const double FIRST_POINT_US = 0.08;
@@ -52,6 +53,8 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
         status = ndtd_searcher_create(&pipeline->recovery.searcher, &searcher, err);
     if (status == NDT_OK)
         status = ndtd_drain_create(&pipeline->drain, err);
+    if (status == NDT_OK)
+        status = ndtd_scan_points_create(&pipeline->view, err);
     if (status == NDT_OK && map)
         status = ndtd_pipeline_set_map(pipeline, map, err);
     return status;
@@ -94,6 +97,7 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     ndt_preprocessor_destroy(pipeline->preprocessor);
     ndtd_scan_merge_destroy(pipeline->merge);
     ndtd_drain_destroy(pipeline->drain);
+    ndtd_scan_points_destroy(pipeline->view);
     ndt_map_release(pipeline->map);
     ndt_cloud_free(&pipeline->scan);
     ndtd_settings_snapshot_release(pipeline->snapshot);

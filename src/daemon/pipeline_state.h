@@ -43,6 +43,8 @@ struct ndtd_localize {
     struct ndt_localize_report report;
 };
 
+struct ndtd_scan_points; /* what viewers get of a scan, see scan_points.h */
+
 enum pass { FIRST_PASS, SECOND_PASS, PASS_COUNT };
 
 struct ndtd_pipeline {
@@ -84,6 +86,8 @@ struct ndtd_pipeline {
     struct ndtd_drain *drain; /* scans that wait, aligned ahead */
     double scan_us;           /* mean time that a scan takes */
     double point_us;          /* mean time that a point takes until it is preprocessed */
+    int is_watched;           /* `view` follows the scans */
+    struct ndtd_scan_points *view;
     struct ndtd_pipeline_events events;
 };
 

@@ -10,37 +10,22 @@
 #include <zmq.h>
 
 #include "ndtd/log.h"
-#include "libzmq_guard.h"
 #include "socket_thread.h"
+#include "subscribers.h"
 #include "zmq_calls.h"
 
 enum { INBOX_FRAMES = 1000, CLOSE_LINGER_MS = 1000, RESULT_BYTES = 4096 };
 /* Results go first; between two looks at them come so many subscriptions at most. */
 enum { RESULTS_PER_TURN = 64, SUBSCRIPTIONS_PER_TURN = 16 };
-/* libzmq keeps every topic until its connection ends. A subscriber that is disconnected for too many connects again
- * and repeats those that it has. */
-enum { MOST_SUBSCRIPTIONS = 64 };
-/* libzmq takes in what waits in one go. A subscription is short; CURVE's handshake has up to 600 bytes. */
-enum { SUBSCRIPTIONS_WAITING = 8, SUBSCRIPTION_BYTES = 1024 };
-
-/* A connection that has sent something. */
-struct subscriber {
-    int fd;
-    unsigned long number; /* ndtd_guard_socket_number(); 0: unused */
-    unsigned messages;
-};
-
-/* libzmq keeps the topics of subscribers apart from those that choose the receivers (ZMQ_XPUB_MANUAL), of which
- * there are none, and sends to those that no topic chooses (ZMQ_INVERT_MATCHING): to all, from the end of the
- * handshake on. It sends the last result to a connection first (ZMQ_XPUB_WELCOME_MSG). */
+/* libzmq sends the last result to a connection first (ZMQ_XPUB_WELCOME_MSG). */
 struct ndtd_publisher {
     void *context;
-    struct ndtd_endpoint endpoint;
     char inbox_address[64];
-    void *inbox;  /* PULL, in-process */
-    void *socket; /* XPUB */
+    void *inbox; /* PULL, in-process */
+    struct ndtd_subscribers *clients;
+    void *socket;                         /* XPUB, that of `clients` */
+    struct ndtd_points_publisher *points; /* NULL: none */
     struct ndtd_socket_thread thread;
-    struct subscriber *seen; /* endpoint.max_connections; owned by the thread */
     atomic_uint_fast64_t published, lost;
     atomic_uint subscribers;
 };
@@ -56,51 +41,10 @@ static int set_int(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
 }
 
-static int is_open(const struct subscriber *subscriber)
+static void handle_subscriptions(struct ndtd_publisher *publisher)
 {
-    return subscriber->number && ndtd_guard_socket_number(subscriber->fd) == subscriber->number;
-}
-
-/* The entry of a connection. A new one takes that of a connection that has ended, or has sent the least. */
-static struct subscriber *find_subscriber(struct ndtd_publisher *publisher, int fd, unsigned long number)
-{
-    struct subscriber *seen = publisher->seen, *replaced = seen;
-    for (int i = 0; i < publisher->endpoint.max_connections; i++)
-        if (seen[i].fd == fd && seen[i].number == number)
-            return &seen[i];
-    for (int i = 0; i < publisher->endpoint.max_connections && is_open(replaced); i++)
-        if (!is_open(&seen[i]) || seen[i].messages < replaced->messages)
-            replaced = &seen[i];
-    *replaced = (struct subscriber){.fd = fd, .number = number};
-    return replaced;
-}
-
-/* A message of 1 and a topic is a subscription, of 0 and a topic the end of one; a connection gets everything until
- * it ends, and filters on the client side. The messages are counted only. */
-static void count_message(struct ndtd_publisher *publisher, zmq_msg_t *message)
-{
-    const int fd = zmq_msg_get(message, ZMQ_SRCFD); /* -1: libzmq's own, about topics of a connection that ended */
-    const unsigned long number = ndtd_guard_socket_number(fd);
-    if (!number || ++find_subscriber(publisher, fd, number)->messages <= MOST_SUBSCRIPTIONS)
-        return;
-    ndtd_guard_end_connection(fd);
-    ndtd_log(NDTD_LOG_WARNING, "%s: a subscriber is disconnected: more than %d subscriptions",
-             publisher->endpoint.address, MOST_SUBSCRIPTIONS);
-}
-
-static void handle_subscriptions(struct ndtd_publisher *publisher, int limit)
-{
-    unsigned open = 0;
-    int count = 0;
-    zmq_msg_t message;
-    zmq_msg_init(&message);
-    for (; count < limit && ndtd_recv(&message, publisher->socket) >= 0; count++)
-        count_message(publisher, &message);
-    zmq_msg_close(&message);
-    for (int i = 0; count > 0 && i < publisher->endpoint.max_connections; i++)
-        open += is_open(&publisher->seen[i]) != 0;
-    if (count > 0)
-        atomic_store(&publisher->subscribers, open);
+    if (ndtd_subscribers_serve(publisher->clients, SUBSCRIPTIONS_PER_TURN) > 0)
+        atomic_store(&publisher->subscribers, ndtd_subscribers_count(publisher->clients));
 }
 
 /* XPUB never blocks: a subscriber that is behind loses the message. */
@@ -121,17 +65,24 @@ static void forward(struct ndtd_publisher *publisher, int limit)
     zmq_msg_close(&frame);
 }
 
+/* Results go before points. */
 static void *run(void *argument)
 {
     struct ndtd_publisher *publisher = argument;
-    zmq_pollitem_t items[] = {{.fd = publisher->thread.wake_fd, .events = ZMQ_POLLIN},
-                              {.socket = publisher->inbox, .events = ZMQ_POLLIN},
-                              {.socket = publisher->socket, .events = ZMQ_POLLIN}};
+    struct ndtd_points_publisher *points = publisher->points;
+    zmq_pollitem_t items[] = {
+        {.fd = publisher->thread.wake_fd, .events = ZMQ_POLLIN},
+        {.socket = publisher->inbox, .events = ZMQ_POLLIN},
+        {.socket = publisher->socket, .events = ZMQ_POLLIN},
+        {.fd = points ? ndtd_points_publisher_fd(points) : -1, .events = ZMQ_POLLIN},
+        {.socket = points ? ndtd_points_publisher_socket(points) : NULL, .events = ZMQ_POLLIN}};
     while (!(items[0].revents & ZMQ_POLLIN)) {
-        if (zmq_poll(items, 3, -1) < 0 && errno != EINTR)
+        if (zmq_poll(items, points ? 5 : 3, -1) < 0 && errno != EINTR)
             break;
         forward(publisher, RESULTS_PER_TURN);
-        handle_subscriptions(publisher, SUBSCRIPTIONS_PER_TURN);
+        handle_subscriptions(publisher);
+        if (points && ((items[3].revents | items[4].revents) & ZMQ_POLLIN))
+            ndtd_points_publisher_serve(points);
     }
     forward(publisher, 2 * INBOX_FRAMES);
     return NULL;
@@ -149,51 +100,33 @@ static enum ndt_status open_inbox(struct ndtd_publisher *publisher, struct ndt_e
     return ndt_fail(err, NDT_ERR_IO, "the publisher's inbox: %s", zmq_strerror(errno));
 }
 
-static enum ndt_status open_socket(struct ndtd_publisher *publisher, struct ndtd_sockets *sockets,
-                                   struct ndt_error *err)
-{
-    enum ndt_status status = ndtd_socket_bind(&publisher->socket, sockets, ZMQ_XPUB, &publisher->endpoint, err);
-    if (status != NDT_OK)
-        return status;
-    if (!set_int(publisher->socket, ZMQ_XPUB_MANUAL, 1) || !set_int(publisher->socket, ZMQ_INVERT_MATCHING, 1) ||
-        !set_int(publisher->socket, ZMQ_LINGER, CLOSE_LINGER_MS)) /* close waits for the last results */
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: libzmq is too old: %s", publisher->endpoint.address,
-                        zmq_strerror(errno));
-    return NDT_OK;
-}
-
 static void destroy(struct ndtd_publisher *publisher)
 {
-    ndtd_socket_close(publisher->socket, &publisher->endpoint);
+    ndtd_subscribers_close(publisher->clients);
     if (publisher->inbox) {
         /* zmq_close releases the address later, and the next publisher may use it. */
         zmq_unbind(publisher->inbox, publisher->inbox_address);
         zmq_close(publisher->inbox);
     }
-    free(publisher->seen);
     free(publisher);
 }
 
 enum ndt_status ndtd_publisher_open(struct ndtd_publisher **out, struct ndtd_sockets *sockets,
-                                    const struct ndtd_endpoint *endpoint, struct ndt_error *err)
+                                    const struct ndtd_endpoint *endpoint, struct ndtd_points_publisher *points,
+                                    struct ndt_error *err)
 {
-    const size_t connections = endpoint->max_connections > 0 ? (size_t)endpoint->max_connections : 1;
     struct ndtd_publisher *publisher = calloc(1, sizeof(*publisher));
-    if (publisher)
-        publisher->seen = calloc(connections, sizeof(*publisher->seen));
-    if (!publisher || !publisher->seen) {
-        free(publisher);
+    if (!publisher)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the publisher");
-    }
     publisher->context = ndtd_sockets_context(sockets);
-    publisher->endpoint = *endpoint;
-    publisher->endpoint.receive_high_water_mark = SUBSCRIPTIONS_WAITING;
-    publisher->endpoint.max_message_bytes = SUBSCRIPTION_BYTES;
+    publisher->points = points;
     enum ndt_status status = open_inbox(publisher, err);
-    if (status == NDT_OK)
-        status = open_socket(publisher, sockets, err);
-    if (status == NDT_OK)
+    if (status == NDT_OK) /* close waits for the last results */
+        status = ndtd_subscribers_open(&publisher->clients, sockets, endpoint, CLOSE_LINGER_MS, err);
+    if (status == NDT_OK) {
+        publisher->socket = ndtd_subscribers_socket(publisher->clients);
         status = ndtd_socket_thread_start(&publisher->thread, "ndt-publish", run, publisher, err);
+    }
     if (status != NDT_OK) {
         destroy(publisher);
         return status;

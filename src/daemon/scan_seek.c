@@ -4,6 +4,7 @@
 
 #include "ndt/clock.h"
 #include "scan_seek.h"
+#include "scan_points.h"
 
 /* A second pass pays where the first one moves points at this range by more than this at the ends of the sweep. */
 static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
@@ -213,6 +214,8 @@ static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_
     const enum ndt_status status = ndtd_scan_align_many(pipeline, job, &params, count, err);
     if (status != NDT_OK)
         return status;
+    if (pipeline->is_watched)
+        ndtd_scan_points_tried(pipeline, job, found, count);
     for (size_t i = 0; i < count; i++) {
         const double score = ndtd_optimum_score(&found[i], &job->expected);
         ndtd_optima_add(&pipeline->optima, &found[i], &job->expected);

@@ -26,6 +26,7 @@ static const struct ndtd_settings daemon_defaults = {
     .autotune = 1,
     .autotune_limit_s = 1.2,
     .recheck_s = 60,
+    .points_max = 20000,
     .high_water_mark = 64,
     .max_senders = 16,
     .max_connections = 32,

@@ -338,6 +338,21 @@ static void report_events(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
+/* What viewers get: after the answer, which goes first. */
+static void show(struct ndtd_worker *worker)
+{
+    struct ndt_error err = {""};
+    struct ndtd_points_slot *slot = ndtd_points_publisher_take(worker->parts.points);
+    if (!slot)
+        return;
+    const enum ndt_status status =
+        ndtd_pipeline_points(worker->pipeline, worker->settings->points_max, &slot->message, &slot->points, &err);
+    if (status == NDT_OK)
+        ndtd_points_publisher_give(worker->parts.points);
+    else if (status != NDT_END)
+        ndtd_log(NDTD_LOG_WARNING, "the points of a scan are not published: %s", err.text);
+}
+
 static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, uint32_t queue_depth)
 {
     struct ndtd_scan_record record;
@@ -346,6 +361,8 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
     const double queue_us = ndt_clock_us() - frame->arrival_us;
     if (is_scan)
         ndtd_autotuner_enter(worker->tuner, frame->arrival_us);
+    const int is_watched = worker->parts.points && ndtd_points_publisher_is_wanted(worker->parts.points);
+    ndtd_pipeline_watch(worker->pipeline, is_watched);
     ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frame));
     const enum ndt_status status = ndtd_pipeline_frame(worker->pipeline, frame, &record, &err);
     if (status != NDT_OK)
@@ -358,6 +375,8 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
         answer(worker, frame, &record, queue_depth);
         if (ndtd_pipeline_follow_up(worker->pipeline, &err) != NDT_OK)
             ndtd_log(NDTD_LOG_WARNING, "localize: scan %" PRIu64 " is of no use: %s", record.seq, err.text);
+        if (is_watched && status == NDT_OK)
+            show(worker);
         ndtd_autotuner_leave(worker->tuner);
         watch_autotune(worker, &record);
     }

@@ -15,6 +15,7 @@ union any_message {
     struct ndt_request_message request;
     struct ndt_reply_message reply;
     struct ndt_scan_message scan;
+    struct ndt_points_message points;
 };
 
 static struct ndt_cloud cloud;
@@ -38,6 +39,8 @@ static enum ndt_status decode(enum ndt_message_type type, const uint8_t *data, s
         return ndt_reply_decode(data, size, &message.reply, &err);
     case NDT_MESSAGE_IMU:
         return ndt_imu_decode(data, size, &message.imu, &err);
+    case NDT_MESSAGE_POINTS:
+        return ndt_points_decode(data, size, &message.points, &cloud, &err);
     default:
         return ndt_pose_message_decode(data, size, type, &message.pose, &err);
     }
@@ -67,6 +70,8 @@ static enum ndt_status encode(enum ndt_message_type type, struct ndt_frame *fram
         return encode_reply(frame);
     case NDT_MESSAGE_IMU:
         return ndt_imu_encode(frame, &message.imu, &err);
+    case NDT_MESSAGE_POINTS:
+        return ndt_points_encode(frame, &message.points, &cloud, &err);
     default:
         return ndt_pose_message_encode(frame, type, &message.pose, &err);
     }
@@ -75,7 +80,8 @@ static enum ndt_status encode(enum ndt_message_type type, struct ndt_frame *fram
 /* Float64 points are rounded to the origin that the decoder chooses: they need not have a second equal form. */
 static int is_exact(enum ndt_message_type type)
 {
-    return type != NDT_MESSAGE_SCAN || (cloud.origin_m[0] == 0 && cloud.origin_m[1] == 0 && cloud.origin_m[2] == 0);
+    return (type != NDT_MESSAGE_SCAN && type != NDT_MESSAGE_POINTS) ||
+           (cloud.origin_m[0] == 0 && cloud.origin_m[1] == 0 && cloud.origin_m[2] == 0);
 }
 
 static void check_round_trip(enum ndt_message_type type, const uint8_t *data, size_t size)

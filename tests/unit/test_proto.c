@@ -13,7 +13,8 @@ static const char *const all_vectors[] = {"scan",          "scan_double",     "s
                                           "odometry",      "truth",           "result",           "result_lost",
                                           "result_daemon", "result_estimate", "result_state",     "gnss",
                                           "imu",           "transform",       "gnss_antenna",     "request_pose",
-                                          "request_path",  "request_timings", "request_localize", "reply_localize"};
+                                          "request_path",  "request_timings", "request_localize", "reply_localize",
+                                          "points"};
 enum { VECTOR_COUNT = sizeof(all_vectors) / sizeof(all_vectors[0]) };
 
 static struct ndt_cloud cloud;
@@ -41,6 +42,7 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
     struct ndt_result_message result;
     struct ndt_gnss_message gnss;
     struct ndt_imu_message imu;
+    static struct ndt_points_message points;
     struct ndt_request_message request;
     struct ndt_reply_message reply;
     uint64_t id;
@@ -70,6 +72,8 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
         return ndt_gnss_decode(data, size, &gnss, err);
     case NDT_MESSAGE_IMU:
         return ndt_imu_decode(data, size, &imu, err);
+    case NDT_MESSAGE_POINTS:
+        return ndt_points_decode(data, size, &points, &cloud, err);
     case NDT_MESSAGE_REQUEST:
         return ndt_request_decode(data, size, &request, &id, err);
     case NDT_MESSAGE_REPLY:
@@ -228,6 +232,51 @@ START_TEST(golden_transform)
     message.has_pose = 0;
     ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRANSFORM, &message, &error), NDT_ERR_ARGUMENT);
     ck_assert_str_eq(error.text, "transform message: field 'pose' is missing");
+}
+END_TEST
+
+START_TEST(golden_points)
+{
+    const struct golden_vector golden = golden_read("points");
+    static struct ndt_points_message message;
+    ASSERT_OK(ndt_points_decode(golden.bytes, golden.size, &message, &cloud, &error));
+    ck_assert(message.seq == 7 && message.stamp_ns == STAMP_NS);
+    ck_assert_str_eq(message.frame_id, "base");
+    ck_assert(cloud.count == 3 && cloud.x_m[2] == 100 && cloud.intensity[0] == 0.25F && !cloud.time_s);
+    ck_assert_uint_eq(message.iteration_count, 1);
+    const struct ndt_iteration *step = message.iterations;
+    ck_assert(step->iteration == 0 && step->level == 1 && step->evaluations == 2 && step->score == -0.5);
+    ck_assert(step->gradient_norm == 64 && step->step_m == 0.25 && step->step_rad == 0.0078125);
+    ck_assert(step->matched == 1200 && step->pairs == 3600 && step->eval_us == 512 && step->solve_us == 4.5);
+    ck_assert(isnan(step->kernel_us));
+    ck_assert_uint_eq(message.candidate_count, 2);
+    ck_assert_int_eq(message.candidates[0].kind, NDT_CANDIDATE_HYPOTHESIS);
+    ck_assert(isnan(message.candidates[0].confidence) && message.candidates[0].T_map_base.q_xyzw[2] == 1);
+    ck_assert_int_eq(message.candidates[1].kind, NDT_CANDIDATE_SEARCH);
+    ck_assert(message.candidates[1].confidence == 0.25 && message.candidates[1].T_map_base.t_m[1] == 16);
+    ck_assert(message.has_gnss && message.has_gnss_deviation);
+    ck_assert(message.gnss_position_m[1] == -20 && message.gnss_deviation_m[2] == 2);
+    ASSERT_OK(ndt_points_encode(&frame, &message, &cloud, &error));
+    assert_frame(&golden);
+}
+END_TEST
+
+START_TEST(points_that_cannot_be_sent)
+{
+    static struct ndt_points_message message = {.frame_id = "base", .candidate_count = 1};
+    message.candidates[0] =
+        (struct ndt_points_candidate){.T_map_base = {.q_xyzw = {0, 0, 0, 1}}, .confidence = NAN};
+    ASSERT_OK(ndt_points_encode(&frame, &message, &cloud, &error));
+    message.candidates[0].confidence = 1.5;
+    ck_assert_int_eq(ndt_points_encode(&frame, &message, &cloud, &error), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(error.text, "points message: field 'confidence': 1.5 is not within 0 and 1");
+    message.candidates[0].confidence = 0;
+    message.candidates[0].T_map_base.t_m[0] = NAN;
+    ck_assert_int_eq(ndt_points_encode(&frame, &message, &cloud, &error), NDT_ERR_ARGUMENT);
+    message.candidate_count = 0;
+    message.iteration_count = NDT_POINTS_MAX_ITEMS + 1;
+    ck_assert_int_eq(ndt_points_encode(&frame, &message, &cloud, &error), NDT_ERR_ARGUMENT);
+    ck_assert_uint_eq(frame.size, 0);
 }
 END_TEST
 
@@ -540,7 +589,8 @@ static int is_optional(const char *vector, const char *key)
                                              "linear_acceleration",
                                              "angular_velocity_covariance",
                                              "linear_acceleration_covariance",
-                                             "antenna"};
+                                             "antenna",
+                                             "gnss"};
     for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
         if (strcmp(key, everywhere[i]) == 0)
             return 1;
@@ -736,7 +786,7 @@ START_TEST(version_and_type)
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_UNSUPPORTED);
     ck_assert_str_eq(error.text,
                      "unknown message type 'zruth'; there are: "
-                     "scan, initial_pose, odometry, truth, result, gnss, request, reply, imu, transform");
+                     "scan, initial_pose, odometry, truth, result, gnss, request, reply, imu, transform, points");
 }
 END_TEST
 
@@ -883,6 +933,8 @@ static void add_golden_tests(TCase *tcase)
     tcase_add_test(tcase, golden_odometry);
     tcase_add_test(tcase, golden_truth);
     tcase_add_test(tcase, golden_transform);
+    tcase_add_test(tcase, golden_points);
+    tcase_add_test(tcase, points_that_cannot_be_sent);
     tcase_add_test(tcase, golden_result);
     tcase_add_test(tcase, golden_result_lost);
     tcase_add_test(tcase, golden_result_daemon);

@@ -18,7 +18,7 @@ static void set_up(void)
     temp_dir_make();
     endpoint = live_endpoint("ipc://%s", temp_path("poses"));
     ck_assert_int_eq(ndtd_sockets_open(&sockets, NULL, &err), NDT_OK);
-    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, NULL, &err) == NDT_OK, "%s", err.text);
     context = zmq_ctx_new();
 }
 
@@ -151,7 +151,7 @@ START_TEST(test_slow_subscriber)
     /* libzmq learns up to a millisecond late what a subscriber has read: the queue has to hold what the quick one
      * reads meanwhile, and less than 2000 results together with the buffers of the connection. */
     endpoint.send_high_water_mark = 200;
-    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, NULL, &err) == NDT_OK, "%s", err.text);
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     void *slow = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);
     live_int(slow, ZMQ_RCVHWM, 1);
@@ -244,7 +244,7 @@ START_TEST(test_restart)
     void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
     ndtd_publisher_close(publisher);
-    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, NULL, &err) == NDT_OK, "%s", err.text);
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     send_one(sender, 1); /* both for connected and for late subscribers */
     ck_assert_int_eq(next_seq(subscriber), 1);
@@ -368,7 +368,7 @@ START_TEST(test_curve)
              temp_text("clients", client));
     chmod(security.server_secret_key_file, 0600);
     ck_assert_msg(ndtd_sockets_open(&keyed, &security, &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndtd_publisher_open(&secured, keyed, &tcp, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndtd_publisher_open(&secured, keyed, &tcp, NULL, &err) == NDT_OK, "%s", err.text);
     ck_assert_int_eq(ndtd_result_sender_open(&sender, secured, &err), NDT_OK);
     send_one(sender, 5);
     void *subscriber = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);
@@ -388,7 +388,7 @@ END_TEST
 START_TEST(test_in_use)
 {
     struct ndtd_publisher *second;
-    ck_assert_int_eq(ndtd_publisher_open(&second, sockets, &endpoint, &err), NDT_ERR_IO);
+    ck_assert_int_eq(ndtd_publisher_open(&second, sockets, &endpoint, NULL, &err), NDT_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "is in use"));
 }
 END_TEST

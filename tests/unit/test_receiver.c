@@ -47,7 +47,7 @@ static void set_up_as(enum ndtd_receiver_kind kind, int sender_type)
     scans = live_endpoint("ipc://%s", temp_path("scans"));
     poses = live_endpoint("ipc://%s", temp_path("poses"));
     ck_assert_int_eq(ndtd_sockets_open(&sockets, NULL, &err), NDT_OK);
-    ck_assert_int_eq(ndtd_publisher_open(&publisher, sockets, &poses, &err), NDT_OK);
+    ck_assert_int_eq(ndtd_publisher_open(&publisher, sockets, &poses, NULL, &err), NDT_OK);
     ck_assert_int_eq(ndtd_queue_create(&queue, 3, &err), NDT_OK);
     const struct ndtd_recorder_config config = {.queue_bytes = 64000000};
     ck_assert_int_eq(ndtd_recorder_create(&recorder, &config, &err), NDT_OK);

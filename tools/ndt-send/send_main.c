@@ -129,7 +129,7 @@ static enum ndt_status play(struct sender *sender, struct ndt_error *err)
             return NDT_OK;
         const int is_skipped = number < args.skip;
         if ((is_skipped && record.type != NDT_MESSAGE_TRANSFORM) || record.type == NDT_MESSAGE_TRUTH ||
-            record.type == NDT_MESSAGE_RESULT)
+            record.type == NDT_MESSAGE_RESULT || record.type == NDT_MESSAGE_POINTS)
             continue;
         if (!is_skipped)
             keep_pace(sender, record.receive_time_ns);

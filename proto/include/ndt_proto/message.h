@@ -11,7 +11,7 @@
  * Errors: NDT_ERR_FORMAT (malformed), NDT_ERR_LIMIT (too large), NDT_ERR_UNSUPPORTED (version or type),
  * NDT_ERR_ARGUMENT (an encoder was given an invalid message), NDT_ERR_MEMORY. Threads: functions may run at the
  * same time on different objects. Source: message.c (version, type), wire_check.c (limits), scan_message.c,
- * pose_message.c (poses, GNSS, IMU), result_message.c. */
+ * pose_message.c (poses, GNSS, IMU), result_message.c, points_message.c. */
 #ifndef NDT_PROTO_MESSAGE_H
 #define NDT_PROTO_MESSAGE_H
 
@@ -44,6 +44,7 @@ enum ndt_message_type {
     NDT_MESSAGE_REPLY = 8,
     NDT_MESSAGE_IMU = 9,
     NDT_MESSAGE_TRANSFORM = 10,
+    NDT_MESSAGE_POINTS = 11,
     NDT_MESSAGE_END /**< one past the last */
 };
 /** "scan", "initial_pose", ...; "unknown" for other numbers. */
@@ -245,6 +246,50 @@ NDT_MUST_CHECK enum ndt_status ndt_result_decode(const uint8_t *data, size_t siz
 /** Replaces the contents of `frame` by the encoded result. */
 NDT_MUST_CHECK enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_result_message *message,
                                                  struct ndt_error *err);
+
+/** @name Points
+ * What a viewer needs of a scan besides its result: its points without the motion of the sensor, and what was tried
+ * to align it.
+ * @{ */
+enum { NDT_POINTS_MAX_ITEMS = 64 /**< iterations, and candidates, of a points message */ };
+/** Where a candidate comes from. */
+enum ndt_candidate_kind {
+    NDT_CANDIDATE_HYPOTHESIS, /**< a guess that was aligned because the prediction was not confirmed */
+    NDT_CANDIDATE_RECOVERY,   /**< a place that is followed while the pose is not known */
+    NDT_CANDIDATE_SEARCH,     /**< a place that a requested search has found */
+    NDT_CANDIDATE_KINDS
+};
+/** "hypothesis", "recovery", "search"; "unknown" for other numbers. */
+const char *ndt_candidate_kind_name(enum ndt_candidate_kind kind);
+
+/** A pose that was tried and is not that of the result. */
+struct ndt_points_candidate {
+    enum ndt_candidate_kind kind;
+    struct ndt_pose T_map_base; /**< at the stamp of the scan */
+    double confidence;          /**< probability that it is right, 0 to 1; NaN: unknown */
+};
+
+/** points: a scan as it was aligned, without its points. */
+struct ndt_points_message {
+    uint64_t seq;
+    int64_t stamp_ns;
+    char frame_id[NDT_PROTO_MAX_NAME + 1]; /**< "base": T_map_base of the result lays the points on the map */
+    size_t iteration_count, candidate_count;
+    /** of the alignment that counts; the hessian, the counters of the device and the pose are not sent */
+    struct ndt_iteration iterations[NDT_POINTS_MAX_ITEMS];
+    struct ndt_points_candidate candidates[NDT_POINTS_MAX_ITEMS];
+    int has_gnss, has_gnss_deviation;
+    double gnss_position_m[3]; /**< of the antenna, map frame: the last one that the estimator was given */
+    double gnss_deviation_m[3];
+};
+/** Decodes points and message; the cloud is reused as by ndt_scan_points. */
+NDT_MUST_CHECK enum ndt_status ndt_points_decode(const uint8_t *data, size_t size,
+                                                 struct ndt_points_message *message, struct ndt_cloud *cloud,
+                                                 struct ndt_error *err);
+/** Replaces the contents of `frame`; the points are written as by ndt_scan_encode. */
+NDT_MUST_CHECK enum ndt_status ndt_points_encode(struct ndt_frame *frame, const struct ndt_points_message *message,
+                                                 const struct ndt_cloud *cloud, struct ndt_error *err);
+/** @} */
 
 /** A key of a message, for help texts. */
 struct ndt_message_key {

@@ -113,6 +113,19 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pip
  * until the next frame. Returns 0 otherwise. */
 int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct ndt_cloud **points,
                             struct ndt_pose *T_map_sensor);
+/** @name What a viewer shows
+ * @{ */
+/** is_watched: what ndtd_pipeline_points needs of the following scans is kept. It changes no result. */
+void ndtd_pipeline_watch(struct ndtd_pipeline *pipeline, int is_watched);
+/** After a scan: its points in the base frame at its stamp, without the motion of the sensor, and what was tried to
+ * align it. All points that have a return, before any filter, or every k-th, k odd, so that at most `most` are
+ * left. Points and message are the caller's and reused; nothing is allocated once they have held as many points.
+ * NDT_END: there are none, because the scan was not watched, or its points were not read (it was refused, stopped,
+ * or held for other sensors). */
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_points(struct ndtd_pipeline *pipeline, size_t most,
+                                                    struct ndt_points_message *message, struct ndt_cloud *points,
+                                                    struct ndt_error *err);
+/** @} */
 /** active = 0: scans are answered `rejected` without being decoded, and the estimator does not change. */
 void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
 /** Sets the pose of the estimator. A stamp of 0 means the stamp of the next scan. */

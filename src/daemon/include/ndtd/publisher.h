@@ -10,6 +10,7 @@
 #define NDTD_PUBLISHER_H
 
 #include "ndt_proto/message.h"
+#include "ndtd/points_publisher.h"
 #include "ndtd/socket.h"
 
 #ifdef __cplusplus
@@ -17,10 +18,12 @@ extern "C" {
 #endif
 
 struct ndtd_publisher;
-/** Binds the socket and starts the thread. `sockets` is borrowed. The endpoint's limits of received messages are
- * not used: 8 messages of 1024 bytes wait per connection. */
+/** Binds the socket and starts the thread, which serves `points` too (NULL: none). `sockets` and `points` are
+ * borrowed. The endpoint's limits of received messages are not used: 8 messages of 1024 bytes wait per connection.
+ */
 NDT_MUST_CHECK enum ndt_status ndtd_publisher_open(struct ndtd_publisher **out, struct ndtd_sockets *sockets,
-                                                   const struct ndtd_endpoint *endpoint, struct ndt_error *err);
+                                                   const struct ndtd_endpoint *endpoint,
+                                                   struct ndtd_points_publisher *points, struct ndt_error *err);
 /** Sends what is queued, waiting at most a second, closes the socket and removes an ipc path. */
 void ndtd_publisher_close(struct ndtd_publisher *publisher);
 

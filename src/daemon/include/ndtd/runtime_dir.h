@@ -3,7 +3,7 @@
  *
  * $RUNTIME_DIRECTORY (systemd) where it is set, whatever it is. Otherwise /run/ndtd if this user may write to it
  * (may enter it, for clients), else $XDG_RUNTIME_DIR/ndtd, else /tmp/ndtd-UID. Socket names: scans.ipc, poses.ipc,
- * control.ipc. */
+ * points.ipc, control.ipc. */
 #ifndef NDTD_RUNTIME_DIR_H
 #define NDTD_RUNTIME_DIR_H
 

@@ -67,7 +67,9 @@ struct ndtd_settings {
     double align_delay_s; /**< debug.align_delay_ms: every scan takes this much longer */
 
     /* The live daemon only. Empty addresses: the default, see runtime_dir.h. Empty files: no CURVE. */
-    char scans_address[NDTD_ADDRESS_MAX], poses_address[NDTD_ADDRESS_MAX], control_address[NDTD_ADDRESS_MAX];
+    char scans_address[NDTD_ADDRESS_MAX], poses_address[NDTD_ADDRESS_MAX], control_address[NDTD_ADDRESS_MAX],
+        points_address[NDTD_ADDRESS_MAX];
+    uint32_t points_max;                                 /**< sockets.points_max */
     enum { NDTD_SCANS_SUB, NDTD_SCANS_PULL } scans_kind; /**< sockets.scans_kind */
     enum { NDTD_MODE_0600, NDTD_MODE_0660 } ipc_mode;    /**< sockets.ipc_mode */
     int high_water_mark;                                 /**< sockets.high_water_mark */

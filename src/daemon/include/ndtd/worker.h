@@ -28,6 +28,7 @@
 #include "ndtd/frame_queue.h"
 #include "ndtd/localizer.h"
 #include "ndtd/map_loader.h"
+#include "ndtd/points_publisher.h"
 #include "ndtd/scan_state.h"
 
 #ifdef __cplusplus
@@ -53,6 +54,7 @@ struct ndtd_worker_parts {
     struct ndtd_localizer *localizer;              /**< may be NULL (no requests to localise) */
     struct ndt_map *map;                           /**< the first map; may be NULL (none yet) */
     struct ndtd_worker_sink sink;
+    struct ndtd_points_publisher *points; /**< may be NULL (no viewers) */
 };
 
 struct ndtd_worker;

@@ -1,5 +1,6 @@
 """The report of one replay: one HTML file that needs nothing else."""
 import shlex
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Optional
 
@@ -138,7 +139,10 @@ def _degrees(value_rad: float) -> str:
 def _latency_table(run: Run) -> str:
     rows = []
     total = time_figures.total_ms(run)
-    for name, values in [*time_figures.stages_ms(run).items(), ("upload (part of align)", run.values["upload_us"] / 1000), ("all stages", total)]:
+    stages = time_figures.stages_ms(run)
+    stages["upload (part of align)"] = run.values["upload_us"] / 1000
+    stages["all stages"] = total
+    for name, values in stages.items():
         values = values[np.isfinite(values)]
         if len(values):
             p50, p95, p99 = np.percentile(values, (50, 95, 99))
@@ -198,7 +202,7 @@ def _run(run: Run) -> str:
             ("backend", summary.get("backend_description") or summary.get("backend")), ("variant", summary.get("variant")),
             ("machine", summary.get("machine")),
             ("peak memory", f"{summary['peak_memory_bytes'] / 2**20:.1f} MiB" if summary.get("peak_memory_bytes") else None),
-            ("folder", str(run.folder.resolve()))]
+            ("first scan", _stamp(int(run.stamp_ns[0]))), ("folder", str(run.folder.resolve()))]
     shown = html_parts.pairs((name, value) for name, value in rows if value not in (None, ""))
     missing = [name for name in ("summary.json", "timing.csv", "config.yaml", "points.bag") if not (run.folder / name).is_file()]
     note = paragraph(f"Not in the folder: {', '.join(missing)}.", "sub") if missing else ""
@@ -209,6 +213,15 @@ def _run(run: Run) -> str:
 
 def _commit(summary: "dict[str, Any]") -> str:
     return f"(commit {summary['commit']})" if summary.get("commit") else ""
+
+
+def _stamp(stamp_ns: int) -> str:
+    """As a number, and as a date where it is one."""
+    text = f"{stamp_ns / 1e9:.3f} s"
+    if 6e17 < stamp_ns < 4e18:  # 1989 to 2096
+        when = datetime.fromtimestamp(stamp_ns // 1_000_000_000, timezone.utc)
+        text += when.strftime(" (%Y-%m-%d %H:%M:%S UTC)")
+    return text
 
 
 def _thousands(value: Any) -> "Optional[str]":

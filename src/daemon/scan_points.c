@@ -1,0 +1,263 @@
+/* The points of a scan as a viewer lays them on the map, and what was tried to align them. */
+#include "scan_points.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A GNSS position is shown with scans at most this much older or newer. */
+static const double GNSS_REACH_S = 2.0;
+/* No sensor measures farther. */
+static const double MOST_M = 1e5;
+
+struct ndtd_scan_points {
+    int has_scan;
+    struct ndt_preprocess_params params; /* that only move points */
+    struct ndt_sweep sweep;
+    int has_motion;
+    enum pass last;                    /* whose motion is undone */
+    struct ndt_pose T_base_sensor;     /* of the points */
+    int has_pose;                      /* the two that follow are known, of the base */
+    struct ndt_pose T_map_reference;   /* at the reference moment */
+    struct ndt_pose T_reference_stamp; /* from there to the stamp */
+    struct ndt_points_message message; /* poses of candidates: at the reference moment */
+    struct ndt_cloud thinned;          /* what is read of the scan */
+    struct ndt_preprocessor *preprocessor;
+};
+
+enum ndt_status ndtd_scan_points_create(struct ndtd_scan_points **out, struct ndt_error *err)
+{
+    struct ndtd_scan_points *view = *out = calloc(1, sizeof(*view));
+    if (!view)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for what viewers get");
+    ndt_cloud_init(&view->thinned);
+    return ndt_preprocessor_create(&view->preprocessor, err);
+}
+
+void ndtd_scan_points_release(struct ndtd_scan_points *view)
+{
+    view->has_scan = 0;
+    ndt_cloud_free(&view->thinned);
+    ndt_preprocessor_release(view->preprocessor);
+}
+
+void ndtd_scan_points_destroy(struct ndtd_scan_points *view)
+{
+    if (!view)
+        return;
+    ndt_cloud_free(&view->thinned);
+    ndt_preprocessor_destroy(view->preprocessor);
+    free(view);
+}
+
+/* ---- while the scan is processed ---- */
+
+void ndtd_scan_points_begin(struct ndtd_scan_points *view)
+{
+    view->has_scan = 0;
+    view->message.iteration_count = view->message.candidate_count = 0;
+    view->message.has_gnss = 0;
+}
+
+static void add_candidate(struct ndt_points_message *message, const struct ndt_pose *T_map_base, double confidence,
+                          enum ndt_candidate_kind kind)
+{
+    if (message->candidate_count == NDT_POINTS_MAX_ITEMS || !ndt_pose_is_finite(T_map_base))
+        return;
+    for (size_t i = 0; i < message->candidate_count; i++)
+        if (!ndtd_are_distinct(T_map_base, &message->candidates[i].T_map_base))
+            return;
+    message->candidates[message->candidate_count++] =
+        (struct ndt_points_candidate){.kind = kind, .T_map_base = *T_map_base, .confidence = confidence};
+}
+
+void ndtd_scan_points_tried(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
+                            const struct ndt_align_result *results, size_t count)
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
+    for (size_t i = 0; i < count; i++) {
+        const struct ndt_pose T_map_base = ndt_pose_compose(&results[i].T_map_sensor, &T_sensor_base);
+        if (ndtd_fit(&results[i]) > 0)
+            add_candidate(&pipeline->view->message, &T_map_base, NAN, NDT_CANDIDATE_HYPOTHESIS);
+    }
+}
+
+static void add_places(struct ndt_points_message *message, const struct ndtd_candidates *places,
+                       enum ndt_candidate_kind kind)
+{
+    for (size_t i = 0; i < places->count; i++)
+        add_candidate(message, &places->list[i].state.T_map_base, fmin(fmax(places->list[i].confidence, 0), 1),
+                      kind);
+}
+
+static void set_gnss(const struct ndtd_pipeline *pipeline, struct ndt_points_message *message)
+{
+    const struct ndt_gnss_message *gnss = &pipeline->gnss;
+    message->has_gnss =
+        pipeline->has_gnss && fabs(ndt_track_seconds(gnss->stamp_ns, message->stamp_ns)) <= GNSS_REACH_S;
+    message->has_gnss_deviation = gnss->has_deviation;
+    memcpy(message->gnss_position_m, gnss->position_m, sizeof(message->gnss_position_m));
+    memcpy(message->gnss_deviation_m, gnss->deviation_m, sizeof(message->gnss_deviation_m));
+}
+
+/* Points are moved where the alignment had them, and none is left out that a sensor has measured. */
+static void set_motion(struct ndtd_scan_points *view, const struct ndtd_scan_job *job)
+{
+    struct ndt_preprocess_params *params = &view->params;
+    *params = job->preprocess;
+    params->min_range_m = params->voxel_m = params->deadline_us = 0;
+    params->max_range_m = 4 * MOST_M;
+    params->sample_count = 0;
+    for (int i = 0; i < 3; i++) {
+        params->crop_min_m[i] = -2 * MOST_M;
+        params->crop_max_m[i] = 2 * MOST_M;
+    }
+    view->sweep = job->sweep;
+    if (!(view->sweep.end_s > view->sweep.begin_s)) /* points without times */
+        params->deskew = NDT_DESKEW_OFF;
+    view->has_motion = job->record->result.outcome != NDT_NO_GUESS;
+    view->last = job->last;
+    view->T_base_sensor = *job->T_base_sensor;
+}
+
+static void set_pose(struct ndtd_scan_points *view, const struct ndtd_scan_record *record)
+{
+    view->has_pose = record->result.outcome != NDT_NO_GUESS && ndt_pose_is_finite(&record->T_map_reference) &&
+                     ndt_pose_is_finite(&record->result.T_map_sensor);
+    view->T_map_reference = view->has_pose ? record->T_map_reference : ndt_pose_identity();
+    view->T_reference_stamp = view->has_pose
+                                  ? ndt_pose_between(&record->T_map_reference, &record->result.T_map_sensor)
+                                  : ndt_pose_identity();
+}
+
+void ndtd_scan_points_keep(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+{
+    struct ndtd_scan_points *view = pipeline->view;
+    struct ndt_points_message *message = &view->message;
+    const struct ndtd_scan_record *record = job->record;
+    const size_t steps = record->trace ? record->trace_count : 0;
+    message->seq = record->seq;
+    message->stamp_ns = record->stamp_ns;
+    strcpy(message->frame_id, "base");
+    message->iteration_count = steps < NDT_POINTS_MAX_ITEMS ? steps : NDT_POINTS_MAX_ITEMS;
+    if (message->iteration_count > 0)
+        memcpy(message->iterations, record->trace, message->iteration_count * sizeof(*record->trace));
+    if (pipeline->recovery.is_active)
+        add_places(message, &pipeline->recovery.others, NDT_CANDIDATE_RECOVERY);
+    set_gnss(pipeline, message);
+    set_motion(view, job);
+    set_pose(view, record);
+    view->has_scan = 1;
+}
+
+/* ---- when it is answered ---- */
+
+/* (0, 0, 0) stands for no return. */
+static int is_measured(const struct ndt_cloud *scan, size_t i, int needs_time)
+{
+    const float most_m = (float)MOST_M;
+    const int is_point = fabsf(scan->x_m[i]) <= most_m && fabsf(scan->y_m[i]) <= most_m &&
+                         fabsf(scan->z_m[i]) <= most_m && (scan->x_m[i] != 0 || scan->y_m[i] != 0);
+    return is_point && (!needs_time || fabsf(scan->time_s[i]) <= (float)NDT_PREPROCESS_TIME_LIMIT_S);
+}
+
+/* Every k-th point, k odd, as when a scan is thinned. */
+static enum ndt_status thin(struct ndtd_scan_points *view, const struct ndt_cloud *scan, size_t most,
+                            struct ndt_error *err)
+{
+    struct ndt_cloud *out = &view->thinned;
+    const int needs_time = view->params.deskew == NDT_DESKEW_TIME;
+    const size_t every = scan->count > most ? ((scan->count + most - 1) / most) | 1 : 1;
+    const size_t room = (scan->count + every - 1) / every;
+    const enum ndt_status status = ndt_cloud_reserve(out, room, NDT_CLOUD_INTENSITY | NDT_CLOUD_TIME, err);
+    if (status != NDT_OK)
+        return status;
+    size_t count = 0;
+    for (size_t i = 0; i < scan->count; i += every) {
+        if (!is_measured(scan, i, needs_time))
+            continue;
+        out->x_m[count] = scan->x_m[i];
+        out->y_m[count] = scan->y_m[i];
+        out->z_m[count] = scan->z_m[i];
+        out->intensity[count] = scan->intensity ? scan->intensity[i] : 0;
+        out->time_s[count++] = needs_time ? scan->time_s[i] : 0;
+    }
+    out->count = count;
+    return NDT_OK;
+}
+
+/* Points of the sensor at the reference moment become those of the base at the stamp. */
+static void carry(const struct ndtd_scan_points *view, const struct ndt_cloud *from, struct ndt_cloud *to)
+{
+    const struct ndt_pose T_stamp_reference = ndt_pose_inverse(&view->T_reference_stamp);
+    const struct ndt_pose T = ndt_pose_compose(&T_stamp_reference, &view->T_base_sensor);
+    double R[9];
+    ndt_pose_rotation(&T, R);
+    for (size_t i = 0; i < from->count; i++) {
+        const double x = (double)from->x_m[i], y = (double)from->y_m[i], z = (double)from->z_m[i];
+        to->x_m[i] = (float)(R[0] * x + R[1] * y + R[2] * z + T.t_m[0]);
+        to->y_m[i] = (float)(R[3] * x + R[4] * y + R[5] * z + T.t_m[1]);
+        to->z_m[i] = (float)(R[6] * x + R[7] * y + R[8] * z + T.t_m[2]);
+    }
+    to->count = from->count;
+}
+
+static enum ndt_status make_points(struct ndtd_pipeline *pipeline, size_t most, struct ndt_cloud *points,
+                                   struct ndt_error *err)
+{
+    struct ndtd_scan_points *view = pipeline->view;
+    const struct ndt_cloud *scan = &pipeline->scan, *moved = NULL;
+    const struct ndt_sweep_motion *motion = view->has_motion ? &pipeline->motion[view->last] : NULL;
+    enum ndt_status status = thin(view, scan, most > 0 ? most : 1, err);
+    if (status == NDT_OK)
+        status = ndt_preprocess(view->preprocessor, &view->params, &view->thinned, &view->sweep, view->message.seq,
+                                motion, &moved, err);
+    if (status == NDT_OK)
+        status = ndt_cloud_reserve(points, view->thinned.count, NDT_CLOUD_INTENSITY, err);
+    if (status != NDT_OK)
+        return status;
+    carry(view, moved, points);
+    points->fields = NDT_CLOUD_INTENSITY;
+    points->time_s = NULL;
+    memset(points->origin_m, 0, sizeof(points->origin_m));
+    if (scan->intensity && moved->count == view->thinned.count) { /* in the same order */
+        memcpy(points->intensity, view->thinned.intensity, moved->count * sizeof(*points->intensity));
+    } else {
+        points->fields = 0;
+        points->intensity = NULL;
+    }
+    return NDT_OK;
+}
+
+/* Candidates other than the result, carried to the stamp. */
+static void finish_candidates(const struct ndtd_scan_points *view, struct ndt_points_message *message)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < message->candidate_count; i++) {
+        struct ndt_points_candidate candidate = message->candidates[i];
+        if (view->has_pose && !ndtd_are_distinct(&candidate.T_map_base, &view->T_map_reference))
+            continue;
+        candidate.T_map_base = ndt_pose_compose(&candidate.T_map_base, &view->T_reference_stamp);
+        message->candidates[kept++] = candidate;
+    }
+    message->candidate_count = kept;
+}
+
+void ndtd_pipeline_watch(struct ndtd_pipeline *pipeline, int is_watched)
+{
+    pipeline->is_watched = is_watched;
+}
+
+enum ndt_status ndtd_pipeline_points(struct ndtd_pipeline *pipeline, size_t most,
+                                     struct ndt_points_message *message, struct ndt_cloud *points,
+                                     struct ndt_error *err)
+{
+    const struct ndtd_scan_points *view = pipeline->view;
+    if (!pipeline->is_watched || !view->has_scan)
+        return NDT_END;
+    *message = view->message;
+    if (pipeline->localize.is_active)
+        add_places(message, &pipeline->localize.places, NDT_CANDIDATE_SEARCH);
+    finish_candidates(view, message);
+    return make_points(pipeline, most, points, err);
+}
