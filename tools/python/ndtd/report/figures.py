@@ -83,10 +83,14 @@ class Drawing:
         return (f'<svg class="figure" role="img" aria-label="{escape(self.title)}" xmlns="http://www.w3.org/2000/svg" '
                 f'xmlns:xlink="http://www.w3.org/1999/xlink" {box[0]}>{text}')
 
+    def file(self, format: str) -> bytes:
+        """The contents of a file: svg or png."""
+        return _render(self.figure, format, "path")
+
     def save(self, folder: Any, format: str = "svg") -> Path:
         """Writes FOLDER/NAME.svg or .png, which exists. OSError."""
         path = Path(folder) / f"{self.name}.{format}"
-        path.write_bytes(_render(self.figure, format, "path"))
+        path.write_bytes(self.file(format))
         return path
 
 
