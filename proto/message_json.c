@@ -109,12 +109,16 @@ static enum ndt_status print_value(struct ndt_wire_reader *reader, FILE *file, i
     return status;
 }
 
-static int is_head(const char *key, size_t length)
+static int is_one_of(const char *const *names, const char *key, size_t length)
 {
-    return (length == 1 && key[0] == 'v') || (length == 4 && memcmp(key, "type", 4) == 0);
+    for (; *names; names++)
+        if (strlen(*names) == length && memcmp(*names, key, length) == 0)
+            return 1;
+    return 0;
 }
 
-enum ndt_status ndt_message_print_json(FILE *file, const uint8_t *data, size_t size, struct ndt_error *err)
+static enum ndt_status print_members(FILE *file, const uint8_t *data, size_t size, const char *const *left_out,
+                                     struct ndt_error *err)
 {
     struct ndt_wire_reader reader;
     size_t pairs = 0;
@@ -126,7 +130,7 @@ enum ndt_status ndt_message_print_json(FILE *file, const uint8_t *data, size_t s
         const char *key = NULL;
         size_t length = 0;
         status = ndt_wire_read_text(&reader, NDT_PROTO_MAX_FRAME, &key, &length);
-        if (status == NDT_OK && is_head(key, length)) {
+        if (status == NDT_OK && is_one_of(left_out, key, length)) {
             status = ndt_wire_skip(&reader);
             continue;
         }
@@ -140,4 +144,16 @@ enum ndt_status ndt_message_print_json(FILE *file, const uint8_t *data, size_t s
         status = print_value(&reader, file, 0);
     }
     return status;
+}
+
+enum ndt_status ndt_message_print_json(FILE *file, const uint8_t *data, size_t size, struct ndt_error *err)
+{
+    static const char *const head[] = {"v", "type", NULL};
+    return print_members(file, data, size, head, err);
+}
+
+enum ndt_status ndt_points_print_json(FILE *file, const uint8_t *data, size_t size, struct ndt_error *err)
+{
+    static const char *const points[] = {"v", "type", "count", "point_step", "fields", "data", NULL};
+    return print_members(file, data, size, points, err);
 }

@@ -196,6 +196,16 @@ static const struct text_seed texts[] = {
     {"config", "faults",
      "? {a: [b]}\n: {c: [1, {d: 2}]}\nndt: {levls: [1, [2]], variant: {a: 1}}\n/**: {x: {y: 1}}\ncpu: *a\n"},
     {"config", "empty", "---\n"},
+    {"web_json", "pose",
+     "{\"op\":\"initial_pose\",\"pose\":[1.5,-2e3,0.1,0,0,0.6,0.8],\"stamp_ns\":\"1700000000000000001\",\"frame_"
+     "id\":\"map\"}"},
+    {"web_json", "localize",
+     "{\"op\": \"localize\", \"position\": [1, 2, 3], \"deviation\": [1, 1, 1], \"heading\": 0.5, \"apply\": "
+     "false}"},
+    {"web_json", "record", "{\"op\":\"start_recording\",\"path\":\"drive\\u002d1.bag\"}"},
+    {"web_json", "summary",
+     "{\"map_id\":14632668149701939649,\"stamp_ns\":1700000000050000001,\"rows\":[[null,true,-0.5e-7,\"\\n\\\"\"],{"
+     "}]}\n"},
 };
 
 static void write_texts(void)

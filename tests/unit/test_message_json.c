@@ -44,6 +44,28 @@ START_TEST(messages_become_json)
 }
 END_TEST
 
+/* The points themselves are binary data. */
+START_TEST(points_become_json_without_the_points)
+{
+    const struct golden_vector golden = golden_read("points");
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    ck_assert_int_eq(ndt_message_print_json(stream, golden.bytes, golden.size, &error), NDT_ERR_UNSUPPORTED);
+    fclose(stream);
+    free(text);
+    stream = open_memstream(&text, &size);
+    ck_assert_int_eq(ndt_points_print_json(stream, golden.bytes, golden.size, &error), NDT_OK);
+    fclose(stream);
+    ck_assert_ptr_eq(strstr(text, "\"seq\":"), text);
+    ck_assert_ptr_nonnull(strstr(text, ",\"iterations\":[{\"iteration\":"));
+    ck_assert_ptr_nonnull(strstr(text, ",\"candidates\":[{\"pose\":["));
+    ck_assert_ptr_null(strstr(text, "data"));
+    ck_assert_ptr_null(strstr(text, "count"));
+    free(text);
+}
+END_TEST
+
 START_TEST(any_bytes_become_json_or_an_error)
 {
     const struct golden_vector golden = golden_read(vectors[_i]);
@@ -69,6 +91,7 @@ int main(void)
     Suite *suite = suite_create("message_json");
     TCase *tcase = tcase_create("message_json");
     tcase_add_test(tcase, messages_become_json);
+    tcase_add_test(tcase, points_become_json_without_the_points);
     tcase_add_loop_test(tcase, any_bytes_become_json_or_an_error, 0, VECTOR_COUNT);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -169,22 +169,48 @@ const char *reply_view_text(const struct reply_view *view, const char *path, cha
     return out;
 }
 
-double reply_view_number(const struct reply_view *view, const char *path)
+int reply_view_find_number(const struct reply_view *view, const char *path, double *out)
 {
     const msgpack_object *value = find(view, path);
+    *out = 0;
     if (!value)
         return 0;
     switch (value->type) {
     case MSGPACK_OBJECT_BOOLEAN:
-        return value->via.boolean;
+        *out = value->via.boolean;
+        return 1;
     case MSGPACK_OBJECT_POSITIVE_INTEGER:
-        return (double)value->via.u64;
+        *out = (double)value->via.u64;
+        return 1;
     case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-        return (double)value->via.i64;
+        *out = (double)value->via.i64;
+        return 1;
     case MSGPACK_OBJECT_FLOAT32:
     case MSGPACK_OBJECT_FLOAT64:
-        return value->via.f64;
+        *out = value->via.f64;
+        return 1;
     default:
         return 0;
     }
+}
+
+double reply_view_number(const struct reply_view *view, const char *path)
+{
+    double value;
+    (void)reply_view_find_number(view, path, &value);
+    return value;
+}
+
+int reply_view_has(const struct reply_view *view, const char *path)
+{
+    return find(view, path) != NULL;
+}
+
+const char *reply_view_digits(const struct reply_view *view, const char *path, char *out, size_t size)
+{
+    const msgpack_object *value = find(view, path);
+    out[0] = '\0';
+    if (value && value->type == MSGPACK_OBJECT_POSITIVE_INTEGER)
+        snprintf(out, size, "%" PRIu64, value->via.u64);
+    return out;
 }

@@ -289,6 +289,9 @@ NDT_MUST_CHECK enum ndt_status ndt_points_decode(const uint8_t *data, size_t siz
 /** Replaces the contents of `frame`; the points are written as by ndt_scan_encode. */
 NDT_MUST_CHECK enum ndt_status ndt_points_encode(struct ndt_frame *frame, const struct ndt_points_message *message,
                                                  const struct ndt_cloud *cloud, struct ndt_error *err);
+/** As ndt_message_print_json, without the points: `count`, `point_step`, `fields` and `data` are left out too. */
+NDT_MUST_CHECK enum ndt_status ndt_points_print_json(FILE *file, const uint8_t *data, size_t size,
+                                                     struct ndt_error *err);
 /** @} */
 
 /** A key of a message, for help texts. */

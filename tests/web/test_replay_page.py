@@ -1,0 +1,74 @@
+"""A finished replay in the page: ndt-web --replay-dir, without a daemon."""
+import subprocess
+
+import pytest
+from page_driver import number_in, pixels_that_changed
+from web_programs import Web
+
+SCANS = 60
+
+
+@pytest.fixture(scope="module")
+def replay(bin_dir, drive, tmp_path_factory):
+    """The folder of a replay, or skipped when ndtd does not write one."""
+    folder = tmp_path_factory.mktemp("replay") / "out"
+    if "--output" not in subprocess.run([bin_dir / "ndtd", "--help"], capture_output=True, text=True).stdout:
+        pytest.skip("ndtd has no --output")
+    bag = folder.with_name("short.bag")
+    subprocess.run([bin_dir / "ndt-bag", "cut", drive.bag, "--scans", f"0-{SCANS - 1}", "--out", bag], check=True, capture_output=True)
+    subprocess.run([bin_dir / "ndtd", "--replay", bag, "--map", drive.map, "--set", "preprocess.deskew=time", "--output", folder],
+                   check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def web(bin_dir, folder, replay):
+    program = Web(bin_dir, folder, "--replay-dir", replay, token=None)
+    yield program.start()
+    program.end()
+
+
+def test_replay_is_shown(web, open_page, pictures):
+    page = open_page(web.url)
+    page.wait_for_map()
+    assert web.get_json("api/replay")["scans"] == SCANS
+    assert page.page.is_visible("#player") and not page.page.is_visible("#control-buttons")
+    slider = page.page.locator("#player-slider")
+    assert number_in(slider.get_attribute("max")) == SCANS - 1
+    page.page.keyboard.press("t")
+    places = []
+    for number in (5, 30, 55):
+        slider.fill(str(number))
+        page.wait_for("that scan is shown", "n => document.getElementById('scan-title').textContent.includes(n)", str(number))
+        page.settle()
+        places.append(page.page.inner_text("#pose"))
+    assert len(set(places)) == 3
+    pictures.take(page, "middle")
+
+
+def test_replay_by_keyboard(web, open_page):
+    page = open_page(web.url)
+    page.wait_for_map()
+    page.page.locator("#player-slider").fill("10")
+    page.page.locator("#view").focus()
+    page.settle()
+    before, pose = page.canvas(), page.page.inner_text("#pose")
+    for _ in range(5):
+        page.page.keyboard.press("ArrowRight")
+    page.wait_for("five scans on", "() => Number(document.getElementById('player-slider').value) === 15")
+    page.wait_for("another pose", "pose => document.getElementById('pose').innerText !== pose", pose)
+    page.settle()
+    assert pixels_that_changed(before, page.canvas()) > 200
+    page.page.keyboard.press("Space")
+    page.wait_for("it plays to the end", "n => Number(document.getElementById('player-slider').value) === n", SCANS - 1)
+
+
+def test_worst_scans_and_iterations(web, open_page, pictures):
+    page = open_page(web.url)
+    page.wait_for_map()
+    choices = page.page.locator("#player-worst option")
+    assert 2 <= choices.count() <= 21
+    page.page.select_option("#player-worst", index=1)
+    page.page.click("#tab-scan")
+    page.wait_for("its iterations", "() => document.querySelectorAll('#iterations tbody tr').length >= 1")
+    pictures.take(page, "worst")

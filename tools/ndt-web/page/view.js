@@ -1,0 +1,808 @@
+// The view: map, scan, trail, vehicle and what else belongs on the map, in WebGL2.
+//
+// A picture has two layers. The map is drawn into a texture, with eye-dome lighting, and only when the camera, the map
+// or the colours change; scans and poses are drawn over a copy of it. Nothing changes: nothing is drawn.
+//
+// All positions given to the view are in the map frame [m]; poses are [x, y, z, qx, qy, qz, qw].
+
+import { Camera, Controls } from "./camera.js";
+import { confidenceColour, headingOf, rgb, rotate, Sketch, SketchBuffers, Trail } from "./overlays.js";
+import { makePrograms } from "./shaders.js";
+import { Tiles } from "./tiles.js";
+
+const MOVING_MS = 160; // after the last move
+const TARGET_MS = 65; // of a picture while the camera moves
+const SLOW_POINTS = 300000; // a renderer that draws fewer in that time is a CPU
+const SLOW_FOLLOW_MS = 500; // between the moves of a camera that follows, there
+const SLOW_SETTLE_MS = 1500; // after the last of them
+const BUDGET_MIN = 60000;
+const BUDGET_FIRST = 400000; // while moving, until measured
+const PICK_RADIUS = 7; // pixels
+const FAST_MS = 15; // pictures this fast follow the vehicle smoothly
+
+/** Colours, as "#rrggbb". ramp: of heights, from low to high. All are told apart with any colour blindness. */
+export const themes = {
+    dark: {
+        background: "#0d1117",
+        ramp: ["#2b3566", "#2f4f85", "#316b92", "#38869a", "#4f9e9f", "#7cb6a8", "#b5cfbd"],
+        plain: "#8fa3b5",
+        shadow: "#05070b",
+        scan: "#ff7a3d",
+        good: "#56b4e9",
+        fair: "#f0e442",
+        bad: "#e2504c",
+        unknown: "#9aa4ae",
+        vehicle: "#ffffff",
+        edge: "#0b0e13",
+        covariance: "#ffd166",
+        weak: "#ff5fa2",
+        candidate: "#cc79a7",
+        gnss: "#7ee787",
+        arrow: "#ffd166",
+        grid: "#8b98a8",
+        gridOpacity: 0.35,
+        axes: ["#e2504c", "#2fbf8f", "#4aa3ff"],
+    },
+    light: {
+        background: "#f6f8fa",
+        ramp: ["#bccbd6", "#9db9cc", "#7ba3c0", "#5b8bb0", "#43719b", "#355884", "#2b4068"],
+        plain: "#6b7c8c",
+        shadow: "#3c4a5a",
+        scan: "#d9480f",
+        good: "#0072b2",
+        fair: "#b8860b",
+        bad: "#b3201f",
+        unknown: "#6e7781",
+        vehicle: "#111820",
+        edge: "#ffffff",
+        covariance: "#9a6700",
+        weak: "#bf2c78",
+        candidate: "#8a3f8f",
+        gnss: "#1a7f37",
+        arrow: "#9a3412",
+        grid: "#57606a",
+        gridOpacity: 0.3,
+        axes: ["#b3201f", "#007f5f", "#0057b8"],
+    },
+};
+
+const COLOURINGS = { height: 0, intensity: 1, plain: 2 };
+const now = () => performance.now();
+
+export class View {
+    /** onStats(stats): at most four times per second while pictures are drawn; onMode(mode): the user left a mode;
+     * url(name, id): where nodes are fetched; cacheBytes: of nodes on the GPU. Throws without WebGL2. */
+    constructor(canvas, { onStats, onMode, url, cacheBytes } = {}) {
+        this.canvas = canvas;
+        this.onStats = onStats;
+        this.onMode = onMode;
+        this.camera = new Camera();
+        this.tiles = new Tiles({ arrived: () => this.changeTiles(), url, cacheBytes });
+        this.trail = new Trail();
+        this.sketch = new Sketch();
+        this.theme = { ...themes.dark };
+        this.origin = [0, 0, 0];
+        this.hasOrigin = false;
+        this.colouring = "height";
+        this.pointSize = 2;
+        this.budget = 1.5e6;
+        this.movingBudget = BUDGET_FIRST;
+        this.candidates = [];
+        this.measured = { frame_ms: 0, fps: 0, pictures: 0, times: [] };
+        this.drawn = { nodes: 0, points: 0 };
+        this.isSlow = false;
+        this.detail = 1; // pixels of the map's layer per pixel of the canvas, along an edge
+        this.movingUntil = -Infinity;
+        this.isFollowing = false;
+        this.mapDirty = true;
+        this.lastMap = -Infinity;
+        this.gl = canvas.getContext("webgl2", { antialias: false, alpha: false, depth: true, powerPreference: "high-performance" });
+        if (!this.gl) throw new Error("this browser has no WebGL2");
+        this.controls = new Controls(canvas, this.camera, () => this.cameraMoved(), () => this.tiles.bulk);
+        canvas.addEventListener("webglcontextlost", (event) => this.loseContext(event));
+        canvas.addEventListener("webglcontextrestored", () => this.makeContext());
+        this.makeContext();
+        this.resize();
+        if (globalThis.ResizeObserver) new ResizeObserver(() => this.resize()).observe(canvas);
+    }
+
+    // ---- the context
+
+    loseContext(event) {
+        event.preventDefault();
+        this.isLost = true;
+    }
+
+    makeContext() {
+        const gl = this.gl;
+        this.isLost = false;
+        this.fence = null;
+        this.layers = null;
+        this.programs = makePrograms(gl);
+        this.buffers = new SketchBuffers(gl);
+        this.nothing = gl.createVertexArray();
+        this.ramp = gl.createTexture();
+        this.tiles.setContext(gl);
+        this.trail.setContext(gl);
+        this.uploadRamp();
+        this.scanBuffer = gl.createBuffer();
+        this.scanArray = gl.createVertexArray();
+        gl.bindVertexArray(this.scanArray);
+        gl.bindBuffer(gl.ARRAY_BUFFER, this.scanBuffer);
+        gl.enableVertexAttribArray(0);
+        gl.vertexAttribPointer(0, 3, gl.SHORT, false, 8, 0);
+        gl.bindVertexArray(null);
+        this.uploadScan();
+        this.changeMap();
+    }
+
+    uploadRamp() {
+        const gl = this.gl, stops = this.theme.ramp.map(rgb), texels = new Uint8Array(256 * 4);
+        for (let i = 0; i < 256; i++) {
+            const place = (i / 255) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
+            for (let k = 0; k < 3; k++)
+                texels[4 * i + k] = 255 * (stops[low][k] + (place - low) * (stops[low + 1][k] - stops[low][k]));
+            texels[4 * i + 3] = 255;
+        }
+        gl.bindTexture(gl.TEXTURE_2D, this.ramp);
+        gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, texels);
+        for (const [name, value] of [["MIN_FILTER", "LINEAR"], ["MAG_FILTER", "LINEAR"], ["WRAP_S", "CLAMP_TO_EDGE"], ["WRAP_T", "CLAMP_TO_EDGE"]])
+            gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${name}`], gl[value]);
+    }
+
+    uploadScan() {
+        if (!this.scan || this.isLost) return;
+        this.gl.bindBuffer(this.gl.ARRAY_BUFFER, this.scanBuffer);
+        this.gl.bufferData(this.gl.ARRAY_BUFFER, this.scan.points, this.gl.DYNAMIC_DRAW);
+    }
+
+    layer(width, height) {
+        const gl = this.gl, frame = gl.createFramebuffer(), colour = gl.createTexture(), depth = gl.createTexture();
+        gl.bindFramebuffer(gl.FRAMEBUFFER, frame);
+        for (const [texture, format, point] of [[colour, gl.RGBA8, gl.COLOR_ATTACHMENT0], [depth, gl.DEPTH_COMPONENT24, gl.DEPTH_ATTACHMENT]]) {
+            gl.bindTexture(gl.TEXTURE_2D, texture);
+            gl.texStorage2D(gl.TEXTURE_2D, 1, format, width, height);
+            for (const name of ["MIN_FILTER", "MAG_FILTER"]) gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${name}`], gl.NEAREST);
+            gl.framebufferTexture2D(gl.FRAMEBUFFER, point, gl.TEXTURE_2D, texture, 0);
+        }
+        return { frame, colour, depth, width, height };
+    }
+
+    prepareLayers() {
+        const gl = this.gl, { width, height } = this.canvas;
+        if (this.layers && this.layers.raw.width === width && this.layers.raw.height === height) return;
+        for (const layer of this.layers ? Object.values(this.layers) : []) {
+            gl.deleteFramebuffer(layer.frame);
+            gl.deleteTexture(layer.colour);
+            gl.deleteTexture(layer.depth);
+        }
+        this.layers = { raw: this.layer(width, height), lit: this.layer(width, height) };
+    }
+
+    // ---- what is shown
+
+    /** The object of GET /api/map; it is used when its state is "ready". null: no map. */
+    setMap(info) {
+        if (info && info.state && info.state !== "ready") return;
+        if (!this.tiles.setMap(info)) return;
+        const first = !this.hasOrigin;
+        this.setOrigin(info ? info.origin : this.origin, info !== null);
+        if (info) {
+            this.camera.setBounds(info.min, info.max);
+            this.fitWhenReady = first && !this.pose;
+        }
+        this.changeMap();
+    }
+
+    /** Everything is drawn relative to the origin of the map; without one, to the first pose. */
+    setOrigin(origin, isOfMap) {
+        const shift = origin.map((value, k) => this.origin[k] - value);
+        this.origin = [...origin];
+        this.hasOrigin = isOfMap;
+        this.camera.target = this.camera.target.map((value, k) => value + shift[k]);
+        if (this.pose) this.camera.setVehicle(this.relative(this.pose), headingOf(this.pose));
+        this.camera.update();
+    }
+
+    relative(position) {
+        return [0, 1, 2].map((k) => position[k] - this.origin[k]);
+    }
+
+    /** points: Int16Array of x y z and unsigned intensity per point, base frame, times scale [m]; pose: T_map_base. */
+    setScan({ seq, points, scale, pose }) {
+        this.scan = { seq, points, scale, pose, count: points.length >> 2 };
+        this.uploadScan();
+        this.measureGround(points, scale);
+        this.redraw();
+    }
+
+    clearScan() {
+        this.scan = null;
+        this.redraw();
+    }
+
+    /** Height of the ground below the base, of the points around it. */
+    measureGround(points, scale) {
+        const heights = [], step = 4 * Math.max(1, Math.floor(points.length / 4 / 2000));
+        for (let i = 0; i + 2 < points.length; i += step) {
+            const away = Math.hypot(points[i], points[i + 1]) * scale;
+            if (away > 3 && away < 20) heights.push(points[i + 2] * scale);
+        }
+        if (heights.length < 20) return;
+        heights.sort((a, b) => a - b);
+        const below = heights[Math.floor(0.08 * heights.length)];
+        this.below = this.below === undefined || Math.abs(below - this.below) > 1 ? below : this.below + 0.2 * (below - this.below);
+    }
+
+    /** Height of the ground near the vehicle, map frame; without a scan that of the base or of the map. */
+    get ground() {
+        if (this.pose) return this.pose[2] + (this.below || 0);
+        return this.origin[2] + (this.tiles.heights ? this.tiles.heights[0] : 0);
+    }
+
+    /** The whole trail: a list of {pose, confidence (number, NaN or null), state}. */
+    setTrail(items) {
+        this.trail.set(items.filter((item) => item.pose));
+        this.redraw();
+    }
+
+    appendTrail(item) {
+        if (!item.pose) return;
+        this.trail.append(item);
+        this.redraw();
+    }
+
+    /** Where the vehicle is; covariance: 36 numbers or null; weak_axes: list of six numbers each. null: not known. */
+    setPose(result) {
+        if (!result || !result.pose) {
+            this.pose = null;
+            return this.redraw();
+        }
+        const first = !this.pose;
+        const { pose, covariance = null, weak_axes = [] } = result;
+        if (!this.hasOrigin && first) this.setOrigin(pose.slice(0, 3).map(Math.round), false);
+        this.uncertainty = { covariance, weak_axes };
+        if (first && this.camera.mode === "free" && !this.camera.vehicle) this.camera.setMode("follow");
+        this.beginGlide(pose, first);
+        this.pose = [...pose];
+        if (!this.glide) this.placeVehicle(pose);
+        this.redraw();
+    }
+
+    /** Between two results the vehicle glides, where pictures are cheap. */
+    beginGlide(pose, first) {
+        const from = this.shownPose, time = now();
+        const lasts = Math.min(120, time - (this.poseAt || 0));
+        this.poseAt = time;
+        const far = !from || Math.hypot(pose[0] - from[0], pose[1] - from[1]) > 5;
+        const fast = this.measured.frame_ms > 0 && this.measured.frame_ms < FAST_MS;
+        this.glide = first || far || !fast ? null : { from: [...from], to: [...pose], begin: time, lasts };
+    }
+
+    placeVehicle(pose) {
+        this.shownPose = [...pose];
+        if (this.lags(pose)) return;
+        const before = this.camera.version;
+        this.camera.setVehicle(this.relative(pose), headingOf(pose));
+        if (this.camera.version !== before) this.cameraMoved(true);
+    }
+
+    /** Where drawing the map is expensive, a camera that follows is moved twice per second, or when it must be. */
+    lags(pose) {
+        const camera = this.camera, time = now();
+        if (this.isSlow && camera.pinned && camera.vehicle && time - (this.followedAt || 0) < SLOW_FOLLOW_MS) {
+            const position = this.relative(pose);
+            if (Math.hypot(position[0] - camera.target[0], position[1] - camera.target[1]) < 0.12 * camera.range) return true;
+        }
+        this.followedAt = time;
+        return false;
+    }
+
+    advanceGlide(time) {
+        if (!this.glide) return;
+        const { from, to, begin, lasts } = this.glide;
+        const t = Math.min(1, (time - begin) / lasts);
+        const sign = from[3] * to[3] + from[4] * to[4] + from[5] * to[5] + from[6] * to[6] < 0 ? -1 : 1;
+        const pose = to.map((value, k) => (1 - t) * from[k] * (k > 2 ? sign : 1) + t * value);
+        const length = Math.hypot(pose[3], pose[4], pose[5], pose[6]) || 1;
+        for (let k = 3; k < 7; k++) pose[k] /= length;
+        if (t >= 1) this.glide = null;
+        this.placeVehicle(pose);
+        if (this.glide) this.redraw();
+    }
+
+    /** A list of {pose, confidence, kind}. */
+    setCandidates(list) {
+        this.candidates = (list || []).filter((item) => item.pose);
+        this.redraw();
+    }
+
+    /** {position, deviation} or null. */
+    setGnss(fix) {
+        this.fix = fix;
+        this.redraw();
+    }
+
+    /** "height", "intensity" (of a map that has it) or "plain". */
+    setColouring(name) {
+        if (!(name in COLOURINGS)) return;
+        this.colouring = name;
+        this.changeMap();
+    }
+
+    setPointBudget(count) {
+        this.budget = Math.max(BUDGET_MIN, count);
+        this.movingBudget = Math.min(this.movingBudget, this.budget);
+        this.changeMap();
+    }
+
+    /** Least size of a point [CSS pixels]; larger where points are far apart. */
+    setPointSize(pixels) {
+        this.pointSize = Math.min(Math.max(pixels, 0.5), 12);
+        this.changeMap();
+    }
+
+    setMode(mode) {
+        this.fitWhenReady = false;
+        if (!["follow", "top", "free"].includes(mode)) return;
+        this.camera.setMode(mode);
+        this.cameraMoved();
+    }
+
+    get mode() {
+        return this.camera.mode;
+    }
+
+    /** "dark", "light", or colours that replace those of the current theme. */
+    setTheme(theme) {
+        this.theme = typeof theme === "string" ? { ...themes[theme] } : { ...this.theme, ...theme };
+        this.uploadRamp();
+        this.trail.recolour();
+        this.changeMap();
+    }
+
+    /** Whether mouse, fingers and keys move the camera. */
+    setInteractive(enabled) {
+        this.controls.enabled = enabled;
+    }
+
+    /** An arrow from a position towards another one, map frame; without `to` it is removed. */
+    showArrow(from, to) {
+        this.arrow = from && to ? { from: [...from], to: [...to] } : null;
+        this.redraw();
+    }
+
+    /** Looks at a pose or position, and leaves the vehicle. */
+    lookAt(pose) {
+        this.camera.lookAt(this.relative(pose));
+        this.cameraMoved();
+    }
+
+    fit() {
+        this.fitWhenReady = false;
+        this.camera.fit(this.tiles.bulk);
+        this.cameraMoved();
+    }
+
+    /** The whole picture follows the size of the canvas on the page and the density of the screen. */
+    resize() {
+        const ratio = Math.min(globalThis.devicePixelRatio || 1, 2);
+        const width = Math.max(1, this.canvas.clientWidth), height = Math.max(1, this.canvas.clientHeight);
+        this.ratio = ratio;
+        const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+        if (this.canvas.width === w && this.canvas.height === h && this.camera.width === width) return;
+        this.canvas.width = w;
+        this.canvas.height = h;
+        this.camera.resize(width, height);
+        this.changeMap();
+    }
+
+    /** What is under a pixel of the canvas [CSS pixels]: a point of the map, else a place on the ground; map frame. null:
+     * the sky. */
+    pick(x, y) {
+        const camera = this.camera, found = this.isLost ? null : this.pickPoint(x, y);
+        const place = found || camera.ground(x, y, this.ground - this.origin[2]);
+        return place ? place.map((value, k) => value + this.origin[k]) : null;
+    }
+
+    get stats() {
+        const { frame_ms, fps } = this.measured, { nodes, points } = this.drawn;
+        const { received, bytes, requests, loading, firstPoints_ms } = this.tiles;
+        return {
+            fps, frame_ms, nodes, points, bytes: received, gpu_bytes: bytes, requests, loading,
+            first_points_ms: firstPoints_ms, moving_budget: this.movingBudget, pictures: this.measured.pictures,
+            complete: this.tiles.isComplete && !this.isMoving && !this.mapDirty && !this.fence,
+        };
+    }
+
+    // ---- when pictures are drawn
+
+    /** Whether the camera moves, or is about to. */
+    get isMoving() {
+        return now() < this.movingUntil;
+    }
+
+    /** Points, pixels along an edge per pixel of the canvas, and time of the next picture of the map. */
+    get plan() {
+        if (!this.isMoving) return { budget: this.budget, detail: 1, target_ms: Infinity };
+        if (this.isSlow && this.isFollowing) return { budget: 2 * this.movingBudget, detail: 1, target_ms: 2 * TARGET_MS };
+        return { budget: this.movingBudget, detail: this.isSlow ? 0.5 : 1, target_ms: TARGET_MS };
+    }
+
+    cameraMoved(byVehicle = false) {
+        const lasts = byVehicle && this.isSlow ? SLOW_SETTLE_MS : MOVING_MS;
+        this.isFollowing = byVehicle;
+        this.movingUntil = now() + lasts;
+        this.mapDirty = true;
+        if (this.onMode && this.toldMode !== this.camera.mode) this.onMode((this.toldMode = this.camera.mode));
+        this.redraw();
+        clearTimeout(this.settleTimer);
+        this.settleTimer = setTimeout(() => this.changeMap(), lasts + 20);
+    }
+
+    changeMap() {
+        this.mapDirty = true;
+        this.redraw();
+    }
+
+    /** Nodes arrive in bursts: a slow renderer draws several at once. */
+    changeTiles() {
+        if (this.fitWhenReady && this.tiles.bulk) this.fit();
+        this.selectNodes(); // what is missing now is asked for at once
+        const pause = Math.max(60, 3 * this.measured.frame_ms) - (now() - this.lastMap);
+        if (pause <= 0 || this.tiles.isComplete) return this.changeMap();
+        if (!this.tilesTimer)
+            this.tilesTimer = setTimeout(() => {
+                this.tilesTimer = 0;
+                this.changeMap();
+            }, pause);
+    }
+
+    redraw() {
+        if (this.scheduled) return;
+        this.scheduled = true;
+        requestAnimationFrame((time) => {
+            this.scheduled = false;
+            this.paint(time);
+        });
+    }
+
+    paint() {
+        if (this.isLost || this.gl.isContextLost()) return;
+        if (this.fence) return void (this.again = true); // the last picture is not finished
+        const begin = now();
+        this.advanceGlide(begin);
+        const withMap = this.mapDirty, plan = this.plan;
+        this.prepareLayers();
+        if (withMap) this.drawMap(plan);
+        this.compose();
+        this.fence = this.gl.fenceSync(this.gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+        this.gl.flush();
+        this.watchFence(begin, withMap ? plan : null);
+    }
+
+    /** Measures how long a picture takes, whatever renders it. */
+    watchFence(begin, plan) {
+        const gl = this.gl, fence = this.fence;
+        const look = () => {
+            if (this.fence !== fence || gl.isContextLost()) return;
+            const state = gl.clientWaitSync(fence, 0, 0);
+            if (state === gl.TIMEOUT_EXPIRED && now() - begin < 5000) return void setTimeout(look, 1);
+            gl.deleteSync(fence);
+            this.fence = null;
+            this.finish(now() - begin, plan);
+        };
+        setTimeout(look, 0);
+    }
+
+    finish(took, plan) {
+        const measured = this.measured, time = now();
+        measured.pictures++;
+        if (plan) measured.frame_ms = took;
+        measured.times = measured.times.filter((other) => time - other < 1000);
+        measured.times.push(time);
+        const span = time - measured.times[0];
+        measured.fps = span > 100 ? ((measured.times.length - 1) * 1000) / span : 0;
+        if (plan) this.adapt(took, plan);
+        if (this.onStats && time - (this.toldStats || 0) > 250) {
+            this.toldStats = time;
+            this.onStats(this.stats);
+        }
+        if (this.again) {
+            this.again = false;
+            this.redraw();
+        }
+    }
+
+    /** As many points as can be drawn while the camera moves, with half the pixels where that is a CPU's work. */
+    adapt(took, { budget, target_ms }) {
+        const { points } = this.drawn;
+        if (target_ms === Infinity) {
+            if (points > 100000 && (took * SLOW_POINTS) / points > 3 * TARGET_MS) this.isSlow = true;
+            return;
+        }
+        if (took > target_ms || points > 0.6 * budget) {
+            const factor = Math.min(Math.max(target_ms / took, 0.6), 1.25);
+            this.movingBudget = Math.min(Math.max(factor * this.movingBudget, BUDGET_MIN), this.budget);
+        }
+        if (took > target_ms && this.movingBudget < SLOW_POINTS) this.isSlow = true;
+        else if (took < 0.4 * target_ms && this.movingBudget > 1.5 * SLOW_POINTS) this.isSlow = false;
+    }
+
+    // ---- drawing
+
+    selectNodes({ budget, detail } = this.plan) {
+        return this.tiles.select(this.camera, budget, Math.min(this.ratio, 1.5) * detail);
+    }
+
+    drawMap(plan) {
+        const gl = this.gl, { raw } = this.layers;
+        const chosen = this.selectNodes(plan);
+        this.mapDirty = false;
+        this.lastMap = now();
+        this.drawn = { nodes: chosen.length, points: this.tiles.points };
+        gl.bindFramebuffer(gl.FRAMEBUFFER, raw.frame);
+        this.detail = plan.detail;
+        gl.viewport(0, 0, Math.ceil(this.detail * raw.width), Math.ceil(this.detail * raw.height));
+        gl.disable(gl.BLEND);
+        gl.enable(gl.DEPTH_TEST);
+        gl.depthMask(true);
+        gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+        this.drawNodes(chosen);
+        this.light();
+        this.drawGrid();
+    }
+
+    drawNodes(chosen) {
+        const gl = this.gl, camera = this.camera, p = this.programs.map, ratio = this.ratio * this.detail;
+        const [low, high] = this.tiles.heights || [0, 1];
+        gl.useProgram(p.program);
+        gl.uniformMatrix4fv(p.clip, false, camera.clip);
+        const unit = camera.pixelsPerMetre(1) * ratio;
+        gl.uniform1f(p.scale, (this.isMoving ? 1.35 : 1.15) * unit * (this.pointSize / 2));
+        gl.uniform2f(p.pixels, this.pointSize * ratio * 0.7, 3.5 * this.pointSize * ratio);
+        gl.uniform2f(p.heights, low - camera.eye[2], 1 / (high - low));
+        const hasIntensity = this.tiles.info && this.tiles.info.has_intensity;
+        gl.uniform1i(p.colouring, this.colouring === "intensity" && !hasIntensity ? 0 : COLOURINGS[this.colouring]);
+        gl.uniform1f(p.shade, hasIntensity ? 0.35 : 0);
+        gl.uniform3fv(p.plain, rgb(this.theme.plain));
+        gl.activeTexture(gl.TEXTURE0);
+        gl.bindTexture(gl.TEXTURE_2D, this.ramp);
+        gl.uniform1i(p.ramp, 0);
+        for (const node of chosen) {
+            gl.uniform3f(p.offset, node.min[0] - camera.eye[0], node.min[1] - camera.eye[1], node.min[2] - camera.eye[2]);
+            gl.uniform1f(p.edge, node.size);
+            gl.uniform1fv(p.spacing, node.gaps);
+            gl.bindVertexArray(node.array);
+            gl.drawArrays(gl.POINTS, 0, node.count);
+        }
+    }
+
+    light() {
+        const gl = this.gl, camera = this.camera, p = this.programs.light, { raw, lit } = this.layers;
+        gl.bindFramebuffer(gl.FRAMEBUFFER, lit.frame);
+        gl.useProgram(p.program);
+        this.bindLayer(p, raw);
+        gl.uniform2f(p.range, camera.near, camera.far);
+        gl.uniform1f(p.flat, camera.isFlat ? 250 * camera.pixel_m : 0);
+        gl.uniform1f(p.strength, camera.isFlat ? 6 : 14);
+        gl.uniform1i(p.radius, this.ratio * this.detail > 1.4 ? 2 : 1);
+        gl.uniform2i(p.last, Math.ceil(this.detail * raw.width) - 1, Math.ceil(this.detail * raw.height) - 1);
+        gl.uniform3fv(p.background, rgb(this.theme.background));
+        gl.uniform3fv(p.shadow, rgb(this.theme.shadow));
+        this.drawFullScreen();
+    }
+
+    bindLayer(program, layer) {
+        const gl = this.gl;
+        gl.activeTexture(gl.TEXTURE0);
+        gl.bindTexture(gl.TEXTURE_2D, layer.colour);
+        gl.activeTexture(gl.TEXTURE1);
+        gl.bindTexture(gl.TEXTURE_2D, layer.depth);
+        gl.activeTexture(gl.TEXTURE0);
+        if (program.colour) gl.uniform1i(program.colour, 0);
+        gl.uniform1i(program.depth, 1);
+    }
+
+    drawFullScreen() {
+        const gl = this.gl;
+        gl.depthFunc(gl.ALWAYS);
+        gl.bindVertexArray(this.nothing);
+        gl.drawArrays(gl.TRIANGLES, 0, 3);
+        gl.depthFunc(gl.LEQUAL);
+    }
+
+    drawGrid() {
+        const gl = this.gl, camera = this.camera, p = this.programs.grid;
+        const step = 10 ** Math.ceil(Math.log10(camera.pixel_m * 14));
+        const reach = Math.max(30 * camera.range, 200), z = this.ground - this.origin[2];
+        const [x, y] = camera.target, period = 10 * step;
+        gl.useProgram(p.program);
+        gl.uniformMatrix4fv(p.clip, false, camera.clip);
+        gl.uniform3f(p.centre, x - camera.eye[0], y - camera.eye[1], z - camera.eye[2]);
+        gl.uniform1f(p.reach, reach);
+        const phase = [x + this.origin[0], y + this.origin[1]].map((value) => value - Math.floor(value / period) * period);
+        gl.uniform2f(p.phase, phase[0], phase[1]);
+        gl.uniform1f(p.step, step);
+        gl.uniform3fv(p.colour, rgb(this.theme.grid));
+        gl.uniform1f(p.opacity, this.theme.gridOpacity);
+        this.blend(true);
+        gl.depthMask(false);
+        gl.bindVertexArray(this.nothing);
+        gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
+        gl.depthMask(true);
+        this.blend(false);
+        this.gridStep_m = step;
+    }
+
+    blend(on) {
+        const gl = this.gl;
+        if (!on) return gl.disable(gl.BLEND);
+        gl.enable(gl.BLEND);
+        gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
+    }
+
+    compose() {
+        const gl = this.gl, p = this.programs.copy, { lit } = this.layers;
+        gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+        gl.viewport(0, 0, this.canvas.width, this.canvas.height);
+        gl.enable(gl.DEPTH_TEST);
+        gl.depthMask(true);
+        gl.useProgram(p.program);
+        this.bindLayer(p, lit);
+        gl.uniform1f(p.detail, this.detail);
+        this.drawFullScreen();
+        this.drawScan();
+        this.sketchItems();
+        this.blend(true);
+        gl.depthMask(false);
+        this.drawTrail();
+        this.drawSketch();
+        gl.depthMask(true);
+        this.blend(false);
+    }
+
+    drawScan() {
+        if (!this.scan || !this.scan.pose) return;
+        const gl = this.gl, camera = this.camera, p = this.programs.scan, { pose, scale, count } = this.scan;
+        const columns = [0, 1, 2].map((k) => rotate(pose.slice(3), [0, 1, 2].map((i) => (i === k ? scale : 0))));
+        const offset = this.relative(pose).map((value, k) => value - camera.eye[k]);
+        gl.useProgram(p.program);
+        gl.uniformMatrix4fv(p.clip, false, camera.clip);
+        gl.uniformMatrix3fv(p.rotation, false, columns.flat());
+        gl.uniform3fv(p.offset, offset);
+        gl.uniform4f(p.toward, 0, 0, 1, camera.isFlat ? 1 : 0);
+        // As far as the discs of the map's points reach over the ground behind them.
+        gl.uniform2f(p.lift, camera.isFlat ? 40 : 0.25, camera.isFlat ? 0 : 12 / camera.pixelsPerMetre(1));
+        gl.uniform1f(p.pixels, Math.max(1.5, this.pointSize + (camera.range < 100 ? 1 : 0.4)) * this.ratio);
+        gl.uniform3fv(p.plain, rgb(this.theme.scan));
+        gl.bindVertexArray(this.scanArray);
+        gl.drawArrays(gl.POINTS, 0, count);
+    }
+
+    lineProgram(width, opacity, offset, tint) {
+        const gl = this.gl, p = this.programs.line;
+        gl.useProgram(p.program);
+        gl.uniformMatrix4fv(p.clip, false, this.camera.clip);
+        gl.uniform3fv(p.offset, offset);
+        gl.uniform2f(p.viewport, this.canvas.width, this.canvas.height);
+        gl.uniform1f(p.width, width * this.ratio);
+        gl.uniform1f(p.near, this.camera.isFlat ? -1 : this.camera.near);
+        gl.uniform4fv(p.tint, tint || [0, 0, 0, 0]);
+        gl.uniform1f(p.opacity, opacity);
+    }
+
+    /** What the map hides is drawn faintly. */
+    twice(draw) {
+        const gl = this.gl;
+        gl.depthFunc(gl.GREATER);
+        draw(0.35);
+        gl.depthFunc(gl.LEQUAL);
+        draw(1);
+    }
+
+    drawTrail() {
+        const gl = this.gl;
+        if (this.trail.items.length < 2) return;
+        if (this.trail.stale) this.trail.rebuild(this.theme);
+        const offset = this.relative(this.trail.anchor).map((value, k) => value - this.camera.eye[k]);
+        const edge = [...rgb(this.theme.edge), 1];
+        gl.bindVertexArray(this.trail.array);
+        const draw = (width, opacity, tint) => {
+            this.lineProgram(width, opacity, offset, tint);
+            gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, this.trail.segments);
+        };
+        if (this.camera.isFlat) gl.disable(gl.DEPTH_TEST);
+        this.twice((opacity) => {
+            draw(6, 0.55 * opacity, edge);
+            draw(3.5, opacity, null);
+        });
+        gl.enable(gl.DEPTH_TEST);
+    }
+
+    /** Builds the items of this picture. */
+    sketchItems() {
+        const { sketch, theme, camera } = this, pixel_m = camera.pixel_m;
+        sketch.begin(camera.eye.map((value, k) => value + this.origin[k]));
+        for (const { pose, confidence } of this.candidates) {
+            const known = Number.isFinite(confidence) ? confidence : 0.3;
+            sketch.marker(pose, Math.max(1.8, 20 * pixel_m), rgb(theme.candidate), rgb(theme.edge), 0.25 + 0.7 * known, 1);
+        }
+        if (this.fix && this.fix.position) sketch.gnss(this.fix, theme, pixel_m);
+        const pose = this.shownPose && this.pose ? this.shownPose : null;
+        if (pose) {
+            const { covariance, weak_axes } = this.uncertainty;
+            sketch.uncertainty(pose, covariance, weak_axes, theme, pixel_m);
+            const length = Math.max(2.2, 30 * pixel_m);
+            sketch.marker(pose, length, rgb(theme.vehicle), rgb(theme.edge), 1);
+            sketch.axes(pose, 0.9 * length, theme.axes.map(rgb), 3);
+        }
+        if (this.arrow) sketch.arrow(this.arrow.from, this.arrow.to, rgb(theme.arrow), rgb(theme.edge), Math.max(1.2, 22 * pixel_m));
+    }
+
+    drawSketch() {
+        const gl = this.gl, { sketch, buffers } = this;
+        if (this.camera.isFlat) gl.disable(gl.DEPTH_TEST);
+        this.twice((opacity) => {
+            if (sketch.shapes.count > 0) {
+                const p = this.programs.shape;
+                gl.useProgram(p.program);
+                gl.uniformMatrix4fv(p.clip, false, this.camera.clip);
+                gl.uniform1f(p.opacity, opacity);
+                buffers.fill(buffers.shapes, sketch.shapes);
+                gl.bindVertexArray(buffers.shapeArray);
+                gl.drawArrays(gl.TRIANGLES, 0, sketch.shapes.count);
+            }
+            for (const [width, lines] of [...sketch.lines].sort((a, b) => b[0] - a[0])) {
+                if (lines.count === 0) continue;
+                this.lineProgram(width, opacity, [0, 0, 0], null);
+                buffers.fill(buffers.lines, lines);
+                gl.bindVertexArray(buffers.lineArray);
+                gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, lines.count / 2);
+            }
+        });
+        gl.enable(gl.DEPTH_TEST);
+        gl.bindVertexArray(null);
+    }
+
+    // ---- picking
+
+    /** The point of the map nearest to a pixel, relative to the origin; from the depths of the last picture. */
+    pickPoint(x, y) {
+        const gl = this.gl, camera = this.camera, side = 2 * PICK_RADIUS + 1;
+        if (!this.layers) return null;
+        if (this.mapDirty) this.drawMap(this.plan);
+        if (this.drawn.points === 0) return null;
+        const { raw } = this.layers, scale = this.ratio * this.detail;
+        const [px, py] = [Math.round(x * scale), Math.round(raw.height * this.detail - y * scale)];
+        const corner = [px - PICK_RADIUS, py - PICK_RADIUS];
+        if (px < 0 || py < 0 || px >= raw.width || py >= raw.height) return null;
+        if (!this.pickLayer || !gl.isFramebuffer(this.pickLayer.frame)) this.pickLayer = this.layer(side, side);
+        gl.bindFramebuffer(gl.FRAMEBUFFER, this.pickLayer.frame);
+        gl.viewport(0, 0, side, side);
+        gl.useProgram(this.programs.depth.program);
+        this.bindLayer(this.programs.depth, raw);
+        gl.uniform2i(this.programs.depth.corner, corner[0], corner[1]);
+        this.drawFullScreen();
+        const bytes = new Uint8Array(4 * side * side);
+        gl.readPixels(0, 0, side, side, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
+        let best = Infinity, found = null;
+        for (let i = 0; i < side * side; i++) {
+            const dx = (i % side) - PICK_RADIUS, dy = Math.floor(i / side) - PICK_RADIUS, away = dx * dx + dy * dy;
+            if (bytes[4 * i + 3] === 0 || away >= best) continue;
+            best = away;
+            found = (bytes[4 * i] + bytes[4 * i + 1] / 255 + bytes[4 * i + 2] / 65025) / 255;
+        }
+        return found === null ? null : this.unproject(x, y, found);
+    }
+
+    unproject(x, y, depth) {
+        const camera = this.camera, { from, along } = camera.ray(x, y), { near, far } = camera;
+        if (camera.isFlat) return [from[0], from[1], camera.eye[2] - (near + depth * (far - near))];
+        const forward = (near * far) / (far - depth * (far - near));
+        const cosine = -(along[0] * camera.back[0] + along[1] * camera.back[1] + along[2] * camera.back[2]);
+        return from.map((value, k) => value + (forward / cosine) * along[k]);
+    }
+}
+
+export { confidenceColour };

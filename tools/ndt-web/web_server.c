@@ -1,0 +1,202 @@
+#include "web_server.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "web_address.h"
+#include "web_post.h"
+#include "web_get.h"
+
+enum { HEADER_BYTES = 16384, BEAT_TICKS = 15 };
+
+/* ---- who may ask ---- */
+
+static enum MHD_Result count_host(void *count, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    (void)kind;
+    (void)value;
+    *(int *)count += strcasecmp(key, MHD_HTTP_HEADER_HOST) == 0;
+    return MHD_YES;
+}
+
+static int is_host_right(const struct web_server *server, const struct web_request *request)
+{
+    int count = 0;
+    struct sockaddr_storage local = {0};
+    socklen_t size = sizeof(local);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const char *host = web_header(request, MHD_HTTP_HEADER_HOST);
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, count_host, &count);
+    if (!host || count != 1 || !info || getsockname(info->connect_fd, (struct sockaddr *)&local, &size) != 0)
+        return 0;
+    return web_host_is_allowed(host, (const struct sockaddr *)&local, server->site.names, server->site.name_count);
+}
+
+/* ---- a request ---- */
+
+static struct web_request *begin_request(struct MHD_Connection *connection)
+{
+    struct web_request *request = calloc(1, sizeof(*request));
+    if (!request)
+        return NULL;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    request->connection = connection;
+    request->peer = info ? info->socket_context : NULL;
+    return request;
+}
+
+/* Refuses what must not be read any further. A connection is kept alive only if the answer waits for the end of the
+ * request, hence the others wait. */
+static enum MHD_Result take_header(struct web_server *server, struct web_request *request, const char *path,
+                                   const char *method)
+{
+    int is_refused = 0;
+    enum MHD_Result result = MHD_YES;
+    request->is_post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
+    request->is_get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    request->is_control = strcmp(path, "/api/request") == 0;
+    if (!is_host_right(server, request)) {
+        web_peer_enter(server->peers, request->peer, WEB_ANSWERING);
+        return web_reply_error(request, MHD_HTTP_FORBIDDEN,
+                               "the Host header does not name this server; see --allow-host");
+    }
+    if (request->is_post && request->is_control)
+        result = web_post_check(server, request, &is_refused);
+    if (is_refused)
+        web_peer_enter(server->peers, request->peer, WEB_ANSWERING);
+    return result;
+}
+
+static enum MHD_Result answer(struct web_server *server, struct web_request *request, const char *path)
+{
+    if (request->is_waiting)
+        return request->has_answer ? web_post_answer(server, request) : MHD_YES;
+    if (request->is_post && request->is_control)
+        return web_post_ask(server, request);
+    web_peer_enter(server->peers, request->peer, WEB_ANSWERING);
+    if (request->is_get && !request->is_control)
+        return web_get_path(server, request, path);
+    return web_reply_error(request, MHD_HTTP_METHOD_NOT_ALLOWED, "%s",
+                           request->is_control ? "only POST is possible here"
+                                               : "only GET and HEAD are possible here");
+}
+
+static void take_body(struct web_request *request, const char *data, size_t *size)
+{
+    if (*size > WEB_BODY_MAX - request->size)
+        request->is_too_long = 1; /* the rest is read and forgotten until its time is over */
+    else {
+        memcpy(request->body + request->size, data, *size);
+        request->size += *size;
+    }
+    *size = 0;
+}
+
+/* Called with the header, with each part of the body, at its end, and when a suspended request continues. */
+static enum MHD_Result on_request(void *self, struct MHD_Connection *connection, const char *path,
+                                  const char *method, const char *version, const char *data, size_t *size,
+                                  void **context)
+{
+    struct web_server *server = self;
+    struct web_request *request = *context;
+    (void)version;
+    if (!request) {
+        request = *context = begin_request(connection);
+        return request ? take_header(server, request, path, method) : MHD_NO;
+    }
+    if (*size > 0) {
+        take_body(request, data, size);
+        return MHD_YES;
+    }
+    return answer(server, request, path);
+}
+
+static void on_completed(void *self, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct web_server *server = self;
+    struct web_request *request = *context;
+    (void)connection;
+    (void)code;
+    if (!request)
+        return;
+    web_peer_enter(server->peers, request->peer, WEB_IDLE);
+    if (request->status)
+        web_metrics_count_response(server->site.metrics, request->status, request->bytes);
+    web_blob_drop(request->answer);
+    free(request);
+    *context = NULL;
+}
+
+/* ---- a connection ---- */
+
+static void on_connection(void *self, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct web_server *server = self;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED && info)
+        *context = web_peer_join(server->peers, info->connect_fd);
+    else if (code == MHD_CONNECTION_NOTIFY_CLOSED)
+        web_peer_leave(server->peers, *context);
+}
+
+/* The first line of a request has arrived: from now on its time counts. */
+static void *on_first_line(void *self, const char *uri, struct MHD_Connection *connection)
+{
+    struct web_server *server = self;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    (void)uri;
+    if (info)
+        web_peer_enter(server->peers, info->socket_context, WEB_ASKING);
+    return NULL;
+}
+
+enum ndt_status web_server_open(struct web_server **out, int fd, const struct web_site *site, struct ndt_error *err)
+{
+    struct web_server *server = calloc(1, sizeof(*server));
+    *out = NULL;
+    if (server)
+        server->peers = web_peers_open();
+    if (!server || !server->peers) {
+        free(server);
+        close(fd);
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory");
+    }
+    server->site = *site;
+    server->daemon =
+        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
+                         on_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                         (unsigned)WEB_PEERS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
+                         MHD_OPTION_CONNECTION_TIMEOUT, 45u, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+                         MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+                         on_connection, server, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, server, MHD_OPTION_END);
+    if (!server->daemon) {
+        web_peers_close(server->peers);
+        free(server);
+        close(fd);
+        return ndt_fail(err, NDT_ERR_IO, "libmicrohttpd does not start");
+    }
+    *out = server;
+    return NDT_OK;
+}
+
+void web_server_tick(struct web_server *server)
+{
+    web_peers_expire(server->peers);
+    if (++server->ticks % BEAT_TICKS == 0)
+        web_hub_beat(server->site.hub);
+}
+
+void web_server_close(struct web_server *server)
+{
+    if (!server)
+        return;
+    web_hub_stop(server->site.hub);
+    MHD_stop_daemon(server->daemon);
+    web_peers_close(server->peers);
+    free(server);
+}

@@ -1,0 +1,58 @@
+"""Pieces of HTML: escaped text, tables, figures."""
+import os
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from .figures import Drawing, escape, theme_css
+
+
+def table(header: "Iterable[Any]", rows: "Iterable[Iterable[Any]]", kind: str = "") -> str:
+    """The first column names the row, the others are numbers unless `kind` is "text"."""
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
+    body = "".join("<tr>" + "".join(f'<th scope="row">{escape(cell)}</th>' if at == 0 else f"<td>{escape(cell)}</td>"
+                                    for at, cell in enumerate(row)) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def pairs(rows: "Iterable[tuple[str, Any]]") -> str:
+    """Names and values."""
+    return "<dl>" + "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows) + "</dl>"
+
+
+def figure(drawing: Drawing) -> str:
+    """With its title and caption."""
+    return (f'<figure id="{drawing.name}"><h3>{escape(drawing.title)}</h3><div class="wide">{drawing.svg()}</div>'
+            f"<figcaption>{escape(drawing.caption)}</figcaption></figure>")
+
+
+def section(name: str, title: str, *parts: str) -> str:
+    return f'<section id="{name}"><h2>{escape(title)}</h2>{"".join(parts)}</section>'
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
+
+
+def document(title: str, contents: "Iterable[tuple[str, str]]", body: str) -> str:
+    """The whole page. contents: id and title of each section."""
+    links = "".join(f'<a href="#{name}">{escape(text)}</a>' for name, text in contents)
+    style = theme_css() + (Path(__file__).with_name("report.css").read_text(encoding="utf-8"))
+    return ('<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; style-src \'unsafe-inline\'">'
+            f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{style}</style></head><body><div class="page">'
+            f'<nav aria-label="Contents">{links}</nav><main>{body}</main>'
+            f"<footer>Made by ndt-report of ndtd {escape(metadata.version('ndtd'))}.</footer></div></body></html>\n")
+
+
+def write(path: Path, text: str) -> None:
+    """Complete or absent. OSError."""
+    part = path.with_name(f".{path.name}.part-{os.getpid()}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,242 @@
+"""The report of one replay: one HTML file that needs nothing else."""
+import shlex
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from . import error_figures, figures, html_parts, map_above, time_figures, trajectory_figure, worst_page, worst_scans
+from .error_figures import DEG, Errors
+from .figures import Drawing, escape
+from .html_parts import figure, paragraph, section, table
+from .pose_errors import statistics
+from .run import Run, default_settings
+from .verdict import Verdict, judge, length, milliseconds
+
+WORDS = {"good": "Good", "fair": "Look closer", "poor": "Not good"}
+COLUMNS = ("rmse", "mean", "median", "std", "p95", "max")
+MOST_CHANGES = 40
+NO_TRUTH = ("There is no ground truth for this replay, so errors are not known. Shown instead: what ndtd itself says, its covariance, "
+            "innovation and confidence. They tell whether the result is consistent, not whether it is right.")
+
+
+class Report:
+    """`drawings`: every figure, in the order of the page; `html()`: the page."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.errors: "Optional[Errors]" = Errors(run) if run.is_compared.any() else None
+        self.verdict: Verdict = judge(run, self.errors)
+        rows, self.chosen_by = worst_scans.choose(run)
+        points = worst_scans.points_of(run, rows)
+        around = worst_scans.windows(run, rows, points)
+        box = trajectory_figure.extent(run)
+        density, self.map_note = map_above.read(run.path_of("map"), box, *trajectory_figure.pixels(box), list(around.values()))
+        self.worst = worst_scans.describe(run, rows, points, around, self.map_note)
+        self.trajectory = trajectory_figure.draw(run, box, density, rows)
+        self.accuracy = self._accuracy()
+        self.latency = [time_figures.latency_histograms(run), time_figures.latency_over_time(run)]
+        self.matching = [time_figures.states(run), time_figures.matching(run)]
+
+    @property
+    def drawings(self) -> "list[Drawing]":
+        return [self.trajectory, *self.accuracy, *self.latency, *self.matching]
+
+    def _accuracy(self) -> "list[Drawing]":
+        if self.errors is None:
+            return [error_figures.sigmas(self.run)]
+        out = [error_figures.ape(self.run, self.errors)]
+        if any(len(one.translation_m) for one in self.errors.relative):
+            out.append(error_figures.rpe(self.errors))
+        out.append(error_figures.per_axis(self.run, self.errors))
+        if np.isfinite(self.errors.sigma).any():
+            out.append(error_figures.consistency(self.errors))
+        return out
+
+    def html(self) -> str:
+        parts = [self._trajectory(), self._accuracy_section(), self._latency_section(), self._matching_section(),
+                 worst_page.section_of(self.run, self.worst, self.chosen_by), _settings(self.run), _run(self.run)]
+        titles = (("trajectory-section", "Trajectory"), ("accuracy", "Accuracy"), ("time", "Time"), ("states-section", "States and scores"),
+                  ("worst", "Worst scans"), ("settings", "Settings"), ("run", "This run"))
+        return html_parts.document(f"Replay report: {_title(self.run)}", titles, self._head() + "".join(parts))
+
+    def _head(self) -> str:
+        run, verdict = self.run, self.verdict
+        tiles = "".join(f'<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd class="note">{escape(note)}</dd></div>'
+                        for name, value, note in verdict.numbers)
+        hints = [str(one) for one in run.summary.get("hints") or []]
+        shown = ('<div class="hints"><b>Something may be set wrongly</b><ul>' +
+                 "".join(f"<li>{escape(one)}</li>" for one in hints) + "</ul></div>") if hints else ""
+        map_name = Path(str(run.summary.get("map") or "an unknown map")).name
+        return (f'<header><h1>{escape(_title(run))}</h1><p class="sub">Replay on {escape(map_name)}</p>'
+                f'<div class="verdict {verdict.level}"><b>{WORDS[verdict.level]}</b><p>{escape(verdict.sentence)}</p></div>'
+                f'<dl class="tiles">{tiles}</dl>{shown}</header>')
+
+    def _trajectory(self) -> str:
+        note = paragraph(f"The map is not drawn: {self.map_note}.", "sub") if self.map_note else ""
+        none = "" if self.run.trusted.any() else paragraph("No pose of this replay is trusted: crosses are what the alignments gave.", "sub")
+        return section("trajectory-section", "Trajectory", note, none, figure(self.trajectory))
+
+    def _accuracy_section(self) -> str:
+        if self.errors is None:
+            none = NO_TRUTH if not self.run.has_truth else "No pose is trusted where there is ground truth, so there are no errors to show."
+            return section("accuracy", "Accuracy", paragraph(none), *map(figure, self.accuracy))
+        return section("accuracy", "Accuracy", _error_table(self.run, self.errors), *map(figure, self.accuracy))
+
+    def _latency_section(self) -> str:
+        return section("time", "Time", _latency_table(self.run), *map(figure, self.latency))
+
+    def _matching_section(self) -> str:
+        return section("states-section", "States and scores", figure(self.matching[0]), _state_changes(self.run), figure(self.matching[1]))
+
+
+def write(run: Run, out: Any, folder: Any = None, format: str = "svg") -> Report:
+    """Writes the page, which is complete or absent, and the figures into `folder`. OSError."""
+    report = Report(run)
+    html_parts.write(Path(out), report.html())
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for one in report.drawings:
+            one.save(folder, format)
+    return report
+
+
+def _title(run: Run) -> str:
+    return Path(str(run.summary.get("bag") or run.name)).name
+
+
+# ---- tables
+
+
+def _error_table(run: Run, errors: Errors) -> str:
+    rows = [("APE translation", *_cells(statistics(errors.translation_m), length), int(errors.compared.sum())),
+            ("APE rotation", *_cells(statistics(errors.rotation_rad), _degrees), int(errors.compared.sum()))]
+    for one in errors.relative:
+        if len(one.translation_m):
+            rows.append((f"RPE translation, {one.distance_m:g} m", *_cells(statistics(one.translation_m), length), len(one.first)))
+            rows.append((f"RPE rotation, {one.distance_m:g} m", *_cells(statistics(one.rotation_rad), _degrees), len(one.first)))
+    short = [f"{one.distance_m:g} m" for one in errors.relative if not len(one.translation_m)]
+    notes = [f"Errors are those of the {int(errors.compared.sum())} trusted poses with ground truth (as ndtd --out writes them); "
+             "APE and RPE as evo computes them, without alignment, RPE of all pairs."]
+    if short:
+        notes.append(f"The drive is too short for RPE over {', '.join(short)}.")
+    nees = errors.nees[np.isfinite(errors.nees)]
+    if len(nees):
+        notes.append(f"NEES: mean {nees.mean():.3g}; 6 where the covariance is right, less where it is too large.")
+    header = ("", "RMSE", "mean", "median", "std", "95 %", "max", "poses, pairs")
+    return "".join(map(paragraph, notes)) + table(header, rows)
+
+
+def _cells(found: "dict[str, float]", text: Any) -> "list[str]":
+    return [text(found[key]) if found else "\N{EN DASH}" for key in COLUMNS]
+
+
+def _degrees(value_rad: float) -> str:
+    return f"{value_rad * DEG:.3g}\N{DEGREE SIGN}"
+
+
+def _latency_table(run: Run) -> str:
+    rows = []
+    total = time_figures.total_ms(run)
+    stages = time_figures.stages_ms(run)
+    stages["upload (part of align)"] = run.values["upload_us"] / 1000
+    stages["all stages"] = total
+    for name, values in stages.items():
+        values = values[np.isfinite(values)]
+        if len(values):
+            p50, p95, p99 = np.percentile(values, (50, 95, 99))
+            rows.append((name, *(milliseconds(float(one)) for one in (values.mean(), p50, p95, p99, values.max()))))
+    budget = time_figures.budget_ms(run)
+    late = int((total > budget).sum())
+    text = f"{late} of {len(run)} scans took longer than the budget of {budget:g} ms." if late else f"No scan took longer than the budget of {budget:g} ms."
+    speed = run.summary.get("replay_s")
+    if isinstance(speed, (int, float)) and speed > 0:
+        text += f" The replay took {speed:.3g} s: {len(run) / speed:.0f} scans per second."
+    return paragraph(text) + table(("", "mean", "p50", "p95", "p99", "max"), rows)
+
+
+def _state_changes(run: Run) -> str:
+    """Where the state differs from the one before."""
+    told = np.flatnonzero(run.state != "")
+    rows, before = [], "initialising"
+    for row in told:
+        if run.state[row] != before:
+            why = run.reason[row] or run.outcome[row]
+            rows.append((f"{run.time_s[row]:.1f} s", run.seq[row], f"{before} \N{RIGHTWARDS ARROW} {run.state[row]}", why))
+            before = run.state[row]
+    several = np.nan_to_num(run.values["hypotheses"]) > 1
+    text = f"{len(rows)} change{'' if len(rows) == 1 else 's'} of state; {int(several.sum())} scan{'' if several.sum() == 1 else 's'} with more than one hypothesis."
+    if len(rows) > MOST_CHANGES:
+        text += f" The first {MOST_CHANGES} changes:"
+    return paragraph(text) + (table(("time", "scan", "state", "reason"), rows[:MOST_CHANGES], "text") if rows else "")
+
+
+# ---- where it comes from
+
+
+def _settings(run: Run) -> str:
+    if not run.settings:
+        return section("settings", "Settings", paragraph("config.yaml is not there: the settings in force are not known."))
+    defaults = default_settings()
+    if not defaults:
+        text = "The defaults are not known here (only the clients are installed); the command line below has what was set."
+        return section("settings", "Settings", paragraph(text))
+    changed = [(key, value, defaults.get(key, "\N{EN DASH}")) for key, value in run.settings.items()
+               if defaults.get(key) != value and key != "map.path"]
+    if not changed:
+        return section("settings", "Settings", paragraph("All settings are the defaults."))
+    return section("settings", "Settings", paragraph(f"{len(changed)} of {len(run.settings)} settings differ from the defaults."),
+                   table(("option", "value", "default"), changed, "text"))
+
+
+def _run(run: Run) -> str:
+    summary, given = run.summary, run.summary.get("settings") or {}
+    rows = [("recording", summary.get("bag")), ("map", summary.get("map")),
+            ("map id", run.map_id), ("map points", _thousands(summary.get("map_points"))),
+            ("map load time", f"{summary['map_load_ms']:.3g} ms" if isinstance(summary.get("map_load_ms"), (int, float)) else None),
+            ("configuration files", ", ".join(map(str, given.get("files") or [])) or "none"),
+            ("given options", ", ".join(map(str, given.get("overrides") or [])) or "none"),
+            ("configuration hash", run.config_hash), ("trajectory hash", summary.get("trajectory_hash")),
+            ("ndtd", " ".join(str(one) for one in (summary.get("version"), _commit(summary)) if one)),
+            ("backend", summary.get("backend_description") or summary.get("backend")), ("variant", summary.get("variant")),
+            ("machine", summary.get("machine")),
+            ("peak memory", f"{summary['peak_memory_bytes'] / 2**20:.1f} MiB" if summary.get("peak_memory_bytes") else None),
+            ("first scan", _stamp(int(run.stamp_ns[0]))), ("folder", None if run.is_temporary else str(run.folder.resolve()))]
+    shown = html_parts.pairs((name, value) for name, value in rows if value not in (None, ""))
+    missing = [name for name in ("summary.json", "timing.csv", "config.yaml", "points.bag") if not (run.folder / name).is_file()]
+    note = paragraph(f"Not in the folder: {', '.join(missing)}.", "sub") if missing else ""
+    return section("run", "This run", f'<div class="facts list">{shown}</div>', note, "<h3>Repeat it</h3>",
+                   paragraph("The same programs, recording and map give the same poses bit for bit, and the trajectory hash above."),
+                   f"<pre>{escape(command_line(run))}</pre>")
+
+
+def _commit(summary: "dict[str, Any]") -> str:
+    return f"(commit {summary['commit']})" if summary.get("commit") else ""
+
+
+def _stamp(stamp_ns: int) -> str:
+    """As a number, and as a date where it is one."""
+    text = f"{stamp_ns / 1e9:.3f} s"
+    if 6e17 < stamp_ns < 4e18:  # 1989 to 2096
+        when = datetime.fromtimestamp(stamp_ns // 1_000_000_000, timezone.utc)
+        text += when.strftime(" (%Y-%m-%d %H:%M:%S UTC)")
+    return text
+
+
+def _thousands(value: Any) -> "Optional[str]":
+    return f"{value:,}".replace(",", "\N{NO-BREAK SPACE}") if isinstance(value, int) else None
+
+
+def command_line(run: Run) -> str:
+    """What gives this replay and this report again."""
+    summary, given = run.summary, run.summary.get("settings") or {}
+    words = ["ndtd", "--replay", str(summary.get("bag") or "BAG"), "--map", str(summary.get("map") or "MAP")]
+    for file in given.get("files") or []:
+        words += ["--config", str(file)]
+    for option in given.get("overrides") or []:
+        words += ["--set", str(option)]
+    if run.is_temporary:
+        return shlex.join([*words, "--report", "report.html"])
+    out = run.name
+    return shlex.join([*words, "--output", out]) + "\n" + shlex.join(["ndt-report", out, "--out", f"{out}.html"])
