@@ -250,7 +250,7 @@ START_TEST(the_oldest_connection_makes_room)
     ck_assert_uint_eq(counters.open, WEB_PEERS_ROOM + 2);
     for (size_t i = 0; i < WEB_PEERS_ROOM + 2; i++)
         ck_assert_int_eq(is_shut(pair[i][1]), i == 3 || i == 4);
-    web_peers_expire(peers); /* nobody is too late yet */
+    web_peers_expire(peers); /* none is too late yet */
     web_peers_counters(peers, &counters);
     ck_assert_uint_eq(counters.evicted, 2);
     for (size_t i = 0; i < WEB_PEERS_ROOM + 2; i++) {
