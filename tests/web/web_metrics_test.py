@@ -176,7 +176,8 @@ class Prometheus(Program):
         (self.folder / "prometheus.yaml").write_text(text)
 
     def start(self):
-        self.launch("--config.file=prometheus.yaml", "--storage.tsdb.path=tsdb", f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=warn")
+        address = f"127.0.0.1:{self.port}"
+        self.launch("--config.file=prometheus.yaml", "--storage.tsdb.path=tsdb", f"--web.listen-address={address}", "--log.level=warn")
         wait_until(lambda: f"prometheus answers: {self.log()[-500:]}", lambda: self.expect_alive() and self.is_ready())
         return self
 
