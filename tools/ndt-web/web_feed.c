@@ -318,7 +318,8 @@ void web_feed_stop(struct web_feed *feed)
         wake_up(feed);
         pthread_join(feed->thread, NULL);
     }
-    feed->is_started = feed->is_connected = 0;
+    feed->is_started = 0;
+    feed->is_connected = 0;
     if (feed->requests)
         web_control_fail(feed->requests, "ndt-web ends");
 }
