@@ -253,6 +253,16 @@ def check_drive(prometheus, scans, all_scans):
     assert 0 < recent <= 50, recent
 
 
+def check_points(web, prometheus):
+    """The daemon makes points for viewers only while a browser listens."""
+    prometheus.expect('ndtd_subscribers{socket="points"}', 0)
+    prometheus.expect("ndtd_points_published_total", 0)
+    with urllib.request.urlopen(web.url + "api/events", timeout=60):
+        prometheus.expect("ndt_web_event_streams", 1)
+        prometheus.expect('ndtd_subscribers{socket="points"}', 1)
+    prometheus.expect("ndt_web_event_streams", 0)
+
+
 def check_rules(source, prometheus):
     def is_evaluated():
         groups = prometheus.ask("/api/v1/rules")["groups"]
@@ -303,6 +313,7 @@ def live(source, bin_dir):
             check_drive(prometheus, SCANS, SCANS)
             missing = set(metrics) - check_formats(web, metrics)
             assert missing == NOT_IN_DRIVE, missing ^ NOT_IN_DRIVE
+            check_points(web, prometheus)
             check_label_values(source, web)
             check_panels(source, prometheus, metrics)
             check_rules(source, prometheus)
