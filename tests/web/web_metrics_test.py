@@ -333,8 +333,9 @@ def live(source, bin_dir):
             check_drive(prometheus, SCANS, 2 * SCANS)
             # What the first daemon counted is not lost: Prometheus sees that the counter began anew.
             prometheus.expect("resets(ndtd_received_scans_total[10m])", 1)
-            for program in reversed(programs):
-                program.expect_alive()
+            for program in (web, daemon):
+                code = program.end()
+                assert code == 0, f"{program.name} ends with {code}: {program.log()[-2000:]}"
         finally:
             for program in reversed(programs):
                 program.end()
