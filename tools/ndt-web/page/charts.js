@@ -1,7 +1,7 @@
 /** Time series on canvas elements: one line of values above, one cursor through all of them. */
 
-import {clock, colour, fixed, h, setText, short, tick} from "./dom.js";
-import {OUTCOMES} from "./history.js";
+import { clock, colour, fixed, h, setText, short, tick } from "./dom.js";
+import { OUTCOMES } from "./history.js";
 
 export const BUDGET_MS = 100;
 const WINDOW_S = 60;

@@ -1,7 +1,7 @@
 /** Header, banner and the panes Scan and Daemon: what the daemon says, as text. */
 
-import {$, bytes, count, duration, fillValues, fixed, h, icon, setText, short, withUnit, yawDeg} from "./dom.js";
-import {latencyMs, poseDifference} from "./history.js";
+import { $, bytes, count, duration, fillValues, fixed, h, icon, setText, short, withUnit, yawDeg } from "./dom.js";
+import { latencyMs, poseDifference } from "./history.js";
 
 const STATE_NAMES = {
     initialising: "Initialising",

@@ -1,8 +1,8 @@
 /** Replay: the drive as a strip of outcomes, a slider, play, steps and the worst scans. */
 
-import {$, clock, colour, fixed, h, setText} from "./dom.js";
-import {getJson} from "./feed.js";
-import {OUTCOMES} from "./history.js";
+import { $, clock, colour, fixed, h, setText } from "./dom.js";
+import { getJson } from "./feed.js";
+import { OUTCOMES } from "./history.js";
 
 const PAGE = 2000;
 const WORST = 10;
