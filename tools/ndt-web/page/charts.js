@@ -40,8 +40,8 @@ const CHARTS = [
         drops: true,
         series: [["queue", "waiting", "still", 0]]
     },
-    { id: "error-position", title: "Error, position", unit: "m", low: 0, high: 0.05, truth: true, series: [["error_m", "", "bad", 3]] },
-    { id: "error-rotation", title: "Error, rotation", unit: "°", low: 0, high: 0.1, truth: true, series: [["error_deg", "", "other", 3]] },
+    { id: "error-position", title: "Error, position", unit: "m", low: 0, high: 0.01, truth: true, series: [["error_m", "", "bad", 3]] },
+    { id: "error-rotation", title: "Error, rotation", unit: "°", low: 0, high: 0.02, truth: true, series: [["error_deg", "", "other", 3]] },
 ];
 
 /** A round number at or above, of 1, 2, 5 times a power of ten */
