@@ -188,7 +188,7 @@ class Chart {
             const before = index > history.first ? history.slot(index - 1) : -1;
             if (!holds(history.slot(index), before)) continue;
             const x = box.x(history.time[history.slot(index)]);
-            context.globalAlpha = 0.3;
+            context.globalAlpha = 0.2;
             context.fillRect(x - 1, TOP, 2, box.bottom - TOP);
             context.globalAlpha = 1;
             context.fillRect(x - 1.5, box.bottom - 7, 3, 7);
