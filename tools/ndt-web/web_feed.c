@@ -270,6 +270,22 @@ static enum ndt_status set_address(char address[NDTD_ENDPOINT_MAX], const char *
     return *address ? NDT_OK : ndtd_default_address(address, NDTD_ENDPOINT_MAX, given, name, 0, err);
 }
 
+/* Few scans wait, so that a feed that falls behind costs no memory; queues have their limit when they connect. */
+static enum ndt_status open_points(struct web_feed *feed, struct ndt_error *err)
+{
+    const int waiting = 4;
+    const enum ndt_status status =
+        live_open(&feed->points, ZMQ_SUB, feed->points_address, &feed->config.keys, 0, err);
+    if (status != NDT_OK)
+        return status;
+    void *socket = feed->points.socket;
+    if (zmq_setsockopt(socket, ZMQ_UNSUBSCRIBE, "", 0) != 0 || /* until somebody watches */
+        zmq_setsockopt(socket, ZMQ_RCVHWM, &waiting, sizeof(waiting)) != 0 ||
+        zmq_disconnect(socket, feed->points_address) != 0 || zmq_connect(socket, feed->points_address) != 0)
+        return ndt_fail(err, NDT_ERR_IO, "%s: %s", feed->points_address, zmq_strerror(errno));
+    return NDT_OK;
+}
+
 static enum ndt_status connect_all(struct web_feed *feed, struct ndt_error *err)
 {
     const struct live_keys *keys = &feed->config.keys;
@@ -282,9 +298,7 @@ static enum ndt_status connect_all(struct web_feed *feed, struct ndt_error *err)
     if (status == NDT_OK)
         status = live_open(&feed->poses, ZMQ_SUB, feed->poses_address, keys, 0, err);
     if (status == NDT_OK && has_points)
-        status = live_open(&feed->points, ZMQ_SUB, feed->points_address, keys, 0, err);
-    if (status == NDT_OK && has_points)
-        zmq_setsockopt(feed->points.socket, ZMQ_UNSUBSCRIBE, "", 0); /* until somebody watches */
+        status = open_points(feed, err);
     if (status == NDT_OK && !has_points)
         web_hub_log(feed->sinks.hub, WEB_WARNING,
                     "scans are not shown: --points is not given, and --poses is not ipc");
