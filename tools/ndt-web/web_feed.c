@@ -210,7 +210,10 @@ static void tick(struct web_feed *feed)
     web_hub_counters(feed->sinks.hub, &readers);
     if (feed->points.socket && feed->wants_points != (readers.clients > 0)) {
         feed->wants_points = readers.clients > 0;
-        zmq_setsockopt(feed->points.socket, feed->wants_points ? ZMQ_SUBSCRIBE : ZMQ_UNSUBSCRIBE, "", 0);
+        if (feed->wants_points)
+            zmq_connect(feed->points.socket, feed->points_address);
+        else
+            zmq_disconnect(feed->points.socket, feed->points_address);
     }
 }
 
@@ -284,7 +287,8 @@ static enum ndt_status connect_all(struct web_feed *feed, struct ndt_error *err)
     if (status == NDT_OK && has_points)
         status = live_open(&feed->points, ZMQ_SUB, feed->points_address, keys, 0, err);
     if (status == NDT_OK && has_points)
-        zmq_setsockopt(feed->points.socket, ZMQ_UNSUBSCRIBE, "", 0); /* until somebody watches */
+        zmq_disconnect(feed->points.socket, feed->points_address); /* until somebody watches: a daemon makes points
+                                                                      for each connection that has subscribed */
     if (status == NDT_OK && !has_points)
         web_hub_log(feed->sinks.hub, WEB_WARNING,
                     "scans are not shown: --points is not given, and --poses is not ipc");
@@ -310,6 +314,7 @@ enum ndt_status web_feed_open(struct web_feed **out, const struct web_feed_confi
                                  : ndt_fail(err, NDT_ERR_MEMORY, "no memory or no file descriptors");
     if (status == NDT_OK) {
         tell_daemon(feed);
+        web_metrics_set_status(sinks->metrics, NULL);
         feed->asked_us = ndt_clock_us() - STATUS_US;
         feed->is_started = pthread_create(&feed->thread, NULL, run, feed) == 0;
         if (!feed->is_started)
