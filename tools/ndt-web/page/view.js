@@ -6,7 +6,7 @@
 // All positions given to the view are in the map frame [m]; poses are [x, y, z, qx, qy, qz, qw].
 
 import { Camera, Controls } from "./camera.js";
-import { confidenceColour, headingOf, rgb, rotate, Sketch, SketchBuffers, Trail } from "./overlays.js";
+import { confidenceColour, Grid, headingOf, rgb, rotate, Sketch, SketchBuffers, Trail } from "./overlays.js";
 import { makePrograms } from "./shaders.js";
 import { Tiles } from "./tiles.js";
 
@@ -40,12 +40,12 @@ export const themes = {
         gnss: "#7ee787",
         arrow: "#ffd166",
         grid: "#8b98a8",
-        gridOpacity: 0.35,
+        gridOpacity: 0.5,
         axes: ["#e2504c", "#2fbf8f", "#4aa3ff"],
     },
     light: {
         background: "#f6f8fa",
-        ramp: ["#bccbd6", "#9db9cc", "#7ba3c0", "#5b8bb0", "#43719b", "#355884", "#2b4068"],
+        ramp: ["#b3cbde", "#98b9d1", "#7ba3c0", "#5b8bb0", "#43719b", "#355884", "#2b4068"],
         plain: "#6b7c8c",
         shadow: "#3c4a5a",
         scan: "#d9480f",
@@ -61,7 +61,7 @@ export const themes = {
         gnss: "#1a7f37",
         arrow: "#9a3412",
         grid: "#57606a",
-        gridOpacity: 0.3,
+        gridOpacity: 0.45,
         axes: ["#b3201f", "#007f5f", "#0057b8"],
     },
 };
@@ -80,6 +80,7 @@ export class View {
         this.tiles = new Tiles({ arrived: () => this.changeTiles(), url, cacheBytes });
         this.trail = new Trail();
         this.sketch = new Sketch();
+        this.grid = new Grid();
         this.theme = { ...themes.dark };
         this.origin = [0, 0, 0];
         this.hasOrigin = false;
@@ -91,7 +92,7 @@ export class View {
         this.measured = { frame_ms: 0, fps: 0, pictures: 0, times: [] };
         this.drawn = { nodes: 0, points: 0 };
         this.isSlow = false;
-        this.detail = 1; // pixels of the map's layer per pixel of the canvas, along an edge
+        this.layersStale = true; // they show another camera
         this.movingUntil = -Infinity;
         this.isFollowing = false;
         this.mapDirty = true;
@@ -124,6 +125,7 @@ export class View {
         this.ramp = gl.createTexture();
         this.tiles.setContext(gl);
         this.trail.setContext(gl);
+        this.grid.setContext(gl);
         this.uploadRamp();
         this.scanBuffer = gl.createBuffer();
         this.scanArray = gl.createVertexArray();
@@ -422,11 +424,11 @@ export class View {
         return now() < this.movingUntil;
     }
 
-    /** Points, pixels along an edge per pixel of the canvas, and time of the next picture of the map. */
+    /** Points and time of the next picture of the map; is_plain: without layers and light. */
     get plan() {
-        if (!this.isMoving) return { budget: this.budget, detail: 1, target_ms: Infinity };
-        if (this.isSlow && this.isFollowing) return { budget: 2 * this.movingBudget, detail: 1, target_ms: 2 * TARGET_MS };
-        return { budget: this.movingBudget, detail: this.isSlow ? 0.5 : 1, target_ms: TARGET_MS };
+        if (!this.isMoving) return { budget: this.budget, target_ms: Infinity };
+        if (this.isSlow && this.isFollowing) return { budget: 2 * this.movingBudget, target_ms: 2 * TARGET_MS };
+        return { budget: this.movingBudget, target_ms: TARGET_MS, is_plain: this.isSlow };
     }
 
     cameraMoved(byVehicle = false) {
@@ -472,10 +474,15 @@ export class View {
         if (this.fence) return void (this.again = true); // the last picture is not finished
         const begin = now();
         this.advanceGlide(begin);
-        const withMap = this.mapDirty, plan = this.plan;
+        const plan = this.plan, withMap = this.mapDirty || plan.is_plain;
         this.prepareLayers();
-        if (withMap) this.drawMap(plan);
-        this.compose();
+        if (plan.is_plain) {
+            this.drawPlainMap(plan);
+        } else {
+            if (withMap || this.layersStale) this.drawMap(plan);
+            this.compose();
+        }
+        this.drawItems();
         this.fence = this.gl.fenceSync(this.gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
         this.gl.flush();
         this.watchFence(begin, withMap ? plan : null);
@@ -514,7 +521,7 @@ export class View {
         }
     }
 
-    /** As many points as can be drawn while the camera moves, with half the pixels where that is a CPU's work. */
+    /** As many points as can be drawn while the camera moves. */
     adapt(took, { budget, target_ms }) {
         const { points } = this.drawn;
         if (target_ms === Infinity) {
@@ -531,36 +538,56 @@ export class View {
 
     // ---- drawing
 
-    selectNodes({ budget, detail } = this.plan) {
-        return this.tiles.select(this.camera, budget, Math.min(this.ratio, 1.5) * detail);
+    selectNodes({ budget } = this.plan) {
+        return this.tiles.select(this.camera, budget, Math.min(this.ratio, 1.5));
     }
 
-    drawMap(plan) {
-        const gl = this.gl, { raw } = this.layers;
+    chooseNodes(plan) {
         const chosen = this.selectNodes(plan);
         this.mapDirty = false;
         this.lastMap = now();
         this.drawn = { nodes: chosen.length, points: this.tiles.points };
-        gl.bindFramebuffer(gl.FRAMEBUFFER, raw.frame);
-        this.detail = plan.detail;
-        gl.viewport(0, 0, Math.ceil(this.detail * raw.width), Math.ceil(this.detail * raw.height));
+        return chosen;
+    }
+
+    /** Straight to the canvas: on a CPU, light and copies cost as much as the points. */
+    drawPlainMap(plan) {
+        const gl = this.gl;
+        this.layersStale = true;
+        gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+        this.clear(this.canvas.width, this.canvas.height, rgb(this.theme.background));
+        this.drawNodes(this.chooseNodes(plan));
+        this.drawGrid();
+    }
+
+    clear(width, height, [r, g, b]) {
+        const gl = this.gl;
+        gl.viewport(0, 0, width, height);
         gl.disable(gl.BLEND);
         gl.enable(gl.DEPTH_TEST);
         gl.depthMask(true);
+        gl.clearColor(r, g, b, 1);
         gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
-        this.drawNodes(chosen);
+    }
+
+    drawMap(plan) {
+        const gl = this.gl, { raw } = this.layers;
+        this.layersStale = false;
+        gl.bindFramebuffer(gl.FRAMEBUFFER, raw.frame);
+        this.clear(raw.width, raw.height, [0, 0, 0]);
+        this.drawNodes(this.chooseNodes(plan));
         this.light();
         this.drawGrid();
     }
 
     drawNodes(chosen) {
-        const gl = this.gl, camera = this.camera, p = this.programs.map, ratio = this.ratio * this.detail;
+        const gl = this.gl, camera = this.camera, p = this.programs.map, { ratio } = this;
         const [low, high] = this.tiles.heights || [0, 1];
         gl.useProgram(p.program);
         gl.uniformMatrix4fv(p.clip, false, camera.clip);
         const unit = camera.pixelsPerMetre(1) * ratio;
         gl.uniform1f(p.scale, (this.isMoving ? 1.35 : 1.15) * unit * (this.pointSize / 2));
-        gl.uniform2f(p.pixels, this.pointSize * ratio * 0.7, 3.5 * this.pointSize * ratio);
+        gl.uniform2f(p.pixels, this.pointSize * ratio * 0.7, 5 * this.pointSize * ratio);
         gl.uniform2f(p.heights, low - camera.eye[2], 1 / (high - low));
         const hasIntensity = this.tiles.info && this.tiles.info.has_intensity;
         gl.uniform1i(p.colouring, this.colouring === "intensity" && !hasIntensity ? 0 : COLOURINGS[this.colouring]);
@@ -586,8 +613,7 @@ export class View {
         gl.uniform2f(p.range, camera.near, camera.far);
         gl.uniform1f(p.flat, camera.isFlat ? 250 * camera.pixel_m : 0);
         gl.uniform1f(p.strength, camera.isFlat ? 6 : 14);
-        gl.uniform1i(p.radius, this.ratio * this.detail > 1.4 ? 2 : 1);
-        gl.uniform2i(p.last, Math.ceil(this.detail * raw.width) - 1, Math.ceil(this.detail * raw.height) - 1);
+        gl.uniform1i(p.radius, this.ratio > 1.4 ? 2 : 1);
         gl.uniform3fv(p.background, rgb(this.theme.background));
         gl.uniform3fv(p.shadow, rgb(this.theme.shadow));
         this.drawFullScreen();
@@ -613,26 +639,17 @@ export class View {
     }
 
     drawGrid() {
-        const gl = this.gl, camera = this.camera, p = this.programs.grid;
-        const step = 10 ** Math.ceil(Math.log10(camera.pixel_m * 14));
-        const reach = Math.max(30 * camera.range, 200), z = this.ground - this.origin[2];
-        const [x, y] = camera.target, period = 10 * step;
-        gl.useProgram(p.program);
-        gl.uniformMatrix4fv(p.clip, false, camera.clip);
-        gl.uniform3f(p.centre, x - camera.eye[0], y - camera.eye[1], z - camera.eye[2]);
-        gl.uniform1f(p.reach, reach);
-        const phase = [x + this.origin[0], y + this.origin[1]].map((value) => value - Math.floor(value / period) * period);
-        gl.uniform2f(p.phase, phase[0], phase[1]);
-        gl.uniform1f(p.step, step);
-        gl.uniform3fv(p.colour, rgb(this.theme.grid));
-        gl.uniform1f(p.opacity, this.theme.gridOpacity);
+        const gl = this.gl, { camera, grid, origin } = this;
+        const step_m = 10 ** Math.ceil(Math.log10(camera.pixel_m * 14));
+        grid.place(step_m, camera.target[0] + origin[0], camera.target[1] + origin[1], rgb(this.theme.grid));
+        const offset = this.relative([...grid.anchor, this.ground]).map((value, k) => value - camera.eye[k]);
+        this.shapeProgram(this.theme.gridOpacity, offset);
         this.blend(true);
         gl.depthMask(false);
-        gl.bindVertexArray(this.nothing);
-        gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
+        gl.bindVertexArray(grid.array);
+        gl.drawArrays(gl.LINES, 0, grid.count);
         gl.depthMask(true);
         this.blend(false);
-        this.gridStep_m = step;
     }
 
     blend(on) {
@@ -650,8 +667,11 @@ export class View {
         gl.depthMask(true);
         gl.useProgram(p.program);
         this.bindLayer(p, lit);
-        gl.uniform1f(p.detail, this.detail);
         this.drawFullScreen();
+    }
+
+    drawItems() {
+        const gl = this.gl;
         this.drawScan();
         this.sketchItems();
         this.blend(true);
@@ -680,7 +700,16 @@ export class View {
         gl.drawArrays(gl.POINTS, 0, count);
     }
 
-    lineProgram(width, opacity, offset, tint) {
+    shapeProgram(opacity, offset) {
+        const gl = this.gl, p = this.programs.shape;
+        gl.useProgram(p.program);
+        gl.uniformMatrix4fv(p.clip, false, this.camera.clip);
+        gl.uniform3fv(p.offset, offset);
+        gl.uniform1f(p.opacity, opacity);
+    }
+
+    /** `step`: 1 for a path, 2 for pairs of vertices; `tint`: a colour instead of theirs, or null. */
+    drawLines(texture, step, count, width, opacity, offset, tint) {
         const gl = this.gl, p = this.programs.line;
         gl.useProgram(p.program);
         gl.uniformMatrix4fv(p.clip, false, this.camera.clip);
@@ -690,6 +719,12 @@ export class View {
         gl.uniform1f(p.near, this.camera.isFlat ? -1 : this.camera.near);
         gl.uniform4fv(p.tint, tint || [0, 0, 0, 0]);
         gl.uniform1f(p.opacity, opacity);
+        gl.uniform1i(p.step, step);
+        gl.activeTexture(gl.TEXTURE0);
+        gl.bindTexture(gl.TEXTURE_2D, texture.texture);
+        gl.uniform1i(p.vertices, 0);
+        gl.bindVertexArray(this.nothing);
+        gl.drawArrays(gl.TRIANGLES, 0, 6 * count);
     }
 
     /** What the map hides is drawn faintly. */
@@ -707,11 +742,8 @@ export class View {
         if (this.trail.stale) this.trail.rebuild(this.theme);
         const offset = this.relative(this.trail.anchor).map((value, k) => value - this.camera.eye[k]);
         const edge = [...rgb(this.theme.edge), 1];
-        gl.bindVertexArray(this.trail.array);
-        const draw = (width, opacity, tint) => {
-            this.lineProgram(width, opacity, offset, tint);
-            gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, this.trail.segments);
-        };
+        const { texture, segments } = this.trail;
+        const draw = (width, opacity, tint) => this.drawLines(texture, 1, segments, width, opacity, offset, tint);
         if (this.camera.isFlat) gl.disable(gl.DEPTH_TEST);
         this.twice((opacity) => {
             draw(6, 0.55 * opacity, edge);
@@ -743,23 +775,16 @@ export class View {
     drawSketch() {
         const gl = this.gl, { sketch, buffers } = this;
         if (this.camera.isFlat) gl.disable(gl.DEPTH_TEST);
+        buffers.fill(sketch);
+        const lines = [...sketch.lines].filter(([, vertices]) => vertices.count > 0).sort((a, b) => b[0] - a[0]);
         this.twice((opacity) => {
             if (sketch.shapes.count > 0) {
-                const p = this.programs.shape;
-                gl.useProgram(p.program);
-                gl.uniformMatrix4fv(p.clip, false, this.camera.clip);
-                gl.uniform1f(p.opacity, opacity);
-                buffers.fill(buffers.shapes, sketch.shapes);
+                this.shapeProgram(opacity, [0, 0, 0]);
                 gl.bindVertexArray(buffers.shapeArray);
                 gl.drawArrays(gl.TRIANGLES, 0, sketch.shapes.count);
             }
-            for (const [width, lines] of [...sketch.lines].sort((a, b) => b[0] - a[0])) {
-                if (lines.count === 0) continue;
-                this.lineProgram(width, opacity, [0, 0, 0], null);
-                buffers.fill(buffers.lines, lines);
-                gl.bindVertexArray(buffers.lineArray);
-                gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, lines.count / 2);
-            }
+            for (const [width, { count }] of lines)
+                this.drawLines(buffers.lines.get(width), 2, count / 2, width, opacity, [0, 0, 0], null);
         });
         gl.enable(gl.DEPTH_TEST);
         gl.bindVertexArray(null);
@@ -771,10 +796,10 @@ export class View {
     pickPoint(x, y) {
         const gl = this.gl, camera = this.camera, side = 2 * PICK_RADIUS + 1;
         if (!this.layers) return null;
-        if (this.mapDirty) this.drawMap(this.plan);
+        if (this.mapDirty || this.layersStale) this.drawMap(this.plan);
         if (this.drawn.points === 0) return null;
-        const { raw } = this.layers, scale = this.ratio * this.detail;
-        const [px, py] = [Math.round(x * scale), Math.round(raw.height * this.detail - y * scale)];
+        const { raw } = this.layers, scale = this.ratio;
+        const [px, py] = [Math.round(x * scale), Math.round(raw.height - y * scale)];
         const corner = [px - PICK_RADIUS, py - PICK_RADIUS];
         if (px < 0 || py < 0 || px >= raw.width || py >= raw.height) return null;
         if (!this.pickLayer || !gl.isFramebuffer(this.pickLayer.frame)) this.pickLayer = this.layer(side, side);
