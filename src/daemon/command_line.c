@@ -30,7 +30,8 @@ struct flag {
 #define SCANS(member)       .kind = COUNT, .offset = offsetof(struct ndtd_command, member), .only_for = NDTD_REPLAY
 #define LIVE_FILE(member)   FILE_NAME(member), .only_for = NDTD_LIVE
 #define OPTION_ROW(row)     .kind = OPTION, .option = row
-#define REPLAY_FILE(member) FILE_NAME(replay.files.member), .only_for = NDTD_REPLAY
+#define REPLAY_NAME(member) FILE_NAME(replay.member), .only_for = NDTD_REPLAY
+#define REPLAY_FILE(member) REPLAY_NAME(files.member)
 
 static const struct flag flags[] = {
     {"--replay", "BAG",
@@ -74,10 +75,15 @@ static const struct flag flags[] = {
     {"--skip", "N", "Skip the first N scans; the initial pose is then --initial-pose or the bag's ground truth",
      SCANS(replay.skip)},
     {"--limit", "N", "Stop after N scans", SCANS(replay.limit)},
+    {"--output", "DIR",
+     "Write everything that ndt-report and ndt-web read to this folder, new or of an earlier replay",
+     REPLAY_NAME(output)},
+    {"--report", "FILE.html", "Write a report with ndt-report, which the Python package of ndtd installs",
+     REPLAY_NAME(report)},
     {"--out", "FILE",
      "Write the trajectory (TUM; KITTI when the name ends in .kitti), without poses that are not trusted",
      REPLAY_FILE(poses)},
-    {"--out-all", NULL, "With --out: also the poses that are not trusted", .kind = SWITCH,
+    {"--out-all", NULL, "With --out or --output: also the poses that are not trusted", .kind = SWITCH,
      .offset = offsetof(struct ndtd_command, replay.files.keeps_untrusted), .only_for = NDTD_REPLAY},
     {"--timing", "FILE", "Write times and iterations of every scan (.csv or .jsonl)", REPLAY_FILE(timing)},
     {"--results", "FILE", "Write every result with all its values, as the daemon publishes it (JSON lines)",
@@ -285,12 +291,19 @@ static void second_pass(struct ndtd_settings *settings, int argc, char **argv, s
     }
 }
 
-static void check_files(const struct ndtd_sink_paths *files, struct ndtd_faults *faults)
+static void check_files(const struct ndtd_replay_options *replay, struct ndtd_faults *faults)
 {
+    static const char *const flag_names[] = {"--out", "--timing", "--results", "--summary"};
+    const struct ndtd_sink_paths *files = &replay->files;
     const char *paths[] = {files->poses, files->timing, files->results, files->summary};
     enum { PATH_COUNT = sizeof(paths) / sizeof(paths[0]) };
-    if (files->keeps_untrusted && !files->poses)
-        ndtd_faults_add(faults, "--out-all goes with --out only");
+    const char *folder = replay->output ? "--output" : replay->report ? "--report" : NULL;
+    for (int i = 0; i < PATH_COUNT; i++)
+        if (folder && paths[i])
+            ndtd_faults_add(faults, "%s and %s cannot be combined: the folder of --output has that file",
+                            flag_names[i], folder);
+    if (files->keeps_untrusted && !files->poses && !folder)
+        ndtd_faults_add(faults, "--out-all goes with --out or --output only");
     if (files->timing && !ndtd_timing_format(files->timing))
         ndtd_faults_add(faults, "--timing %.200s: the name has to end in .csv or .jsonl", files->timing);
     for (int i = 0; i < PATH_COUNT; i++)
@@ -380,7 +393,7 @@ enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char 
     first_pass(command, seen);
     command->replay.inputs.files = command->configs;
     check_action(command, seen);
-    check_files(&command->replay.files, &command->faults);
+    check_files(&command->replay, &command->faults);
     check_dump(&command->replay, &command->faults);
     const enum ndt_status status = read_settings(command, &command->settings, &command->faults, err);
     return status == NDT_OK ? ndtd_faults_status(&command->faults, err) : status;

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "child_program.h"
+
 enum {
     LINE_BYTES = 400,
     PIPE_BYTES = 1 << 20, /* the import works on while a scan is matched */
@@ -65,47 +67,13 @@ int ndtd_import_is_needed(const char *path)
     return got > 0 && memcmp(begin, magic, (size_t)got) != 0;
 }
 
-static int is_program(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
-}
-
-static int is_beside_us(char path[PATH_MAX])
-{
-    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (length <= 0)
-        return 0;
-    path[length] = '\0';
-    char *name = strrchr(path, '/') + 1;
-    const size_t room = (size_t)(path + PATH_MAX - name);
-    return (size_t)snprintf(name, room, "%s", PROGRAM) < room && is_program(path);
-}
-
-static int is_on_path(char path[PATH_MAX])
-{
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        const size_t length = strcspn(at, ":");
-        if (length > 0 && snprintf(path, PATH_MAX, "%.*s/%s", (int)length, at, PROGRAM) < PATH_MAX &&
-            is_program(path))
-            return 1;
-        at += length + (at[length] == ':');
-    }
-    return 0;
-}
-
 static enum ndt_status find_program(const char *recording, char path[PATH_MAX], struct ndt_error *err)
 {
-    const char *named = getenv("NDT_IMPORT");
-    if (named && *named) {
-        snprintf(path, PATH_MAX, "%s", named);
-        return is_program(path)
-                   ? NDT_OK
-                   : ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: NDT_IMPORT=%s is not a program", recording, named);
-    }
-    if (is_beside_us(path) || is_on_path(path))
+    struct ndt_error why = {""};
+    if (ndtd_child_program_find(path, "NDT_IMPORT", PROGRAM, &why) == NDT_OK)
         return NDT_OK;
+    if (*why.text)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: %s", recording, why.text);
     return ndt_fail(err, NDT_ERR_UNSUPPORTED,
                     "%s: is not a bag.bin, and ndt-import, which reads other recordings, is not installed: in "
                     "the sources of ndtd, pip install './tools/python[ros]'",

@@ -10,7 +10,9 @@
 #include "ndt_io/cloud_file.h"
 #include "ndtd/bag_run.h"
 #include "ndtd/progress_line.h"
+#include "ndtd/replay_folder.h"
 #include "ndtd/report.h"
+#include "replay_report.h"
 
 struct replay {
     const struct ndtd_settings *settings;
@@ -18,6 +20,9 @@ struct replay {
     struct ndtd_bag_run *bag;
     struct ndtd_run_inputs inputs;
     struct ndtd_sinks sinks;
+    struct ndtd_sink_paths files;
+    struct ndtd_replay_folder *folder; /* NULL: none */
+    char reporter[PATH_MAX];           /* the program of --report */
     int has_dumped;
 };
 
@@ -50,7 +55,11 @@ static enum ndt_status dump(struct replay *replay, const struct ndtd_scan_record
 static enum ndt_status emit(struct replay *replay, struct ndtd_scan_record *record, struct ndt_error *err)
 {
     enum ndt_status status = dump(replay, record, err);
-    return status == NDT_OK ? ndtd_sinks_emit(&replay->sinks, record, err) : status;
+    if (status == NDT_OK)
+        status = ndtd_sinks_emit(&replay->sinks, record, err);
+    if (status == NDT_OK && replay->folder)
+        status = ndtd_replay_folder_add(replay->folder, ndtd_bag_run_pipeline(replay->bag), err);
+    return status;
 }
 
 static void show_progress(const struct replay *replay, struct ndtd_progress_line *line)
@@ -146,13 +155,30 @@ static int has_failed(struct replay *replay)
 static enum ndt_status finish(struct replay *replay, int *failed, struct ndt_error *err)
 {
     struct ndtd_sinks *sinks = &replay->sinks;
-    enum ndt_status status = ndtd_sinks_finish(sinks, err);
+    enum ndt_status status = replay->folder ? ndtd_replay_folder_finish(replay->folder, replay->settings,
+                                                                        &sinks->trajectory_error.truth, err)
+                                            : NDT_OK;
+    if (status == NDT_OK)
+        status = ndtd_sinks_finish(sinks, err);
     if (status != NDT_OK)
         return status;
     warn(replay);
     ndtd_report_table(stdout, &sinks->summary);
     *failed = has_failed(replay);
     return NDT_OK;
+}
+
+/* The names of the files, of a folder where one is asked for. */
+static enum ndt_status prepare_files(struct replay *replay, struct ndt_error *err)
+{
+    const struct ndtd_replay_options *options = replay->options;
+    enum ndt_status status = NDT_OK;
+    replay->files = options->files;
+    if (options->report)
+        status = ndtd_replay_report_find(replay->reporter, err);
+    if (status == NDT_OK && (options->output || options->report))
+        status = ndtd_replay_folder_open(&replay->folder, options->output, &replay->files, err);
+    return status;
 }
 
 static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
@@ -166,11 +192,14 @@ static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
     struct ndtd_sinks *sinks = &replay->sinks;
     if (!*replay->settings->map_path)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");
-    enum ndt_status status = ndtd_sinks_open(sinks, &options->files, err);
+    enum ndt_status status = prepare_files(replay, err);
+    if (status == NDT_OK)
+        status = ndtd_sinks_open(sinks, &replay->files, err);
     if (status == NDT_OK)
         status = ndtd_bag_run_open(&replay->bag, replay->settings, &bag, &sinks->trajectory_error, err);
     if (status != NDT_OK)
         return status;
+    ndtd_pipeline_watch(ndtd_bag_run_pipeline(replay->bag), replay->folder != NULL);
     sinks->map_id = ndtd_bag_run_map(replay->bag)->id;
     sinks->config_hash = ndtd_bag_run_config_hash(replay->bag);
     sinks->summary.map_load_ms = ndtd_bag_run_map_load_ms(replay->bag);
@@ -182,7 +211,7 @@ enum ndt_status ndtd_replay(const struct ndtd_settings *settings, const struct n
 {
     struct ndtd_settings timed = *settings;
     struct replay replay = {.settings = &timed, .options = options};
-    timed.compute.kernel_times = options->files.timing != NULL;
+    timed.compute.kernel_times = options->files.timing || options->output || options->report;
     *failed = 0;
     enum ndt_status status = prepare(&replay, err);
     double start_us = ndt_clock_us();
@@ -194,10 +223,15 @@ enum ndt_status ndtd_replay(const struct ndtd_settings *settings, const struct n
         describe(&replay, ndt_clock_us() - start_us);
         status = finish(&replay, failed, err);
     }
+    const int is_complete = status == NDT_OK;
+    if (is_complete && options->report)
+        status =
+            ndtd_replay_report_run(replay.reporter, ndtd_replay_folder_path(replay.folder), options->report, err);
     if (status == NDT_ERR_CANCELLED) /* while the map was read, or later */
         status = ndt_fail(err, NDT_ERR_IO, "stopped after %" PRIu64 " scans; nothing was written",
                           replay.sinks.summary.scans);
     ndtd_bag_run_close(replay.bag);
     ndtd_sinks_close(&replay.sinks);
+    ndtd_replay_folder_close(replay.folder, is_complete);
     return status;
 }

@@ -7,6 +7,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 describe=$root/tools/cmake/describe_program.sh
 names=(ndtd)
 for folder in "$root"/tools/ndt-*/; do names+=("$(basename "$folder")"); done
+[ -x "$bin/ndt-web" ] || for i in "${!names[@]}"; do [ "${names[i]}" != ndt-web ] || unset "names[i]"; done # built without libmicrohttpd
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -75,7 +76,7 @@ completes 'ndt-sim --map' '--map-spacing'
 completes 'ndt-echo --format t' ''
 completes 'ndt-ctl re' 'record reload'
 completes 'ndt-ctl localize --h' '--heading --heading-deviation --help'
-completes 'ndtd --rep' '--replay'
+completes 'ndtd --repl' '--replay'
 completes 'ndtd --print' '--print-config'
 completes 'ndtd --set preprocess.des' 'preprocess.deskew= preprocess.deskew_passes='
 completes 'ndt-bench drain --set ndt.lev' 'ndt.levels='
@@ -90,7 +91,7 @@ zsh_gives() {
 if command -v zsh >/dev/null; then
     zsh_gives 'ndt-bag c' 'cut:copies a part of a bag'
     zsh_gives 'ndt-bag cut --s' '*--salvage['
-    zsh_gives 'ndtd --rep' '*--replay[Localise the scans of a bag'
+    zsh_gives 'ndtd --repl' '*--replay[Localise the scans of a bag'
     zsh_gives 'ndtd --set' ':KEY=VALUE:{compadd'
 fi
 

@@ -107,7 +107,7 @@ expect 2 "--skip: '99999999999999999999' is not" --replay a.bag --skip 999999999
 expect 2 '--timing times.txt: the name has to end in .csv or .jsonl' --replay a.bag --map map.pcd --timing times.txt
 expect 2 'same.csv: one file for two outputs' --replay a.bag --map map.pcd --timing same.csv --out same.csv
 expect 2 'same.csv: one file for two outputs' --replay a.bag --map map.pcd --results same.csv --summary same.csv
-expect 2 '--out-all goes with --out only' --replay a.bag --map map.pcd --out-all
+expect 2 '--out-all goes with --out or --output only' --replay a.bag --map map.pcd --out-all
 expect 2 "--max-lost: '-1' is not a whole number" --replay a.bag --max-lost -1
 expect 2 '--max-lost goes with --replay only' --print-config --max-lost 1
 expect 2 "--threads: cpu.threads: 'x' is not a whole number" --threads x --print-config

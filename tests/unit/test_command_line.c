@@ -82,7 +82,11 @@ START_TEST(every_flag_of_a_replay)
     ck_assert_int_eq(command.settings.compute.threads, 3);
     ck_assert_int_eq(command.settings.align.max_iterations, 17);
     ck_assert_int_eq((int)command.settings.queue_depth, 7);
+    must_parse("--replay a.bag --map m.pcd --output out --report r.html --out-all");
+    ck_assert_str_eq(command.replay.output, "out");
+    ck_assert_str_eq(command.replay.report, "r.html");
     must_parse("--replay a.bag --map m.pcd");
+    ck_assert(!command.replay.output && !command.replay.report);
     ck_assert_uint_eq(command.replay.max_lost, UINT64_MAX);
     ck_assert(command.replay.skip == 0 && command.replay.limit == 0 && !command.replay.files.poses);
     must_parse("--map m.pcd --record r.bag");
@@ -166,7 +170,7 @@ START_TEST(all_mistakes_are_named)
     static const char *const lines[] = {"--repaly is not known; did you mean '--replay'?",
                                         "--skip is given twice",
                                         "--skip: 'x' is not a whole number",
-                                        "--out-all goes with --out only",
+                                        "--out-all goes with --out or --output only",
                                         "/none.yaml: cannot open: No such file or directory",
                                         ":1: 'ndt.levls' is not an option; did you mean 'ndt.levels'?",
                                         ":2: cpu.threads: 'x' is not a whole number",
@@ -213,7 +217,11 @@ START_TEST(mistakes_are_named)
         {"--replay a.bag --skip 1x", "--skip: '1x' is not a whole number"},
         {"--replay a.bag --skip 18446744073709551616", "is not a whole number"},
         {"--replay a.bag --limit 0", "--limit: at least one scan is required"},
-        {"--replay a.bag --out-all", "--out-all goes with --out only"},
+        {"--replay a.bag --out-all", "--out-all goes with --out or --output only"},
+        {"--replay a.bag --output o --results r",
+         "--results and --output cannot be combined: the folder of --output has that file"},
+        {"--replay a.bag --report o --out r", "--out and --report cannot be combined"},
+        {"--map m --report x", "--report goes with --replay only"},
         {"--replay a.bag --timing t.txt", "--timing t.txt: the name has to end in .csv or .jsonl"},
         {"--replay a.bag --out x --summary x", "x: one file for two outputs"},
         {"--replay a.bag --results x --summary x", "x: one file for two outputs"},

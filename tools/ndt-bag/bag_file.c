@@ -52,6 +52,8 @@ static enum ndt_status decode_message(struct bag_cursor *cursor, const uint8_t *
     switch (cursor->type) {
     case NDT_MESSAGE_SCAN:
         return ndt_scan_decode(data, size, &cursor->scan, &cursor->cloud, err);
+    case NDT_MESSAGE_POINTS:
+        return ndt_points_decode(data, size, &cursor->points, &cursor->cloud, err);
     case NDT_MESSAGE_RESULT:
         return ndt_result_decode(data, size, &cursor->result, err);
     case NDT_MESSAGE_GNSS:

@@ -19,7 +19,8 @@ struct bag_cursor {
     /* the message in it, after bag_cursor_decode(); `type` says which member is valid */
     enum ndt_message_type type;
     struct ndt_scan_message scan;
-    struct ndt_cloud cloud;
+    struct ndt_points_message points;
+    struct ndt_cloud cloud; /* of a scan, or of points */
     struct ndt_pose_message pose;
     struct ndt_result_message result;
     struct ndt_gnss_message gnss;

@@ -210,6 +210,18 @@ static void print_scan(const struct bag_cursor *cursor, uint64_t points)
         print_points(&cursor->cloud, points);
 }
 
+/* A `points` message. */
+static void print_viewed(const struct bag_cursor *cursor, uint64_t points)
+{
+    const struct ndt_points_message *message = &cursor->points;
+    printf(",\"seq\":%" PRIu64 ",\"stamp_ns\":%" PRId64, message->seq, message->stamp_ns);
+    json_text(stdout, "frame_id", message->frame_id);
+    printf(",\"points\":%zu,\"iterations\":%zu,\"candidates\":%zu", cursor->cloud.count, message->iteration_count,
+           message->candidate_count);
+    if (points)
+        print_points(&cursor->cloud, points);
+}
+
 static void print_pose(const struct ndt_pose_message *message)
 {
     printf(",\"stamp_ns\":%" PRId64, message->stamp_ns);
@@ -251,6 +263,9 @@ static void print_body(const struct bag_cursor *cursor, uint64_t points)
     switch (cursor->type) {
     case NDT_MESSAGE_SCAN:
         print_scan(cursor, points);
+        break;
+    case NDT_MESSAGE_POINTS:
+        print_viewed(cursor, points);
         break;
     case NDT_MESSAGE_RESULT:
         putchar(',');

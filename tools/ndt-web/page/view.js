@@ -287,7 +287,7 @@ export class View {
 
     setMode(mode) {
         this.fitWhenReady = false;
-        if (!["follow", "top", "free"].includes(mode) || mode === this.camera.mode) return;
+        if (!["follow", "top", "free"].includes(mode)) return;
         this.camera.setMode(mode);
         this.cameraMoved();
     }

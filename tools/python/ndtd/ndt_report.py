@@ -1,4 +1,4 @@
-"""ndt-report: the report of a replay as one HTML file."""
+"""ndt-report: the report of a replay, or the comparison of two, as one HTML file; curves of ndt-bench."""
 import argparse
 import sys
 from pathlib import Path
@@ -7,7 +7,9 @@ from typing import Optional
 from ._arguments import add_version
 from ._extras import MissingPackage, os_error_text
 
-EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 2, 3, 130  # as the tools in C
+EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
+FILES = ("results.jsonl", "summary.json", "timing.csv", "poses.tum", "config.yaml", "points.bag")
+CURVES = (".html", ".svg", ".png")
 
 
 class UsageError(Exception):
@@ -16,32 +18,105 @@ class UsageError(Exception):
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    out = argparse.ArgumentParser(prog="ndt-report", description="Writes the report of a replay as one HTML file.", epilog="""
+    out = argparse.ArgumentParser(prog="ndt-report", description="Writes the report of a replay as one HTML file, compares two replays, "
+                                  "or draws tables of ndt-bench.", epilog="""
 RUN: the folder that `ndtd --replay BAG --map MAP --output RUN` writes; ndtd makes both with --report OUT. The page has
 trajectory, errors against ground truth (or, without it, what ndtd says about itself), times, scores, states, the worst scans with
-pictures, and the settings. It needs no network.""")
+pictures, and the settings. With OTHER it compares: what differs, which of both is better by what test, the scans that got worse most; the
+verdict is that on OTHER. The page needs no network. Exit status: 0 done, 1 OTHER is worse (--fail-if-worse), 2 usage, 3 failure.""")
     add_version(out)
-    out.add_argument("run", metavar="RUN", help="folder of a replay")
-    out.add_argument("--out", metavar="OUT", required=True, help="the page, such as out.html; an existing one is replaced")
+    out.add_argument("run", metavar="RUN", nargs="?", help="folder of a replay")
+    out.add_argument("other", metavar="OTHER", nargs="?", help="folder of a second replay of the same scans, to be compared with the first")
+    out.add_argument("--out", metavar="OUT", help="the page, such as out.html; an existing one is replaced; --curves: also .svg or .png")
     out.add_argument("--figures", metavar="DIR", help="also write each figure into this folder")
     out.add_argument("--format", choices=("svg", "png"), help="of the figures (default: svg)")
+    out.add_argument("--fail-if-worse", action="store_true", help="with OTHER: exit status 1 when a test says that it is worse")
+    out.add_argument("--margin", type=float, metavar="M", help="with OTHER: difference of translation errors that does not matter "
+                     "[m] (default: 0.005)")
+    out.add_argument("--margin-deg", type=float, metavar="DEG", help="the same for rotations (default: 0.02)")
+    out.add_argument("--curves", metavar="FILE", help="draw the tables of `ndt-bench COMMAND --json FILE` (or --markdown)")
     out.add_argument("-q", "--quiet", action="store_true", help="do not print where it was written")
     return out
 
 
 def _check(args: argparse.Namespace) -> None:
-    out = Path(args.out)
+    if args.curves:
+        for name, value in (("RUN", args.run), ("--figures", args.figures), ("--format", args.format),
+                            ("--fail-if-worse", args.fail_if_worse)):
+            if value:
+                raise UsageError(f"--curves draws tables alone: without {name}")
+    elif not args.run:
+        raise UsageError("nothing to do: RUN, RUN OTHER or --curves FILE is wanted; see --help")
+    elif not args.out and not (args.other and args.fail_if_worse):
+        raise UsageError("--out OUT is wanted: the page to write")
+    for name, value in (("--margin", args.margin), ("--margin-deg", args.margin_deg), ("--fail-if-worse", args.fail_if_worse)):
+        if value not in (None, False) and not args.other:
+            raise UsageError(f"{name} is for comparisons: RUN OTHER")
+        if isinstance(value, float) and not 0 <= value < 1000:
+            raise UsageError(f"{name}: {value:g} is not a margin from 0 to 1000")
     if args.format and not args.figures:
         raise UsageError("--format: of which figures? --figures DIR writes them")
+    if args.out:
+        _check_out(Path(args.out), args)
+    if args.figures and Path(args.figures).exists() and not Path(args.figures).is_dir():
+        raise UsageError(f"{args.figures}: is not a folder")
+
+
+def _check_out(out: Path, args: argparse.Namespace) -> None:
     if out.is_dir():
         raise UsageError(f"{out}: is a folder; --out names a file")
     if not out.resolve().parent.is_dir():
         raise UsageError(f"{out}: there is no folder {out.resolve().parent}")
-    if out.resolve().parent == Path(args.run).resolve() and out.name in (
-            "results.jsonl", "summary.json", "timing.csv", "poses.tum", "config.yaml", "points.bag"):
+    if out.name in FILES and any(out.resolve().parent == Path(run).resolve() for run in (args.run, args.other) if run):
         raise UsageError(f"{out}: is a file of the replay")
-    if args.figures and Path(args.figures).exists() and not Path(args.figures).is_dir():
-        raise UsageError(f"{args.figures}: is not a folder")
+    if args.curves and out.suffix.lower() not in CURVES:
+        raise UsageError(f"{out}: the name does not tell the format; {', '.join(CURVES)} do")
+    if args.curves and out.resolve() == Path(args.curves).resolve():
+        raise UsageError(f"{out}: is the input")
+
+
+def _report(args: argparse.Namespace) -> int:
+    from .report import page
+    from .report.run import Run
+
+    report = page.write(Run(args.run), args.out, args.figures, args.format or "svg")
+    _say(args, report.verdict.sentence, len(report.drawings))
+    return 0
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from .report import compare
+
+    found = compare.compare(args.run, args.other, compare.MARGIN_M if args.margin is None else args.margin,
+                            compare.MARGIN_DEG if args.margin_deg is None else args.margin_deg)
+    for line in found.warnings:
+        print(f"ndt-report: warning: {line}", file=sys.stderr)
+    drawings = 0
+    if args.out:
+        from .report import compare_page
+
+        drawings = len(compare_page.write(found, args.out, args.figures, args.format or "svg").drawings)
+    _say(args, found.sentence, drawings)
+    return EXIT_WORSE if args.fail_if_worse and found.is_worse else 0
+
+
+def _curves(args: argparse.Namespace) -> int:
+    from .report import curves_page
+
+    args.out = args.out or str(Path(args.curves).with_suffix(".html"))
+    drawn = curves_page.write(args.curves, args.out)
+    _say(args, "; ".join(one.title for one in drawn) or "no curves, the tables alone", 0)
+    return 0
+
+
+def _say(args: argparse.Namespace, sentence: str, drawings: int) -> None:
+    if args.quiet:
+        return
+    print(sentence)
+    if args.out:
+        size = Path(args.out).stat().st_size
+        print(f"written: {args.out} ({f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'})" +
+              (f", {drawings} figures in {args.figures}" if args.figures else ""))
 
 
 def main(arguments: "Optional[list[str]]" = None) -> int:
@@ -49,14 +124,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     args = parser().parse_args(arguments)
     try:
         _check(args)
-        from .report import page
-        from .report.run import Run
-
-        report = page.write(Run(args.run), args.out, args.figures, args.format or "svg")
-        if not args.quiet:
-            size = Path(args.out).stat().st_size / 1e6
-            print(f"{report.verdict.sentence}\nwritten: {args.out} ({size:.1f} MB)" +
-                  (f", {len(report.drawings)} figures in {args.figures}" if args.figures else ""))
+        return (_curves if args.curves else _compare if args.other else _report)(args)
     except UsageError as error:
         print(f"ndt-report: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -67,7 +135,6 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     except KeyboardInterrupt:
         print("ndt-report: stopped; nothing was written", file=sys.stderr)
         return EXIT_STOPPED
-    return 0
 
 
 if __name__ == "__main__":

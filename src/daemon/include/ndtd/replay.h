@@ -15,8 +15,10 @@ extern "C" {
 struct ndtd_replay_options {
     const char *bag; /**< or another recording, see ndtd/record_source.h */
     struct ndtd_sink_paths files;
-    uint64_t skip;  /**< scans left out at the start */
-    uint64_t limit; /**< scans replayed at most; 0 = all */
+    const char *output; /**< folder for all of them (ndtd/replay_folder.h), without names in `files`; may be NULL */
+    const char *report; /**< HTML file that ndt-report writes; may be NULL */
+    uint64_t skip;      /**< scans left out at the start */
+    uint64_t limit;     /**< scans replayed at most; 0 = all */
     /** Scans that may end without a trusted pose, see ndtd_scan_is_untrusted; UINT64_MAX = any number. */
     uint64_t max_lost;
     /** File for the backend's intermediate values (CSV) of the scan with seq `dump_scan`, at row `dump_iteration`

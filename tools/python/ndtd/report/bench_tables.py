@@ -81,7 +81,8 @@ def _cell(value: Any) -> Cell:
 def _from_markdown(text: str) -> "list[Table]":
     """Tables between lines of |; title and note are what stands above."""
     out: "list[Table]" = []
-    title, note, header = "", "", []  # of the next table
+    title, note = "", ""  # of the next table
+    header: "list[str]" = []
     rows: "list[Row]" = []
     for line in [*text.splitlines(), ""]:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []

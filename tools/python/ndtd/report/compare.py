@@ -10,7 +10,7 @@ or the factor differs from 1 by less than 2 %. They are no part of the verdict: 
 """
 import math
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 
@@ -22,7 +22,7 @@ MARGIN_M, MARGIN_DEG, MARGIN_CONFIDENCE, MARGIN_LOST = 0.005, 0.02, 0.01, 0.0
 LOST_M, LOST_DEG = 1.0, 5.0  # as in ndtd
 LEAST_FACTOR = 0.02  # of latencies, as in ndt-bench compare
 SIGNIFICANT = 0.05
-WORST = 5
+WORST, APART_S = 5, 0.5  # scans that got worse most, and how far from one another
 LOW = {"median": paired.STATISTICS["median"], "mean": paired.mean_of, "p05": paired.quantile_of(0.05)}
 LOST = {"share": paired.mean_of}
 TIMES = (*STAGES, "total")  # upload is a part of align
@@ -123,14 +123,20 @@ class Comparison:
     @property
     def time_s(self) -> np.ndarray:
         """(K,) after the first scan of the first run."""
-        return self.first.time_s[self.pairs[:, 0]]
+        out: np.ndarray = self.first.time_s[self.pairs[:, 0]]
+        return out
 
     def regressions(self, most: int = WORST) -> "list[int]":
         """Pairs that got worse most, the worst first; without ground truth those that are farthest apart."""
         got_worse = self.second_error_m - self.first_error_m if self.has_truth else self.distance_m
         newly_lost = self.second_lost & ~self.first_lost
         order = np.lexsort((-np.nan_to_num(got_worse, nan=-1.0), ~newly_lost))
-        return [int(at) for at in order[:most] if newly_lost[at] or got_worse[at] > 0]
+        out: "list[int]" = []
+        for at in order:  # one bad moment counts once
+            if (newly_lost[at] or got_worse[at] > 0) and len(out) < most and all(
+                    abs(self.time_s[at] - self.time_s[one]) >= APART_S for one in out):
+                out.append(int(at))
+        return out
 
 
 def compare(first: Union[Run, Any], second: Union[Run, Any], margin_m: float = MARGIN_M, margin_deg: float = MARGIN_DEG,
@@ -269,9 +275,9 @@ def _verdict(one: Quantity, found: paired.Difference, p_holm: float) -> str:
 
 def _latency(found: Comparison, stage: str) -> Optional[Latency]:
     def times(run: Run, rows: np.ndarray) -> np.ndarray:
-        if stage == "total":
-            return np.sum([run.values[f"{one}_us"][rows] for one in STAGES if one != "upload"], axis=0)
-        return run.values[f"{stage}_us"][rows]
+        stages = [one for one in STAGES if one != "upload"] if stage == "total" else [stage]
+        out: np.ndarray = np.sum([run.values[f"{one}_us"][rows] for one in stages], axis=0)
+        return out
 
     one, other = times(found.first, found.pairs[:, 0]), times(found.second, found.pairs[:, 1])
     both = (one > 0) & (other > 0)
@@ -286,13 +292,42 @@ def _latency(found: Comparison, stage: str) -> Optional[Latency]:
 # ---- the verdict in words
 
 
-def with_unit(value: float, unit: str, sign: bool = False) -> str:
-    """Three digits that matter: 0.00995 m is "9.95 mm"; shares in percent."""
-    scale, name = {"m": (1000.0, " mm") if abs(value) < 0.01 else (100.0, " cm") if abs(value) < 1 else (1.0, " m"),
-                   "deg": (1.0, " deg"), "%": (100.0, " %")}.get(unit, (1.0, ""))
-    shown = value * scale
-    digits = 0 if shown == 0 else max(0, min(4, 2 - math.floor(math.log10(abs(shown)))))
-    return f"{shown:{'+' if sign else ''}.{digits}f}{name}"
+class Unit(NamedTuple):
+    """A unit for values that are read together: the largest has up to three digits before the point, the smallest the same decimals."""
+
+    factor: float
+    name: str
+    decimals: int
+
+    @staticmethod
+    def of(unit: str, *values: float) -> "Unit":
+        """For values in "m", "deg", "%" (shares) or ""."""
+        top = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+        factor, name = {"m": (1000.0, "mm") if top < 0.00995 else (100.0, "cm") if top < 0.995 else (1.0, "m"),
+                        "deg": (1.0, "\N{DEGREE SIGN}"), "%": (100.0, "%")}.get(unit, (1.0, ""))
+        return Unit(factor, name, 0 if top == 0 else max(0, min(4, 2 - math.floor(math.log10(top * factor)))))
+
+    def number(self, value: float, sign: bool = False) -> str:
+        text = f"{value * self.factor:{'+' if sign else ''}.{self.decimals}f}"
+        return text if float(text) else f"{0:.{self.decimals}f}"
+
+    def text(self, value: float, sign: bool = False) -> str:
+        return self.number(value, sign) + self.tail
+
+    @property
+    def tail(self) -> str:
+        return self.name if self.name in ("", "\N{DEGREE SIGN}") else f"\N{NO-BREAK SPACE}{self.name}"
+
+
+def with_unit(value: float, unit: str) -> str:
+    """One value with the unit that suits it."""
+    return Unit.of(unit, value).text(value)
+
+
+def unit_of(found: Comparison, quantity: str) -> Unit:
+    """Of all tests of a quantity."""
+    tests = [test for test in found.tests if test.quantity == quantity]
+    return Unit.of(tests[0].unit, *(value for test in tests for value in (test.found.first, test.found.second)))
 
 
 def _judge(found: Comparison) -> "tuple[str, str]":
@@ -300,26 +335,28 @@ def _judge(found: Comparison) -> "tuple[str, str]":
     if found.first_difference is None and len(found.pairs) == len(found.first) == len(found.second):
         return "same", f"{other} has the trajectory of {one}, bit for bit."
     if not found.tests:
-        return "undecided", f"Nothing can be tested: {len(found.pairs)} scans belong together, and {paired.FEWEST_PAIRS} with poses are needed."
+        return "undecided", (f"Nothing can be tested: {len(found.pairs)} scan{'s' if len(found.pairs) > 1 else ''} belong together, "
+                             f"and {paired.FEWEST_PAIRS} with poses are needed.")
     verdicts = [test.verdict for test in found.tests]
     better, worse, told = verdicts.count("better"), verdicts.count("worse"), _told(found)
+    told = told[0].upper() + told[1:] + "."
     tests = f"{len(verdicts)} test{'s' if len(verdicts) > 1 else ''}"
     if better and worse:
-        return "mixed", f"{other} is better than {one} in {better} and worse in {worse} of {tests}: {told}."
+        return "mixed", f"{other} is better than {one} in {better} and worse in {worse} of {tests}. {told}"
     if better or worse:
-        return ("better" if better else "worse",
-                f"{other} is {'better' if better else 'worse'} than {one}: {better or worse} of {tests} say so, none the opposite; {told}.")
+        word = "better" if better else "worse"
+        return word, f"{other} is {word} than {one}: {better or worse} of {tests} say so, none the opposite. {told}"
     if all(verdict in ("equivalent", "equal") for verdict in verdicts):
-        return "equivalent", f"No difference that matters: all intervals of {tests} lie within the margins; {told}."
-    return "undecided", (f"Undecided: none of {tests} tells {one} and {other} apart, and not all intervals lie within the margins; {told}. "
-                         "More scans would narrow them.")
+        return "equivalent", f"No difference that matters: all intervals of {tests} lie within the margins. {told}"
+    return "undecided", (f"Undecided: none of {tests} tells {one} and {other} apart, and not all intervals lie within the margins. "
+                         f"{told} More scans would narrow them.")
 
 
 def _told(found: Comparison) -> str:
     """The test that says most: for the verdict, else the first."""
     order = {"worse": 0, "better": 0, "undecided": 1, "equivalent": 2, "equal": 3}
     test = min(found.tests, key=lambda test: (order[test.verdict], test.p_holm if order[test.verdict] == 0 else 0))
-    by = test.found
-    low, high = (with_unit(value, test.unit, sign=True) for value in (by.low, by.high))
-    return (f"{test.statistic} {test.quantity} {with_unit(by.first, test.unit)} against {with_unit(by.second, test.unit)}, "
-            f"difference {with_unit(by.difference, test.unit, sign=True)}, {100 * paired.CONFIDENCE:.0f} % interval {low} to {high}")
+    by, unit = test.found, unit_of(found, test.quantity)
+    name = test.quantity if test.statistic == "share" else f"{test.statistic} {test.quantity}"
+    return (f"{name} {unit.number(by.first)} \N{RIGHTWARDS ARROW} {unit.text(by.second)}, difference {unit.text(by.difference, True)} "
+            f"({100 * paired.CONFIDENCE:.0f}\N{NO-BREAK SPACE}% interval {unit.number(by.low, True)} to {unit.text(by.high, True)})")

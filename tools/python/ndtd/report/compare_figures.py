@@ -3,9 +3,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import figures
+from . import figures, plot_parts, raster, trajectory_figure
 from .compare import LOST_M, Comparison, Latency, Test
+from .curve_parts import factor_axis, margins
 from .figures import BLUE, GREEN, GRID, INK, MUTED, ORANGE, VERMILION, Drawing, decimate
+from .raster import Box
 
 FIRST, SECOND = BLUE, ORANGE
 MARKS = {"better": (GREEN, "^"), "worse": (VERMILION, "v"), "faster": (GREEN, "^"), "slower": (VERMILION, "v")}
@@ -23,6 +25,55 @@ def _scale(unit: str, values: np.ndarray) -> "tuple[float, str]":
     return (100.0, "%") if unit == "%" else (1.0, unit)
 
 
+# ---- from above
+
+
+def extent(found: Comparison) -> Box:
+    """What holds the trusted poses of both runs."""
+    boxes = [trajectory_figure.extent(run) for run in (found.first, found.second)]
+    low, high = (min(box.x for box in boxes), min(box.y for box in boxes)), (max(box.x + box.width for box in boxes),
+                                                                             max(box.y + box.height for box in boxes))
+    centre = np.add(low, high) / 2
+    width = max(high[0] - low[0], (high[1] - low[1]) / trajectory_figure.MOST_ASPECT)
+    return Box.around(centre, float(width), float(max(high[1] - low[1], width * trajectory_figure.LEAST_ASPECT)))
+
+
+def trajectories(found: Comparison, box: Box, density: np.ndarray, worst: "list[int]") -> Drawing:
+    """Both paths over the map; worst: pairs that are numbered."""
+    drawing, axes, origin = _on_map(box, density)
+    handles = []
+    for run, name, colour, width in ((found.second, found.names[1], SECOND, 3.4), (found.first, found.names[0], FIRST, 1.4)):
+        path = np.where(run.trusted[:, None], run.pose[:, :2] - origin, np.nan)
+        step = max(1, len(path) // trajectory_figure.MOST_TRAIL)
+        handles += axes.plot(*path[::step].T, color=colour, linewidth=width, solid_capstyle="round", label=short(name), zorder=3)
+    for number, at in enumerate(worst, 1):
+        place = found.second.pose[found.pairs[at, 1], :2] - origin
+        if np.isfinite(place[0]):
+            axes.plot(*place, "o", color=VERMILION, markeredgecolor=figures.PAPER, markeredgewidth=0.6, markersize=3.6, zorder=6)
+            trajectory_figure._note(axes, str(number), place[0], place[1], (4, -10), VERMILION, 7)
+    plot_parts.legend(axes, handles[::-1])
+    drawing.caption = ("Trusted poses of both runs over the points of the map" +
+                       ("; numbers: the scans that got worse most." if worst else "."))
+    return drawing
+
+
+def _on_map(box: Box, density: np.ndarray) -> "tuple[Drawing, Any, np.ndarray]":
+    """The map in grey: figure, axes, origin of their coordinates."""
+    height = (figures.WIDTH_IN - figures.LEFT_IN - figures.RIGHT_IN) * box.height / box.width + figures.BOTTOM_IN + figures.TOP_IN
+    drawing = figures.new("trajectories", "Trajectories over the map, from above", height_in=height)
+    margins(drawing, top_in=0.34)
+    axes, origin = drawing.axes[0], trajectory_figure._origin(box)
+    x, y = box.x - origin[0], box.y - origin[1]
+    axes.imshow(raster.map_rgba(density), extent=(x, x + box.width, y, y + box.height), aspect="equal", zorder=0)
+    trajectory_figure._scale_bar(axes, box, origin)
+    axes.set_xlim(x, x + box.width)
+    axes.set_ylim(y, y + box.height)
+    axes.grid(False)
+    axes.set_xlabel(trajectory_figure._label("x", origin[0]))
+    axes.set_ylabel(trajectory_figure._label("y", origin[1]))
+    return drawing, axes, origin
+
+
 # ---- the tests
 
 
@@ -36,8 +87,9 @@ def intervals(found: Comparison) -> "Optional[Drawing]":
                           column_gap_in=0.75)
     for axes, group in zip(drawing.axes, groups):
         _draw_intervals(axes, group, rows)
-    drawing.caption = (f"Second minus first run, with intervals that hold the true difference in 95 of 100 drives of this kind; left of zero "
-                       f"{found.names[1]} has the smaller value. Shaded: differences that do not matter. Triangles: tests that tell the runs apart.")
+    drawing.caption = ("Second minus first run, with intervals that hold the true difference in 95 of 100 drives of this kind; left of "
+                       f"zero {found.names[1]} has the smaller value. Shaded: differences that do not matter. Triangles: tests that tell "
+                       "the runs apart.")
     return drawing
 
 
@@ -67,7 +119,8 @@ def over_time(found: Comparison) -> Drawing:
     if not found.has_truth:
         return _apart_over_time(found)
     drawing = figures.new("differences", "Errors over time and their paired difference", rows=4, height_in=5.6, ratios=[1.3, 1, 1.3, 1])
-    rows = ((found.first_error_m, found.second_error_m, "m", "translation"), (found.first_error_deg, found.second_error_deg, "deg", "rotation"))
+    rows = ((found.first_error_m, found.second_error_m, "m", "translation"),
+            (found.first_error_deg, found.second_error_deg, "deg", "rotation"))
     margins = {one.unit: one.margin for one in found.quantities}
     for at, (first, second, unit, name) in enumerate(rows):
         errors, difference = drawing.axes[2 * at:2 * at + 2]
@@ -80,8 +133,9 @@ def over_time(found: Comparison) -> Drawing:
         _shade_lost(errors, found)
     drawing.axes[0].legend(loc="upper right", ncol=2)
     drawing.axes[-1].set_xlabel("time [s]")
-    drawing.caption = ("Errors of both runs, and below them second minus first, scan by scan: green where the second run is nearer to the ground "
-                       "truth, vermilion where it is farther. Shaded band: the margin." + _lost_caption(found))
+    drawing.figure.align_ylabels(drawing.axes)
+    drawing.caption = ("Errors of both runs, and below them second minus first, scan by scan: green where the second run is nearer to the "
+                       "ground truth, vermilion where it is farther. Shaded band: the margin." + _lost_caption(found))
     return drawing
 
 
@@ -98,6 +152,7 @@ def _apart_over_time(found: Comparison) -> Drawing:
     drawing.axes[2].set_ylim(-0.03, 1.06)
     drawing.axes[2].legend(loc="lower right", ncol=2)
     drawing.axes[-1].set_xlabel("time [s]")
+    drawing.figure.align_ylabels(drawing.axes)
     _shade_lost(drawing.axes[0], found)
     drawing.caption = "How far apart the poses of both runs are, and how sure each run is of its own." + _lost_caption(found)
     return drawing
@@ -122,8 +177,8 @@ def _difference(axes: Any, time_s: np.ndarray, change: np.ndarray, margin: float
 def _shade_lost(axes: Any, found: Comparison) -> None:
     """Ticks at the top edge: scans that a run lost."""
     for lost, colour, height in ((found.first_lost, FIRST, 0.97), (found.second_lost, SECOND, 0.90)):
-        axes.plot(found.time_s[lost], np.full(int(lost.sum()), height), "|", color=colour, markersize=5, transform=axes.get_xaxis_transform(),
-                  clip_on=False)
+        axes.plot(found.time_s[lost], np.full(int(lost.sum()), height), "|", color=colour, markersize=5,
+                  transform=axes.get_xaxis_transform(), clip_on=False)
 
 
 def _lost_caption(found: Comparison) -> str:
@@ -158,8 +213,8 @@ def distributions(found: Comparison) -> "Optional[Drawing]":
         scatter.set_ylabel(f"{short(found.names[1], 16)} [{unit}]")
     drawing.axes[0].set_ylabel("scans [%]")
     drawing.axes[0].legend(loc="lower right")
-    drawing.caption = ("Left: share of the scans whose error is at most so large. Right: every scan as a point; above the line its error is larger "
-                       "in the second run.")
+    drawing.caption = ("Left: share of the scans whose error is at most so large. Right: every scan as a point; above the line its "
+                       "error is larger in the second run.")
     return drawing
 
 
@@ -181,14 +236,10 @@ def latencies(rows: "list[Latency]") -> "Optional[Drawing]":
     axes.set_yticks(range(len(rows)), [row.stage for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(False, axis="y")
-    reach = max(1.5, *(max(row.high, 1 / row.low) for row in rows)) * 1.1
-    axes.set_xscale("log")
-    axes.set_xlim(1 / reach, reach)
-    ticks = [value for value in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if 1 / reach <= value <= reach]
-    axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
-    axes.minorticks_off()
+    factor_axis(axes, np.array([value for row in rows for value in (row.low, row.high)]))
     axes.set_xlabel("factor: above 1 the second run is faster")
-    drawing.caption = "Median over the scans of the time of the first run over that of the second, with its quartiles; shaded: less than 2 %."
+    drawing.caption = ("Median over the scans of the time of the first run over that of the second, with its quartiles; shaded: less than "
+                       "2 %.")
     return drawing
 
 
@@ -207,6 +258,7 @@ def effort(found: Comparison) -> Drawing:
             axes.set_ylim(bottom=0)
     drawing.axes[0].legend(loc="upper right", ncol=2)
     drawing.axes[-1].set_xlabel("time [s]")
+    drawing.figure.align_ylabels(drawing.axes)
     drawing.caption = "Newton steps" + (" and confidence" if found.has_truth else "") + " of each scan."
     return drawing
 

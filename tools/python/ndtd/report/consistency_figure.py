@@ -15,8 +15,8 @@ SCALE = {"cm": 100.0, "deg": 180 / np.pi}
 
 
 def draw_consistency(coverage: Table, tables: "list[Table]") -> Drawing:
-    """Above: the share of errors within one, two and three sigma per axis, and the nominal one. With the table `scans` also errors over sigma
-    against the normal density, and the errors of the first seed in a band of three sigma."""
+    """Above: the share of errors within one, two and three sigma per axis, and the nominal one. With the table `scans` also errors over
+    sigma against the normal density, and the errors of the first seed in a band of three sigma."""
     scans = next((table for table in tables if table.has("seed", "time_s", "nees")), None)
     axes_rows = [row for row in coverage.rows if row.get("mean_sigma") is not None]
     if scans is None or not axes_rows:
@@ -24,7 +24,8 @@ def draw_consistency(coverage: Table, tables: "list[Table]") -> Drawing:
         _draw_coverage(drawing.axes[0], coverage)
         margins(drawing, top_in=0.32)
         return drawing
-    drawing = figures.new("consistency", "Consistency", rows=3, columns=len(axes_rows), height_in=6.2, share_x=False, gap_in=0.62, column_gap_in=0.42)
+    drawing = figures.new("consistency", "Consistency", rows=3, columns=len(axes_rows), height_in=6.2, share_x=False, gap_in=0.62,
+                          column_gap_in=0.42)
     for axes in drawing.axes[:len(axes_rows)]:
         axes.remove()
     bottom = drawing.axes[len(axes_rows):]
@@ -86,15 +87,14 @@ def _draw_drive(axes: Any, unit: str, time_s: np.ndarray, errors: np.ndarray, si
 
 
 def _summary(tables: "list[Table]") -> str:
-    by_name = {table.name: table.rows[0] for table in tables}
-    summary, drive = by_name.get("consistency", {}), by_name.get("drive", {})
-    try:
-        return (f"NEES {summary['nees']:.2f}, within its 99 % band of {summary['nees_low']:.2f} to {summary['nees_high']:.2f}"
-                if summary["nees_low"] <= summary["nees"] <= summary["nees_high"] else  # type: ignore
-                f"NEES {summary['nees']:.2f}, outside of its 99 % band of {summary['nees_low']:.2f} to {summary['nees_high']:.2f}"
-                ) + f"; {drive['scans']:.0f} scans, {drive['seeds']:.0f} seeds. Middle: all seeds; below: the first one in a band of 3 sigma."
-    except (KeyError, TypeError, ValueError):
-        return "Middle: errors of all seeds over sigma; below: those of the first seed in a band of 3 sigma."
+    numbers = {key: value for table in tables if table.name in ("consistency", "drive") for key, value in table.rows[0].items()
+               if isinstance(value, float)}
+    shown = "Middle: errors of all seeds over sigma; below: errors of the first seed in a band of 3 sigma."
+    if not all(key in numbers for key in ("nees", "nees_low", "nees_high", "scans", "seeds")):
+        return shown
+    where = "within" if numbers["nees_low"] <= numbers["nees"] <= numbers["nees_high"] else "outside of"
+    return (f"NEES {numbers['nees']:.2f}, {where} its 99 % band of {numbers['nees_low']:.2f} to {numbers['nees_high']:.2f}; "
+            f"{numbers['scans']:.0f} scans, {numbers['seeds']:.0f} seeds. {shown}")
 
 
 def draw_acceptance(table: Table, _: "list[Table]") -> Drawing:

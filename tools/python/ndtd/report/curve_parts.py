@@ -7,7 +7,7 @@ from . import figures
 from .figures import Drawing
 
 
-def margins(drawing: Drawing, left_in: "Optional[float]" = None, bottom_in: "Optional[float]" = None, top_in: "Optional[float]" = None) -> None:
+def margins(drawing: Drawing, left_in: Optional[float] = None, bottom_in: Optional[float] = None, top_in: Optional[float] = None) -> None:
     """Other margins than those of all figures; what is added above or below makes the figure higher."""
     figure, grid = drawing.figure, drawing.axes[-1].get_gridspec()
     height = float(figure.get_size_inches()[1])

@@ -74,7 +74,8 @@ def _plain(value: Cell) -> str:
 
 
 def _style(at: int) -> "dict[str, Any]":
-    return {"color": CYCLE[at % len(CYCLE)], "marker": MARKERS[at % len(MARKERS)], "linestyle": "-" if at < len(CYCLE) else "--", "markersize": 4}
+    return {"color": CYCLE[at % len(CYCLE)], "marker": MARKERS[at % len(MARKERS)], "linestyle": "-" if at < len(CYCLE) else "--",
+            "markersize": 4}
 
 
 def _values(rows: "list[Row]", column: str) -> np.ndarray:
@@ -103,7 +104,8 @@ def _legend(drawing: Drawing, lines: int) -> None:
 def _sweep(table: Table, _: "list[Table]") -> "Optional[Drawing]":
     """A line per series; a table whose column `varies` names what was swept has axes for each."""
     if table.has("varies"):
-        parts = [(str(x), [row for row in table.rows if row.get("varies") == x]) for x in dict.fromkeys(row.get("varies") for row in table.rows)]
+        swept = dict.fromkeys(row.get("varies") for row in table.rows)
+        parts = [(str(x), [row for row in table.rows if row.get("varies") == x]) for x in swept]
     else:
         parts = [(column, table.rows) for column in X_COLUMNS if table.numbers(column) and table.varies(column)][:1]
     parts = [_by_leaf(*part) for part in parts]
@@ -181,7 +183,8 @@ def _over_offsets(table: Table, columns: "list[str]", title: str) -> Drawing:
         lines: "dict[str, list[Row]]" = {}
         for row in table.rows:
             share = row.get("prior")
-            lines.setdefault(f"prior of {share:g} of the offset" if isinstance(share, float) and share else "without a prior", []).append(row)
+            label = f"prior of {share:g} of the offset" if isinstance(share, float) and share else "without a prior"
+            lines.setdefault(label, []).append(row)
     else:
         lines = _lines(table.rows, "off_by_up_to", columns)
     drawing = figures.new(slug(table.name), title, columns=len(columns), height_in=2.9, column_gap_in=0.62)
@@ -224,7 +227,8 @@ def _compare(table: Table, _: "list[Table]") -> "Optional[Drawing]":
     factor_axis(axes, np.concatenate([_values(rows, "factor_low"), _values(rows, "factor_high")]))
     axes.set_xlabel("factor: above 1 faster than the first value")
     margins(drawing, left_in=min(4.0, 0.25 + 0.066 * max(len(label) for label in labels)))
-    drawing.caption = "Median over the rounds of the time of the first value over that of this one, with its quartiles; shaded: less than 2 %."
+    drawing.caption = ("Median over the rounds of the time of the first value over that of this one, with its quartiles; shaded: less than "
+                       "2 %.")
     return drawing
 
 

@@ -43,6 +43,7 @@ def ape(run: Run, errors: Errors) -> Drawing:
             plot_parts.shade_untrusted([ax], run, axis)
             plot_parts.line(ax, axis, values, BLUE, linewidth=0.9)
             _quantile_lines(ax, values)
+            plot_parts.span_x([ax], axis)
             if row == 1:
                 ax.set_xlabel(axis.label)
         one.axes[2 * row].set_ylabel(label)
@@ -96,6 +97,7 @@ def per_axis(run: Run, errors: Errors) -> Drawing:
         if np.isfinite(shares).all():
             text = "inside 1, 2, 3 sigma: " + ", ".join(f"{share:.3g}" for share in shares) + " %"
             ax.text(0.995, 0.97, text, transform=ax.transAxes, ha="right", va="top", fontsize=7, color=INK)
+        plot_parts.span_x([ax], axis)
         if at % 3 == 2:
             ax.set_xlabel(axis.label)
     one.caption = ("Estimate minus truth in the axes of the vehicle; bands: one, two and three sigma of the reported covariance; "
@@ -117,7 +119,7 @@ def _sigma_bands(ax: Any, axis: plot_parts.Axis, sigma: np.ndarray) -> None:
     x = axis.x
     if len(axis.gaps):
         x, sigma = np.insert(x, axis.gaps, x[axis.gaps]), np.insert(sigma, axis.gaps, np.nan)
-    x, sigma = figures.decimate(x, sigma, 600)
+    x, sigma = figures.decimate(x, sigma, 360)
     for k, alpha in ((3, 0.16), (2, 0.20), (1, 0.30)):
         ax.fill_between(x, -k * sigma, k * sigma, color=SKY, alpha=alpha, linewidth=0)
 
@@ -126,7 +128,7 @@ def consistency(errors: Errors) -> Drawing:
     """Shares within k sigma per axis, and the distribution of errors over sigma."""
     one = figures.new("consistency", "Is the reported covariance right?", columns=2, height_in=2.5, share_x=False)
     left, right = one.axes
-    colours = (BLUE, SKY, GREY)
+    colours = (BLUE, ORANGE, GREY)
     for at, (k, nominal) in enumerate(INSIDE.items()):
         shares = np.array([share_inside(errors.per_axis[:, a], errors.sigma[:, a], k) * 100 for a in range(6)])
         places = np.arange(6) + 0.27 * (at - 1)
@@ -139,7 +141,7 @@ def consistency(errors: Errors) -> Drawing:
     left.grid(False, axis="x")
     left.legend(loc="upper right", ncol=3, columnspacing=1.2, handlelength=1.0)
     _normalised(right, errors)
-    one.caption = "Left: share of the errors within one, two and three sigma; black: of a normal distribution. Right: errors over sigma."
+    one.caption = "Left: share of the errors within one, two and three sigma; lines: of a normal distribution. Right: errors over sigma."
     return one
 
 
@@ -162,9 +164,9 @@ def _normalised(ax: Any, errors: Errors) -> None:
 
 def sigmas(run: Run) -> Drawing:
     """Without ground truth: what the covariance says, along the axes of the vehicle, and the innovation."""
-    one = figures.new("uncertainty", "Reported uncertainty and innovation", rows=3, height_in=3.8)
+    one = figures.new("uncertainty", "Reported uncertainty and innovation", rows=3, height_in=4.2, gap_in=0.3, top_in=0.3)
     axis = plot_parts.time_axis(run)
-    shown = np.where(run.trusted)[0]
+    shown = np.flatnonzero(run.trusted if run.trusted.any() else np.isfinite(run.pose[:, 0]))
     deviation = np.full((len(run), 6), np.nan)
     if len(shown):
         deviation[shown] = absolute(run.pose[shown], run.pose[shown], run.covariance[shown]).sigma
@@ -175,14 +177,16 @@ def sigmas(run: Run) -> Drawing:
             plot_parts.line(ax, axis, deviation[:, column] * scale, color, AXES[column], linewidth=0.9)
         plot_parts.from_zero(ax, deviation[:, columns].ravel() * scale)
         ax.set_ylabel(label)
-        ax.legend(loc="upper right", ncol=3)
+        plot_parts.legend(ax)
     plot_parts.line(one.axes[2], axis, run.values["innovation"], BLUE, linewidth=0.9)
     one.axes[2].axhline(4.7, color=VERMILION, linewidth=0.9, linestyle=(0, (4, 2)))
     one.axes[2].set_ylabel("innovation [sigma]")
     one.axes[2].set_ylim(0, max(5.2, 1.1 * float(np.nanmax(run.values["innovation"], initial=0.0))))
     one.axes[2].set_xlabel(axis.label)
     plot_parts.shade_untrusted(one.axes, run, axis)
-    one.caption = ("Standard deviations of the trusted poses in the axes of the vehicle, and the distance of each alignment from its "
+    plot_parts.span_x(one.axes, axis)
+    whose = "trusted poses" if run.trusted.any() else "poses, none of which is trusted,"
+    one.caption = (f"Standard deviations of the {whose} in the axes of the vehicle, and the distance of each alignment from its "
                    "prediction; 4.7 sigma (dashed) is exceeded by 1 in 1000 where the covariances are right.")
     return one
 

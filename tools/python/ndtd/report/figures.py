@@ -19,7 +19,7 @@ from .._extras import need
 
 WIDTH_IN = 9.0
 PNG_DPI = 200
-LEFT_IN, RIGHT_IN, TOP_IN, BOTTOM_IN = 0.72, 0.18, 0.12, 0.42  # around the axes: those of all figures line up
+LEFT_IN, RIGHT_IN, TOP_IN, BOTTOM_IN = 0.62, 0.12, 0.12, 0.42  # around the axes: those of all figures line up
 ROW_GAP_IN = 0.12
 
 # Okabe and Ito 2008, and greys. The second colour is the one on a dark page.
@@ -83,10 +83,14 @@ class Drawing:
         return (f'<svg class="figure" role="img" aria-label="{escape(self.title)}" xmlns="http://www.w3.org/2000/svg" '
                 f'xmlns:xlink="http://www.w3.org/1999/xlink" {box[0]}>{text}')
 
+    def file(self, format: str) -> bytes:
+        """The contents of a file: svg or png."""
+        return _render(self.figure, format, "path")
+
     def save(self, folder: Any, format: str = "svg") -> Path:
         """Writes FOLDER/NAME.svg or .png, which exists. OSError."""
         path = Path(folder) / f"{self.name}.{format}"
-        path.write_bytes(_render(self.figure, format, "path"))
+        path.write_bytes(self.file(format))
         return path
 
 
@@ -122,15 +126,18 @@ def escape(text: Any) -> str:
 
 
 def new(name: str, title: str, rows: int = 1, columns: int = 1, height_in: float = 2.4, ratios: "Optional[list[float]]" = None,
-        share_x: bool = True, share_y: bool = False, gap_in: float = ROW_GAP_IN, column_gap_in: float = 0.55) -> Drawing:
-    """An empty figure with rows x columns axes, WIDTH_IN wide. `name`: of its file and its anchor on the page, [a-z0-9-]."""
+        share_x: bool = True, share_y: bool = False, gap_in: float = ROW_GAP_IN, column_gap_in: float = 0.55,
+        top_in: float = TOP_IN) -> Drawing:
+    """An empty figure with rows x columns axes, WIDTH_IN wide. `name`: of its file and its anchor on the page, [a-z0-9-].
+
+    top_in: 0.3 leaves room for a legend or titles above the axes."""
     matplotlib = _load()
     figure = matplotlib.figure.Figure(figsize=(WIDTH_IN, height_in))
-    axes_height = (height_in - TOP_IN - BOTTOM_IN - gap_in * (rows - 1)) / rows
+    axes_height = (height_in - top_in - BOTTOM_IN - gap_in * (rows - 1)) / rows
     axes_width = (WIDTH_IN - LEFT_IN - RIGHT_IN - column_gap_in * (columns - 1)) / columns
     grid = figure.add_gridspec(
         rows, columns, left=LEFT_IN / WIDTH_IN, right=1 - RIGHT_IN / WIDTH_IN, bottom=BOTTOM_IN / height_in,
-        top=1 - TOP_IN / height_in, hspace=gap_in / axes_height, wspace=column_gap_in / axes_width, height_ratios=ratios)
+        top=1 - top_in / height_in, hspace=gap_in / axes_height, wspace=column_gap_in / axes_width, height_ratios=ratios)
     axes = grid.subplots(sharex="col" if share_x else False, sharey="row" if share_y else False, squeeze=False)
     return Drawing(name, title, figure, list(axes.flat))
 

@@ -2,7 +2,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Optional
 
 import numpy as np
 
@@ -21,9 +21,10 @@ class Window:
         self._parts: "list[np.ndarray]" = []
         self._count = 0
 
-    def add(self, points: np.ndarray) -> None:
-        box = Box.around(self.centre, 2 * self.reach_m, 2 * self.reach_m)
-        near = points[box.holds(points)] - self.centre
+    def add(self, points: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        """points (N, 3) float64; x, y: their first columns, contiguous."""
+        here = np.flatnonzero(np.abs(x - self.centre[0]) < self.reach_m)
+        near = points[here[np.abs(y[here] - self.centre[1]) < self.reach_m]] - self.centre
         near = near[(near[:, 2] > -BELOW_M) & (near[:, 2] < ABOVE_M)]
         if self._count + len(near) <= MOST_POINTS:
             self._parts.append(near.astype(np.float32))
@@ -34,25 +35,26 @@ class Window:
         return np.concatenate(self._parts) if self._parts else np.empty((0, 3), np.float32)
 
 
-def read(path: Any, box: Box, columns: int, rows: int, windows: "list[Window]") -> "tuple[np.ndarray, str]":
+def read(path: "Optional[Path]", box: Box, columns: int, rows: int, windows: "list[Window]") -> "tuple[np.ndarray, str]":
     """Points per pixel (rows, columns) of the box, and why there are none ("": there are). Fills the windows."""
     density = np.zeros((rows, columns), int)
-    if not path or not Path(path).exists():
-        return density, f"the map {path or ''} is not there any more" if path else "the summary names no map"
+    if path is None:
+        return density, "its file is not where it was"
     try:
-        for points in _blocks(Path(path)):
-            low, high = points.min(axis=0), points.max(axis=0)
+        for points in _blocks(path):
+            x, y = np.ascontiguousarray(points[:, 0]), np.ascontiguousarray(points[:, 1])
+            low, high = (x.min(), y.min()), (x.max(), y.max())
             if _overlap(box, low, high):
                 density += raster.counts(points, box, columns, rows)
             for window in windows:
                 if _overlap(Box.around(window.centre, 2 * window.reach_m, 2 * window.reach_m), low, high):
-                    window.add(points)
+                    window.add(points, x, y)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         return density, re.sub(r"\s+", " ", str(error))[:200]
     return density, "" if density.any() else f"no point of {path} is near the trajectory"
 
 
-def _overlap(box: Box, low: np.ndarray, high: np.ndarray) -> bool:
+def _overlap(box: Box, low: "tuple[float, float]", high: "tuple[float, float]") -> bool:
     return bool(low[0] < box.x + box.width and high[0] >= box.x and low[1] < box.y + box.height and high[1] >= box.y)
 
 
@@ -65,7 +67,9 @@ def _blocks(path: Path) -> "Iterator[np.ndarray]":
 
     for one in find_files([path]):
         for block in one.blocks():
-            points = block.points[np.isfinite(block.points).all(axis=1)]
+            points = block.points
+            if not np.isfinite(points.sum()):
+                points = points[np.isfinite(points).all(axis=1)]
             if len(points):
                 yield points
 

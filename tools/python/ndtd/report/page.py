@@ -1,5 +1,6 @@
 """The report of one replay: one HTML file that needs nothing else."""
 import shlex
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Optional
 
@@ -31,7 +32,7 @@ class Report:
         points = worst_scans.points_of(run, rows)
         around = worst_scans.windows(run, rows, points)
         box = trajectory_figure.extent(run)
-        density, self.map_note = map_above.read(run.summary.get("map"), box, *trajectory_figure.pixels(box), list(around.values()))
+        density, self.map_note = map_above.read(run.path_of("map"), box, *trajectory_figure.pixels(box), list(around.values()))
         self.worst = worst_scans.describe(run, rows, points, around, self.map_note)
         self.trajectory = trajectory_figure.draw(run, box, density, rows)
         self.accuracy = self._accuracy()
@@ -138,7 +139,10 @@ def _degrees(value_rad: float) -> str:
 def _latency_table(run: Run) -> str:
     rows = []
     total = time_figures.total_ms(run)
-    for name, values in [*time_figures.stages_ms(run).items(), ("upload (part of align)", run.values["upload_us"] / 1000), ("all stages", total)]:
+    stages = time_figures.stages_ms(run)
+    stages["upload (part of align)"] = run.values["upload_us"] / 1000
+    stages["all stages"] = total
+    for name, values in stages.items():
         values = values[np.isfinite(values)]
         if len(values):
             p50, p95, p99 = np.percentile(values, (50, 95, 99))
@@ -148,7 +152,7 @@ def _latency_table(run: Run) -> str:
     text = f"{late} of {len(run)} scans took longer than the budget of {budget:g} ms." if late else f"No scan took longer than the budget of {budget:g} ms."
     speed = run.summary.get("replay_s")
     if isinstance(speed, (int, float)) and speed > 0:
-        text += f" The replay took {speed:.3g} s: {len(run) / speed:.3g} scans per second."
+        text += f" The replay took {speed:.3g} s: {len(run) / speed:.0f} scans per second."
     return paragraph(text) + table(("", "mean", "p50", "p95", "p99", "max"), rows)
 
 
@@ -198,7 +202,7 @@ def _run(run: Run) -> str:
             ("backend", summary.get("backend_description") or summary.get("backend")), ("variant", summary.get("variant")),
             ("machine", summary.get("machine")),
             ("peak memory", f"{summary['peak_memory_bytes'] / 2**20:.1f} MiB" if summary.get("peak_memory_bytes") else None),
-            ("folder", str(run.folder.resolve()))]
+            ("first scan", _stamp(int(run.stamp_ns[0]))), ("folder", None if run.is_temporary else str(run.folder.resolve()))]
     shown = html_parts.pairs((name, value) for name, value in rows if value not in (None, ""))
     missing = [name for name in ("summary.json", "timing.csv", "config.yaml", "points.bag") if not (run.folder / name).is_file()]
     note = paragraph(f"Not in the folder: {', '.join(missing)}.", "sub") if missing else ""
@@ -209,6 +213,15 @@ def _run(run: Run) -> str:
 
 def _commit(summary: "dict[str, Any]") -> str:
     return f"(commit {summary['commit']})" if summary.get("commit") else ""
+
+
+def _stamp(stamp_ns: int) -> str:
+    """As a number, and as a date where it is one."""
+    text = f"{stamp_ns / 1e9:.3f} s"
+    if 6e17 < stamp_ns < 4e18:  # 1989 to 2096
+        when = datetime.fromtimestamp(stamp_ns // 1_000_000_000, timezone.utc)
+        text += when.strftime(" (%Y-%m-%d %H:%M:%S UTC)")
+    return text
 
 
 def _thousands(value: Any) -> "Optional[str]":
@@ -223,5 +236,7 @@ def command_line(run: Run) -> str:
         words += ["--config", str(file)]
     for option in given.get("overrides") or []:
         words += ["--set", str(option)]
+    if run.is_temporary:
+        return shlex.join([*words, "--report", "report.html"])
     out = run.name
     return shlex.join([*words, "--output", out]) + "\n" + shlex.join(["ndt-report", out, "--out", f"{out}.html"])

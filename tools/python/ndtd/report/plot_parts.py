@@ -6,7 +6,7 @@ import numpy as np
 from . import figures
 from .run import Run
 
-GAP_FACTOR = 3.0  # a pause of more than this many usual intervals interrupts lines
+GAP_FACTOR = 5.0  # a pause of more than this many usual intervals interrupts lines
 MOST_SPANS = 300  # shaded pieces of a figure
 
 
@@ -26,6 +26,13 @@ def time_axis(run: Run) -> Axis:
     usual = float(np.median(step)) if len(step) else 0.0
     gaps = np.flatnonzero((step > GAP_FACTOR * usual) | (step < 0)) + 1 if usual > 0 else np.empty(0, int)
     return Axis(run.time_s / scale, f"time [{unit}]", gaps)
+
+
+def span_x(axes: "list[Any]", axis: Axis) -> None:
+    """The same ends for all figures over time."""
+    half = half_steps(axis.x)
+    for ax in axes:
+        ax.set_xlim(float(axis.x.min() - half[0]), float(axis.x.max() + half[0]))
 
 
 def distance_axis(run: Run) -> Axis:
@@ -77,6 +84,14 @@ def spans_of(flag: np.ndarray) -> "list[tuple[int, int]]":
     return [(int(a), int(b)) for a, b in zip(edges[0::2], edges[1::2])]
 
 
+def plain_log(ax: Any) -> None:
+    """0.1, 1, 10 instead of powers."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
 def strip(ax: Any, axis: Axis, names: np.ndarray, order: "dict[str, str]", columns: int = 1500) -> "list[tuple[str, str, int]]":
     """A band whose colour tells the name of each scan; order: name -> colour, the later one wins where scans share a pixel.
 
@@ -87,12 +102,13 @@ def strip(ax: Any, axis: Axis, names: np.ndarray, order: "dict[str, str]", colum
     left, right = float(x.min() - half[0]), float(x.max() + half[-1])
     columns = int(min(columns, max(4 * len(x), 200)))
     cell = (right - left) / columns
-    first = np.clip(np.floor((x - half - left) / cell + 0.5), 0, columns - 1).astype(int)
-    last = np.clip(np.floor((x + half - left) / cell - 0.5), 0, columns - 1).astype(int)
-    row = np.full(columns, -1)
-    for c in range(len(known)):
-        for a, b in zip(first[code == c], last[code == c]):
-            row[a:max(b, a) + 1] = c
+    order_x = np.argsort(x, kind="stable")
+    middle = left + (np.arange(columns) + 0.5) * cell
+    after = np.clip(np.searchsorted(x[order_x], middle), 1, max(len(x) - 1, 1)) if len(x) > 1 else np.zeros(columns, int)
+    before = np.maximum(after - 1, 0)
+    nearest = np.where(np.abs(x[order_x[after]] - middle) < np.abs(x[order_x[before]] - middle), after, before)
+    row = np.where(np.abs(x[order_x[nearest]] - middle) <= 2 * half[0] + cell, code[order_x[nearest]], -1)
+    np.maximum.at(row, np.clip(((x - left) / cell).astype(int), 0, columns - 1), code)  # the rare ones win
     for begin, end in spans_of(row >= 0):
         edges = np.flatnonzero(np.diff(row[begin:end])) + begin + 1
         for a, b in zip(np.concatenate([[begin], edges]), np.concatenate([edges, [end]])):
@@ -144,6 +160,7 @@ def from_zero(ax: Any, values: np.ndarray, most_ratio: float = 40.0) -> None:
         ax.set_ylim(0, 1)
     elif finite.max() > most_ratio * np.median(finite):
         ax.set_yscale("log")
+        plain_log(ax)
         ax.set_ylim(max(np.percentile(finite, 1) / 2, finite.max() * 1e-6), finite.max() * 1.6)
     else:
         ax.set_ylim(0, finite.max() * 1.08)

@@ -75,11 +75,11 @@ def thicken(image: np.ndarray, radius: int) -> np.ndarray:
     return out
 
 
-def picture(world: np.ndarray, scan: np.ndarray, box: Box, columns: int, rows: int, is_after: bool, dot: int) -> bytes:
-    """PNG: the map grey, the scan on it; points (N, 3), dots of 2 dot + 1 pixels."""
-    ground = thicken(shades(counts(world, box, columns, rows)), dot)
+def picture(ground: np.ndarray, scan: np.ndarray, box: Box, is_after: bool, dot: int) -> bytes:
+    """PNG: the map as shades (H, W), the points of the scan (N, 3) on it as dots of 2 dot + 1 pixels."""
+    rows, columns = ground.shape
     hit = thicken((counts(scan, box, columns, rows) > 0).astype(np.uint8), dot)
-    return png(np.where(hit > 0, _AFTER if is_after else _BEFORE, ground).astype(np.uint8), _palette())
+    return png(np.where(hit > 0, np.uint8(_AFTER if is_after else _BEFORE), ground), _palette())
 
 
 def png(pixels: np.ndarray, palette: np.ndarray) -> bytes:
@@ -92,7 +92,7 @@ def png(pixels: np.ndarray, palette: np.ndarray) -> bytes:
     rows = np.zeros((height, pixels.shape[1] + 1), np.uint8)  # each begins with its filter: none
     rows[:, 1:] = pixels
     parts = ((b"IHDR", struct.pack(">IIBBBBB", width, height, bits, 3, 0, 0, 0)), (b"PLTE", palette[:, :3].tobytes()),
-             (b"tRNS", palette[:, 3].tobytes()), (b"IDAT", zlib.compress(rows.tobytes(), 6)), (b"IEND", b""))
+             (b"tRNS", palette[:, 3].tobytes()), (b"IDAT", zlib.compress(rows.tobytes(), 4)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in parts)
 

@@ -38,26 +38,20 @@ def total_ms(run: Run) -> np.ndarray:
 
 def latency_histograms(run: Run) -> Drawing:
     """One per stage and one of the sum."""
-    one = figures.new("latency", "Latency by stage", rows=2, columns=3, height_in=3.5, share_x=False, gap_in=0.62, column_gap_in=0.45)
+    one = figures.new("latency", "Latency by stage", rows=2, columns=3, height_in=3.5, share_x=False, gap_in=0.62, column_gap_in=0.45,
+                      top_in=0.3)
     panels = [*stages_ms(run).items(), ("all stages", total_ms(run))]
     for at, (ax, (name, values)) in enumerate(zip(one.axes, panels)):
         values = values[np.isfinite(values)]
         _histogram(ax, values, STAGE_COLOURS.get(name, PURPLE))
-        note = "" if not (values > 0).any() else "  p50 {}, p99 {}".format(*(_ms(v) for v in np.percentile(values, (50, 99))))
+        note = "" if not (values > 0).any() else ":  p50 {}, p99 {}".format(*(_ms(v) for v in np.percentile(values, (50, 99))))
         ax.set_title(name + note, fontsize=7.5)
         if at % 3 == 0:
             ax.set_ylabel("scans")
         if at >= 3:
             ax.set_xlabel("time")
-    _move_down(one)
     one.caption = "Time per scan, logarithmic; lines: median and 99 % quantile. Upload is a part of align."
     return one
-
-
-def _move_down(one: Drawing) -> None:
-    """Room for titles above the first row."""
-    height = one.figure.get_figheight()
-    one.figure.subplots_adjust(top=1 - 0.3 / height)
 
 
 def _histogram(ax: Any, values: np.ndarray, color: str) -> None:
@@ -71,8 +65,9 @@ def _histogram(ax: Any, values: np.ndarray, color: str) -> None:
     low, high = positive.min(), positive.max()
     low, high = (low / 1.5, high * 1.5) if high < 2 * low else (low, high)
     edges = np.geomspace(low * 0.999, high * 1.001, int(np.clip(2 * len(positive) ** 0.5, 8, 40)))
-    ax.hist(positive, edges, color=color)
     ax.set_xscale("log")
+    ax.stairs(np.histogram(positive, edges)[0], edges, fill=True, color=color)
+    ax.set_ylim(bottom=0)
     for level in (50, 99):
         ax.axvline(np.percentile(values, level), color=INK, linewidth=0.9, linestyle="-" if level == 50 else (0, (3, 2)))
     ticks = [t for t in _nice_times() if low / 1.05 <= t <= high * 1.05]
@@ -89,31 +84,33 @@ def _nice_times() -> "list[float]":
 def _ms(value_ms: float) -> str:
     """Three digits at most, with the unit."""
     if value_ms < 0.1:
-        return f"{value_ms * 1000:.3g} us"
+        return f"{value_ms * 1000:.3g} \N{MICRO SIGN}s"
     return f"{value_ms:.3g} ms" if value_ms < 1000 else f"{value_ms / 1000:.3g} s"
 
 
 def latency_over_time(run: Run) -> Drawing:
     """The sum against the budget, and the stages on top of each other."""
-    one = figures.new("latency-time", "Latency over time", rows=2, height_in=3.2, ratios=[1, 1.4])
+    one = figures.new("latency-time", "Latency over time", rows=2, height_in=3.5, ratios=[1, 1.4], gap_in=0.3)
     axis, total, budget = plot_parts.time_axis(run), total_ms(run), budget_ms(run)
     upper, lower = one.axes
     plot_parts.line(upper, axis, np.where(total > 0, total, np.nan), PURPLE, linewidth=0.8)
     upper.set_yscale("log")
+    plot_parts.plain_log(upper)
     upper.axhline(budget, color=VERMILION, linewidth=1, linestyle=(0, (4, 2)))
     upper.text(0.998, budget, f"budget {budget:g} ms ", color=VERMILION, ha="right", va="bottom", fontsize=7,
                transform=upper.get_yaxis_transform())
     positive = total[total > 0]
     upper.set_ylim((positive.min() if len(positive) else 1) / 2, max(budget * 3, (positive.max() if len(positive) else 1) * 2))
     upper.set_ylabel("all stages [ms]")
-    keep = _largest_per_piece(total, 700)
+    keep = _largest_per_piece(total, 450)
     lower.stackplot(axis.x[keep], *(np.nan_to_num(values[keep]) for values in stages_ms(run).values()),
                     colors=list(STAGE_COLOURS.values()), labels=list(STAGE_COLOURS), linewidth=0, step="mid")
     lower.set_ylabel("stages [ms]")
     lower.set_xlabel(axis.label)
     top = float(np.percentile(total, 99.9)) * 1.25 if len(total) else 1.0
     lower.set_ylim(0, max(top, 1e-3))
-    lower.legend(loc="upper right", ncol=5, columnspacing=1.2, handlelength=1.0)
+    plot_parts.legend(lower)
+    plot_parts.span_x(one.axes, axis)
     if budget < top:
         lower.axhline(budget, color=VERMILION, linewidth=1, linestyle=(0, (4, 2)))
     one.caption = f"Above: all stages of a scan, logarithmic, against the budget of {budget:g} ms. Below: the stages on top of each other."
@@ -130,11 +127,11 @@ def _largest_per_piece(values: np.ndarray, pieces: int) -> np.ndarray:
 
 def matching(run: Run) -> Drawing:
     """Iterations, confidence, scores, innovation."""
-    one = figures.new("matching", "Iterations, confidence, scores and innovation", rows=4, height_in=5.0)
+    one = figures.new("matching", "Iterations, confidence, scores and innovation", rows=4, height_in=5.2, gap_in=0.3, top_in=0.3)
     axis, values = plot_parts.time_axis(run), run.values
     plot_parts.shade_untrusted(one.axes, run, axis)
     counts, confidence, scores, innovation = one.axes
-    plot_parts.line(counts, axis, values["evaluations"], SKY, "evaluations", linewidth=0.9)
+    plot_parts.line(counts, axis, values["evaluations"], ORANGE, "evaluations", linewidth=0.9)
     plot_parts.line(counts, axis, values["iterations"], BLUE, "iterations", linewidth=0.9)
     counts.set_ylim(0, max(4.0, 1.15 * _largest(values["evaluations"], values["iterations"])))
     counts.set_ylabel("iterations")
@@ -155,7 +152,8 @@ def matching(run: Run) -> Drawing:
     innovation.set_ylabel("innovation [sigma]")
     innovation.set_xlabel(axis.label)
     for ax in (counts, confidence, scores):
-        ax.legend(loc="lower right" if ax is not counts else "upper right", ncol=3, columnspacing=1.2)
+        plot_parts.legend(ax)
+    plot_parts.span_x(one.axes, axis)
     one.caption = ("Newton iterations and evaluations of the score per scan; confidence; scores in [0, 1]; distance of the alignment from "
                    "the prediction (dashed: 4.7 sigma, 1 in 1000).")
     return one
@@ -176,8 +174,7 @@ def states(run: Run) -> Drawing:
     if np.nan_to_num(values["drop_counter"]).any():
         rows.append(("scans dropped", values["drop_counter"]))
     one = figures.new("states", "Outcomes, states and hypotheses", rows=2 + len(rows), height_in=2.1 + 0.6 * len(rows), gap_in=0.34,
-                      ratios=[0.5, 0.5] + [1.0] * len(rows))
-    _move_down(one)
+                      ratios=[0.5, 0.5] + [1.0] * len(rows), top_in=0.3)
     for ax, label, names, colours in ((one.axes[0], "outcome", run.outcome, OUTCOME_COLOURS), (one.axes[1], "state", run.state, STATE_COLOURS)):
         shown = np.where(names == "", "not told", names)
         found = plot_parts.strip(ax, axis, shown, colours)
@@ -189,6 +186,7 @@ def states(run: Run) -> Drawing:
         ax.set_ylim(0, max(2.0, 1.15 * _largest(numbers)))
         ax.set_ylabel(label)
     one.axes[-1].set_xlabel(axis.label)
+    plot_parts.span_x(one.axes, axis)
     one.caption = "What became of each scan, and how many guesses were aligned for it (more than one: a search, or recovery)."
     return one
 

@@ -40,14 +40,13 @@ def draw(run: Run, box: Box, density: np.ndarray, worst: "list[int]") -> Drawing
     """density: counts of pixels(box); worst: rows of the run that are marked and numbered."""
     axes_width = figures.WIDTH_IN - figures.LEFT_IN - figures.RIGHT_IN
     height = axes_width * box.height / box.width + figures.BOTTOM_IN + 0.34
-    one = figures.new("trajectory", "Trajectory over the map, from above", height_in=height)
-    one.figure.subplots_adjust(top=1 - 0.34 / height)
+    one = figures.new("trajectory", "Trajectory over the map, from above", height_in=height, top_in=0.34)
     ax = one.axes[0]
     origin = _origin(box)
     ax.imshow(raster.map_rgba(density), extent=(box.x - origin[0], box.x + box.width - origin[0], box.y - origin[1],
                                                 box.y + box.height - origin[1]), aspect="equal", zorder=0)
     handles = _trail(ax, run, origin) + _truth(ax, run, origin)
-    _ends(ax, run, origin, worst)
+    _ends(ax, run, box, origin, worst)
     _scale_bar(ax, box, origin)
     ax.set_xlim(box.x - origin[0], box.x + box.width - origin[0])
     ax.set_ylim(box.y - origin[1], box.y + box.height - origin[1])
@@ -69,25 +68,24 @@ def _origin(box: Box) -> np.ndarray:
 def _label(name: str, origin: float) -> str:
     if origin == 0.0:
         return f"{name} [m]"
-    return f"{name} {'-' if origin > 0 else '+'} {abs(origin):.0f} [m]"
+    sign, size = ("\N{MINUS SIGN}" if origin > 0 else "+"), f"{abs(origin):,.0f}".replace(",", "\N{NO-BREAK SPACE}")
+    return f"{name} {sign} {size} [m]"
 
 
 def _trail(ax: Any, run: Run, origin: np.ndarray) -> "list[Any]":
     """Trusted poses as pieces of one colour each, others as crosses; returns what the legend shows."""
     from matplotlib.lines import Line2D
 
-    xy, handles = run.pose[:, :2] - origin, []
-    confidence = np.where(np.isfinite(run.values["confidence"]), run.values["confidence"], 1.0)
-    level = np.array([next(i for i, (least, _, _) in enumerate(CONFIDENCE) if value >= least) for value in confidence])
+    xy, level, handles = run.pose[:, :2] - origin, _levels(run), []
+    moved = _jumps(xy)
     for i, (_, color, label) in enumerate(CONFIDENCE):
-        mine = run.trusted & (level == i)
+        mine = level == i
         if not mine.any():
             continue
-        for begin, end in plot_parts.spans_of(mine):
-            joined = min(end + 1, len(run)) if end < len(run) and run.trusted[end] else end
-            piece = xy[begin:joined:max(1, len(run) // MOST_TRAIL)]
-            ax.plot(piece[:, 0], piece[:, 1], color=color, linewidth=2.2, solid_capstyle="round", zorder=3,
-                    marker="o" if len(piece) == 1 else None, markersize=3)
+        joined = mine | (np.concatenate([[False], mine[:-1]]) & (level >= 0) & ~moved)  # up to the next piece
+        alone = mine & ~np.concatenate([[False], joined[:-1]]) & ~np.concatenate([joined[1:], [False]])
+        ax.plot(*_interrupted(xy, joined, moved).T, color=color, linewidth=2.2, solid_capstyle="round", zorder=3)
+        ax.plot(*xy[alone].T, "o", color=color, markersize=2.2, markeredgewidth=0, zorder=3)
         handles.append(Line2D([], [], color=color, linewidth=2.2, label=label))
     other = ~run.trusted & np.isfinite(run.pose[:, 0])
     if other.any():
@@ -97,30 +95,58 @@ def _trail(ax: Any, run: Run, origin: np.ndarray) -> "list[Any]":
     return handles
 
 
+def _levels(run: Run) -> np.ndarray:
+    """(N,) index into CONFIDENCE, the worst of each k scans of long drives; -1 where not trusted."""
+    confidence = np.where(np.isfinite(run.values["confidence"]), run.values["confidence"], 1.0)
+    level = np.select([confidence >= least for least, _, _ in CONFIDENCE], np.arange(len(CONFIDENCE)), len(CONFIDENCE) - 1)
+    level = np.where(run.trusted, level, -1)
+    step = max(1, -(-len(run) // MOST_TRAIL))
+    worst = np.repeat(np.maximum.reduceat(level, np.arange(0, len(run), step)), step)[:len(run)]
+    return np.where(level < 0, -1, worst)
+
+
+def _jumps(xy: np.ndarray) -> np.ndarray:
+    """(N,) bool: farther from the one before than a vehicle drives between scans."""
+    step = np.hypot(*np.diff(xy, axis=0, prepend=xy[:1]).T)
+    usual = np.nanmedian(step) if np.isfinite(step).any() else 0.0
+    return np.nan_to_num(step) > max(20.0 * usual, 10.0)
+
+
+def _interrupted(xy: np.ndarray, shown: np.ndarray, jumps: np.ndarray) -> np.ndarray:
+    """Positions with NaN where they are not shown and before jumps."""
+    at = np.flatnonzero(jumps)
+    return np.insert(np.where(shown[:, None], xy, np.nan), at, np.nan, axis=0)
+
+
 def _truth(ax: Any, run: Run, origin: np.ndarray) -> "list[Any]":
     from matplotlib.lines import Line2D
 
     if not run.has_truth:
         return []
-    xy = run.truth[::max(1, len(run) // MOST_TRAIL), :2] - origin
+    xy = run.truth[:, :2] - origin
     options: "dict[str, Any]" = {"color": INK, "linewidth": 0.8, "linestyle": (0, (3, 2))}
-    ax.plot(xy[:, 0], xy[:, 1], zorder=5, **options)
+    ax.plot(*_interrupted(xy, np.isfinite(xy[:, 0]), _jumps(xy)).T, zorder=5, **options)
     return [Line2D([], [], label="ground truth", **options)]
 
 
-def _ends(ax: Any, run: Run, origin: np.ndarray, worst: "list[int]") -> None:
+def _ends(ax: Any, run: Run, box: Box, origin: np.ndarray, worst: "list[int]") -> None:
     known = np.flatnonzero(run.trusted)
     if len(known):
-        for row, text, mark in ((known[0], "begin", "o"), (known[-1], "end", "s")):
+        ends = ((known[0], "begin", "o"), (known[-1], "end", "s")) if len(known) > 1 else ((known[0], "begin and end", "o"),)
+        for row, text, mark in ends:
             x, y = run.pose[row, :2] - origin
             ax.plot(x, y, mark, color=PAPER, markeredgecolor=INK, markeredgewidth=1.2, markersize=6, zorder=7)
             _note(ax, text, x, y, (7, 6), INK, 8)
+    labels: "list[tuple[np.ndarray, list[str]]]" = []
     for number, row in enumerate(worst, 1):
-        place = run.pose[row] if np.isfinite(run.pose[row, 0]) else run.truth[row]
-        if np.isfinite(place[0]):
-            x, y = place[:2] - origin
-            ax.plot(x, y, "o", color=VERMILION, markeredgecolor=PAPER, markeredgewidth=0.6, markersize=3.6, zorder=6)
-            _note(ax, str(number), x, y, (4, -10), VERMILION, 7)
+        place = (run.pose if np.isfinite(run.pose[row, 0]) else run.guess)[row, :2] - origin
+        if not box.holds((place + origin)[None])[0]:
+            continue
+        ax.plot(*place, "o", color=VERMILION, markeredgecolor=PAPER, markeredgewidth=0.6, markersize=3.6, zorder=6)
+        near = next((one for one in labels if np.hypot(*(one[0] - place)) < 0.03 * box.width), None)
+        near[1].append(str(number)) if near else labels.append((place, [str(number)]))
+    for place, numbers in labels:
+        _note(ax, ", ".join(numbers[:3]) + (" \N{HORIZONTAL ELLIPSIS}" if len(numbers) > 3 else ""), place[0], place[1], (4, -10), VERMILION, 7)
 
 
 def _note(ax: Any, text: str, x: float, y: float, offset: "tuple[float, float]", color: str, size: float) -> None:

@@ -27,7 +27,7 @@ def judge(run: Run, errors: "Optional[Errors]") -> Verdict:
     if errors is not None and errors.compared.any():
         median, p95 = np.nanpercentile(errors.translation_m, (50, 95))
         parts.append(f"median error {length(median)} and {np.nanmedian(errors.rotation_rad) * DEG:.2g}\N{DEGREE SIGN} "
-                     f"(95\N{NO-BREAK SPACE}%: {length(p95)})")
+                     f"(95\N{NO-BREAK SPACE}%: {length(p95)})" if errors.compared.sum() > 1 else f"error {length(median)}")
     elif not run.has_truth:
         confidence = run.values["confidence"][np.isfinite(run.values["confidence"])]
         parts.append("no ground truth" + (f", median confidence {np.median(confidence):.4g}" if len(confidence) else ""))
@@ -58,7 +58,11 @@ def duration(seconds: float) -> str:
 
 
 def milliseconds(value: float) -> str:
-    return f"{value:.3g}\N{NO-BREAK SPACE}ms" if np.isfinite(value) else "\N{EN DASH}"
+    if not np.isfinite(value):
+        return "\N{EN DASH}"
+    if 0 < value < 0.1:
+        return f"{value * 1000:.3g}\N{NO-BREAK SPACE}\N{MICRO SIGN}s"
+    return f"{value:.3g}\N{NO-BREAK SPACE}ms" if value < 1000 else f"{value / 1000:.3g}\N{NO-BREAK SPACE}s"
 
 
 def _count(number: int, noun: str) -> str:
@@ -74,6 +78,8 @@ def _outcomes(run: Run, matched: np.ndarray) -> str:
         return f"{head}, {'all ' if len(names) > 1 else ''}converged"
     kinds, numbers = np.unique(names[names != "converged"], return_counts=True)
     worst = ", ".join(f"{number} {kind}" for number, kind in sorted(zip(numbers.tolist(), kinds.tolist()), reverse=True)[:3])
+    if converged == 0:
+        return f"{head}, none converged: {worst}"
     return f"{head}, {converged} converged ({100 * converged / max(len(names), 1):.3g}\N{NO-BREAK SPACE}%), {worst}"
 
 
@@ -100,7 +106,7 @@ def _time_lost(run: Run, matched: np.ndarray, untrusted_s: float) -> str:
     if not (~run.trusted[matched]).any():
         return "no time lost"
     first = int(np.flatnonzero(run.trusted)[0])
-    where = " before the first one" if first and run.trusted[first:][matched[first:]].all() else ""
+    where = " until the first one" if first and run.trusted[first:][matched[first:]].all() else ""
     return f"{duration(untrusted_s)} without a trusted pose{where}"
 
 
@@ -123,12 +129,12 @@ def _numbers(run: Run, errors: "Optional[Errors]", untrusted_s: float) -> "list[
            ("trusted poses", f"{share:.4g}\N{NO-BREAK SPACE}%", f"{duration(untrusted_s)} without one")]
     if errors is not None and errors.compared.any():
         out.append(("APE, median", length(float(np.nanmedian(errors.translation_m))), f"largest {length(float(np.nanmax(errors.translation_m)))}"))
-        out.append(("APE rotation, median", f"{np.nanmedian(errors.rotation_rad) * DEG:.2g}\N{DEGREE SIGN}",
+        out.append(("APE, rotation", f"{np.nanmedian(errors.rotation_rad) * DEG:.2g}\N{DEGREE SIGN}",
                     f"largest {np.nanmax(errors.rotation_rad) * DEG:.2g}\N{DEGREE SIGN}"))
         longest = [r for r in errors.relative if len(r.translation_m)]
         if longest:
             r = longest[-1]
-            out.append((f"RPE over {r.distance_m:g} m, median", f"{100 * np.median(r.translation_m) / r.distance_m:.2g}\N{NO-BREAK SPACE}%",
+            out.append((f"RPE {r.distance_m:g}\N{NO-BREAK SPACE}m, median", f"{100 * np.median(r.translation_m) / r.distance_m:.2g}\N{NO-BREAK SPACE}%",
                         length(float(np.median(r.translation_m)))))
     else:
         confidence = run.values["confidence"][np.isfinite(run.values["confidence"])]

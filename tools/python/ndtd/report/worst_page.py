@@ -111,7 +111,7 @@ def _vehicle(run: Run, row: int, pose: np.ndarray, box: Any, fill: str, stroke: 
     at = pose[:2] - centre_of(run, row)[:2]
     if not (box.x <= at[0] <= box.x + box.width and box.y <= at[1] <= box.y + box.height):
         return ""
-    shape = np.array([[0.6, 0.0, 0.0], [-0.4, 0.33, 0.0], [-0.22, 0.0, 0.0], [-0.4, -0.33, 0.0]]) * VEHICLE_M
+    shape = np.array([[0.6, 0.0, 0.0], [-0.4, 0.33, 0.0], [-0.22, 0.0, 0.0], [-0.4, -0.33, 0.0]]) * min(VEHICLE_M, box.width * 0.13)
     corners = rotate(np.tile(pose[3:], (len(shape), 1)), shape)[:, :2] + at
     path = "L".join(f"{x - box.x:.2f} {box.y + box.height - y:.2f}" for x, y in corners)
     return f'<path d="M{path}Z" fill="{fill}" stroke="{stroke}" stroke-width="{box.width / 220:.3f}"/>'

@@ -4,8 +4,9 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
+from ..poses import rotation
 from . import bag_records, map_above, raster
-from .pose_errors import absolute, rotate
+from .pose_errors import absolute
 from .raster import Box
 from .run import Run
 
@@ -15,6 +16,7 @@ COLUMNS, ROWS = 520, 390  # pixels of a picture
 LEAST_HALF_M, MOST_HALF_M = 18.0, 45.0  # half of the width of an overview
 DETAIL_M = 8.0  # width of a detail
 ABOVE_GROUND_M = 0.4  # what details show
+CELL_M, KEY_ROW = 0.2, 1 << 20
 
 
 class View(NamedTuple):
@@ -138,14 +140,18 @@ def _views(run: Run, row: int, points: np.ndarray, world: np.ndarray) -> "list[V
     assert best is not None  # choose() takes scans with a place
     detail, floor = _detail(best, world, overview)
     out = []
+    ground = raster.shades(raster.counts(world, overview, COLUMNS, ROWS))
     for name, scan in placed.items():
         if scan is not None:
-            out.append(View(raster.picture(world, scan, overview, COLUMNS, ROWS, name == "result", 0), overview, name, name == "result"))
+            out.append(View(raster.picture(ground, scan, overview, name == "result", 1), overview, name, name == "result"))
+    if detail is None:
+        return out
+    near = world[detail.holds(world)]
+    ground = raster.thicken(raster.shades(raster.counts(near[near[:, 2] > floor], detail, COLUMNS, ROWS)), 2)
     for name, scan in placed.items():
-        if scan is not None and detail is not None:
-            high, tall = (cloud[cloud[:, 2] > floor] for cloud in (scan, world))
-            out.append(View(raster.picture(tall, high, detail, COLUMNS, ROWS, name == "result", 2), detail, f"{name}, detail",
-                            name == "result"))
+        if scan is not None:
+            high = scan[scan[:, 2] > floor]
+            out.append(View(raster.picture(ground, high, detail, name == "result", 2), detail, f"{name}, detail", name == "result"))
     return out
 
 
@@ -153,7 +159,8 @@ def _place(points: np.ndarray, pose: np.ndarray, centre: np.ndarray) -> "Optiona
     """Points in map axes relative to the centre; None without a pose."""
     if not np.isfinite(pose[0]):
         return None
-    return rotate(np.tile(pose[3:], (len(points), 1)), points) + (pose[:3] - centre)
+    out: np.ndarray = points @ rotation(pose).T + (pose[:3] - centre)
+    return out
 
 
 def _detail(scan: np.ndarray, world: np.ndarray, overview: Box) -> "tuple[Optional[Box], float]":
@@ -163,9 +170,8 @@ def _detail(scan: np.ndarray, world: np.ndarray, overview: Box) -> "tuple[Option
         return None, 0.0
     floor = float(np.percentile(scan[:, 2], 10)) + ABOVE_GROUND_M
     high, tall = scan[(scan[:, 2] > floor) & overview.holds(scan)], world[world[:, 2] > floor]
-    cells = np.unique(np.floor(high[:, :2] / 0.2).astype(int), axis=0)
-    known = set(map(tuple, np.unique(np.floor(tall[:, :2] / 0.2).astype(int), axis=0).tolist()))
-    cells = np.array([one for one in cells.tolist() if tuple(one) in known], float).reshape(-1, 2) * 0.2
+    shared = np.intersect1d(_cell_keys(high), _cell_keys(tall))
+    cells = (np.column_stack([shared // KEY_ROW, shared % KEY_ROW]) - KEY_ROW // 2) * CELL_M
     best, found = 0.0, None
     for x in np.arange(overview.x, overview.x + overview.width - DETAIL_M, DETAIL_M / 3):
         column = cells[(cells[:, 0] >= x) & (cells[:, 0] < x + DETAIL_M)]
@@ -178,3 +184,9 @@ def _detail(scan: np.ndarray, world: np.ndarray, overview: Box) -> "tuple[Option
             if value > best:
                 best, found = value, Box(float(x), float(y), DETAIL_M, height)
     return found, floor
+
+
+def _cell_keys(points: np.ndarray) -> np.ndarray:
+    """The cells of CELL_M that have a point, one number each."""
+    cells = np.floor(points[:, :2] / CELL_M).astype(np.int64) + KEY_ROW // 2
+    return np.unique(cells[:, 0] * KEY_ROW + cells[:, 1])
