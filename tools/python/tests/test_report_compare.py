@@ -102,6 +102,7 @@ def test_no_ground_truth(plant, rng):
     sure = 0.9 + 0.02 * wander(rng, COUNT, 1.0)[:, 0]
     found = compare(plant("one", error, False, confidence=sure), plant("two", error + [0.0, 0.3, 0.0], False, confidence=sure - 0.2))
     assert not found.has_truth and np.allclose(found.distance_m, 0.3) and found.verdict == "worse"
+    assert "two is less sure of its poses than one" in found.sentence and "no ground truth" in found.warnings[0]
     assert verdicts(found, "confidence") == {"median": "worse", "mean": "worse", "p05": "worse"}
 
 

@@ -202,6 +202,8 @@ def _first_difference(first: Run, second: Run, pairs: np.ndarray) -> Optional[in
 
 def _warnings(first: Run, second: Run, pairs: int, truth: np.ndarray) -> "list[str]":
     out = []
+    if not np.isfinite(truth[:, 0]).any():
+        out.append("there is no ground truth: the runs are compared by their own confidence, which is not how right they are")
     points = [run.summary.get("map_points", run.map_id) for run in (first, second)]  # the id depends on the levels as well
     if points[0] != points[1]:
         out.append("the runs have different maps: " + (
@@ -351,6 +353,9 @@ def _judge(found: Comparison) -> "tuple[str, str]":
     told = " ".join(part for part in (_lost(found), _told(found)) if part)
     if word == "mixed":
         return word, f"{other} is better than {one} in some respects and worse in others. {told}"
+    if not found.has_truth and word != "undecided":
+        word_of = {"better": "surer", "worse": "less sure"}[word]
+        return word, f"{other} is {word_of} of its poses than {one}; there is no ground truth to say which is right. {told}"
     if word != "undecided":
         agree = [test.verdict for test in found.tests].count(word)
         return word, f"{other} is {word} than {one}" + (f": {agree} of {tests} say so, none the opposite. " if agree else ". ") + told

@@ -31,6 +31,7 @@ class ComparisonPage:
 
     def __init__(self, found: Comparison):
         self.found = found
+        self.names = [compare_figures.short(name, 24) for name in found.names]  # in tables
         self.pictures = Pictures(found)
         box = compare_figures.extent(found)
         density, self.map_note = map_above.read(
@@ -96,7 +97,7 @@ class ComparisonPage:
             text = "Inputs and settings are equal." if known else "Inputs are equal."
             return section("changes", "What differs", paragraph(text), "" if known else paragraph(UNKNOWN_SETTINGS, "sub"))
         cells = [(one.key, one.first, one.second, one.default or "\N{EN DASH}") for one in rows]
-        return section("changes", "What differs", table(("", *found.names, "default"), cells, "text"),
+        return section("changes", "What differs", table(("", *self.names, "default"), cells, "text"),
                        "" if known else paragraph(UNKNOWN_SETTINGS, "sub"))
 
     def _tests(self) -> str:
@@ -104,11 +105,11 @@ class ComparisonPage:
         if not found.tests:
             return section("tests", "Tests", paragraph(found.sentence))
         rows = [_test_row(test, unit_of(found, test.quantity)) for test in found.tests]
-        header = ("", "verdict", *found.names, "difference", "95 % interval", "p", "p of all tests")
-        worth = [(one.name, f"{100 * one.second_is_below:.0f} %", f"{one.blocks.length} scans, {one.blocks.count:.1f}",
+        header = ("", "verdict", *self.names, "difference", "95 % interval", "p", "p of all tests")
+        worth = [(one.name, f"{100 * one.second_is_below:.0f} %", f"{one.blocks.length}, {one.blocks.count:.3g}",
                   "too few blocks" if one.signed_rank is None else _p(one.signed_rank))
                  for one in found.quantities]
-        more = table(("", f"scans with less in {found.names[1]}", "length of blocks, their number", "p of signed ranks"), worth)
+        more = table(("", f"scans with less in {self.names[1]}", "scans per block, blocks", "p of signed ranks"), worth)
         return section("tests", "Tests", figure(self.intervals) if self.intervals else "", verdict_table(header, rows), _method(found),
                        more if worth else "")
 
@@ -126,7 +127,7 @@ class ComparisonPage:
                 f". Lost: without a trusted pose, or over {LOST_M:g} m or {LOST_DEG:g}\N{DEGREE SIGN} off. They are counted, "
                 "not tested: a replay is deterministic. 1 % of the scans matter.")
         cells = [[("", cell) for cell in row[:-1]] + [("changed", row[-1])] for row in rows]
-        return section("outcomes", "Outcomes", verdict_table(("", *found.names, "change"), cells), paragraph(lost),
+        return section("outcomes", "Outcomes", verdict_table(("", *self.names, "change"), cells), paragraph(lost),
                        paragraph(_first_difference(found)))
 
     def _effort(self) -> str:
@@ -135,13 +136,13 @@ class ComparisonPage:
                  (KINDS.get(one.verdict, ""), SIGNS.get(one.verdict, one.verdict)), ("", _ms(one.first_us)), ("", _ms(one.second_us)),
                  ("", _ms(one.first_p95_us)), ("", _ms(one.second_p95_us)),
                  ("", f"{one.factor:.2f} ({one.low:.2f} .. {one.high:.2f})")] for one in found.latencies]
-        one, other = found.names
+        one, other = self.names
         text = ("Factor: time of the first run over that of the second, median over the scans, quartiles in parentheses; no difference: 1 "
                 "lies between them, or less than 2 % (as ndt-bench compare). The runs did not take turns: what else the machine did is "
                 "part of it. For speed alone, use ndt-bench compare.")
         header = ("", "verdict", f"{one} p50", f"{other} p50", f"{one} p95", f"{other} p95", "factor")
         return section("effort-section", "Time and effort", verdict_table(header, rows) if rows else "", paragraph(text, "sub"),
-                       *map(figure, self.effort), table(("", *found.names), _means(found)))
+                       *map(figure, self.effort), table(("", *self.names), _means(found)))
 
     def _repeat(self) -> str:
         found = self.found
