@@ -1,5 +1,9 @@
 #include "live_status.h"
 
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "ndt_proto/control_message.h"
 #include "ndtd/log.h"
 #include "ndtd/samples.h"
@@ -102,6 +106,34 @@ static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
     write_points(live, writer);
 }
 
+/* In pages: the whole address space, and what of it is in memory. */
+static uint64_t resident_bytes(void)
+{
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file || fscanf(file, "%*u %llu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static double seconds(struct timeval time)
+{
+    return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
+static void write_process(struct ndt_reply_writer *writer)
+{
+    struct rusage usage = {0};
+    (void)getrusage(RUSAGE_SELF, &usage);
+    ndt_reply_open_map(writer, "process");
+    ndt_reply_uint(writer, "resident_bytes", resident_bytes());
+    ndt_reply_uint(writer, "peak_resident_bytes", (uint64_t)usage.ru_maxrss * 1024);
+    ndt_reply_real(writer, "cpu_s", seconds(usage.ru_utime) + seconds(usage.ru_stime));
+    ndt_reply_close(writer);
+}
+
 static void write_candidates(const struct ndtd_autotune_result *tuned, struct ndt_reply_writer *writer)
 {
     char name[80];
@@ -201,6 +233,7 @@ static void write_latency(struct ndtd_live *live, struct ndtd_worker_timing *tim
     ndt_reply_real(writer, "p90", ndtd_samples_quantile(&latency, 0.9));
     ndt_reply_real(writer, "p99", ndtd_samples_quantile(&latency, 0.99));
     ndt_reply_real(writer, "max", ndtd_samples_quantile(&latency, 1));
+    ndt_reply_real(writer, "budget", live->settings->settings.budget_s * 1e3);
     ndt_reply_close(writer);
     ndtd_samples_free(&latency);
 }
@@ -257,5 +290,6 @@ void ndtd_live_write_status(struct ndtd_live *live, struct ndtd_worker_timing *t
     write_latency(live, timings, writer);
     write_map(live, writer);
     write_flow(live, writer);
+    write_process(writer);
     write_autotune(live, writer);
 }

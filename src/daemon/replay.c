@@ -155,8 +155,9 @@ static int has_failed(struct replay *replay)
 static enum ndt_status finish(struct replay *replay, int *failed, struct ndt_error *err)
 {
     struct ndtd_sinks *sinks = &replay->sinks;
-    enum ndt_status status =
-        replay->folder ? ndtd_replay_folder_finish(replay->folder, replay->settings, err) : NDT_OK;
+    enum ndt_status status = replay->folder ? ndtd_replay_folder_finish(replay->folder, replay->settings,
+                                                                        &sinks->trajectory_error.truth, err)
+                                            : NDT_OK;
     if (status == NDT_OK)
         status = ndtd_sinks_finish(sinks, err);
     if (status != NDT_OK)

@@ -10,15 +10,16 @@
 #include <unistd.h>
 
 #include "ndt_io/bag.h"
+#include "ndt_io/trajectory.h"
 #include "ndtd/options.h"
 
 static const char MARK[] = ".ndtd-replay", MARK_TEXT[] = "written by ndtd --replay --output\n";
 enum { PATH_BYTES = NDTD_PATH_MAX + 32 };
 
 /* Files of a folder; those of the sinks first. */
-enum file { POSES, TIMING, RESULTS, SUMMARY, CONFIG, POINTS, POINTS_TEMPORARY, FILES };
+enum file { POSES, TIMING, RESULTS, SUMMARY, CONFIG, TRUTH, POINTS, POINTS_TEMPORARY, FILES };
 static const char *const names[FILES] = {"poses.tum",   "timing.csv", "results.jsonl", "summary.json",
-                                         "config.yaml", "points.bag", "points.bag.tmp"};
+                                         "config.yaml", "truth.tum",  "points.bag",    "points.bag.tmp"};
 
 struct ndtd_replay_folder {
     char path[NDTD_PATH_MAX], mark[PATH_BYTES], files[FILES][PATH_BYTES];
@@ -164,8 +165,25 @@ static enum ndt_status write_config(const struct ndtd_replay_folder *folder, con
     return ndt_output_commit(&output, err);
 }
 
+/* The ground truth of the bag, where it has some. */
+static enum ndt_status write_truth(const struct ndtd_replay_folder *folder, const struct ndtd_timed_poses *truth,
+                                   struct ndt_error *err)
+{
+    struct ndt_output output = {0};
+    if (!truth->count) {
+        (void)unlink(folder->files[TRUTH]); /* that of the replay before */
+        return NDT_OK;
+    }
+    const enum ndt_status status = ndt_output_open(&output, folder->files[TRUTH], err);
+    if (status != NDT_OK)
+        return status;
+    for (size_t i = 0; i < truth->count; i++)
+        ndt_trajectory_write_pose(output.file, NDT_TUM, truth->items[i].stamp_ns, &truth->items[i].T_map_sensor);
+    return ndt_output_commit(&output, err);
+}
+
 enum ndt_status ndtd_replay_folder_finish(struct ndtd_replay_folder *folder, const struct ndtd_settings *settings,
-                                          struct ndt_error *err)
+                                          const struct ndtd_timed_poses *truth, struct ndt_error *err)
 {
     const char *points = folder->files[POINTS], *written = folder->files[POINTS_TEMPORARY];
     struct ndt_bag_writer *bag = folder->bag;
@@ -176,7 +194,9 @@ enum ndt_status ndtd_replay_folder_finish(struct ndtd_replay_folder *folder, con
         status = ndt_fail(err, NDT_ERR_IO, "%s: %s", folder->files[SUMMARY], strerror(errno));
     if (status == NDT_OK && rename(written, points) != 0)
         status = ndt_fail(err, NDT_ERR_IO, "%s: %s", points, strerror(errno));
-    return status == NDT_OK ? write_config(folder, settings, err) : status;
+    if (status == NDT_OK)
+        status = write_config(folder, settings, err);
+    return status == NDT_OK ? write_truth(folder, truth, err) : status;
 }
 
 void ndtd_replay_folder_close(struct ndtd_replay_folder *folder, int is_complete)

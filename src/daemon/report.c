@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ndt/version.h"
+#include "ndtd/machine_name.h"
 
 /* ---- summary ---- */
 
@@ -317,6 +318,7 @@ static void json_hints(FILE *file, const struct ndtd_hints *hints)
 
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
 {
+    char machine[400];
     fprintf(file, "{\n");
     json_results(file, summary);
     json_times(file, summary);
@@ -333,5 +335,6 @@ void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
         json_inputs(file, summary->inputs);
     if (summary->hints)
         json_hints(file, summary->hints);
-    fprintf(file, "  \"version\": \"%s\"\n}\n", ndt_version());
+    json_text(file, "machine", ndtd_machine_name(machine, sizeof(machine)));
+    fprintf(file, "  \"version\": \"%s\",\n  \"commit\": \"%s\"\n}\n", ndt_version(), ndt_commit());
 }

@@ -212,17 +212,17 @@ static enum ndt_status make_points(struct ndtd_pipeline *pipeline, size_t most, 
     if (status == NDT_OK)
         status = ndt_preprocess(view->preprocessor, &view->params, &view->thinned, &view->sweep, view->message.seq,
                                 motion, &moved, err);
-    if (status == NDT_OK)
-        status = ndt_cloud_reserve(points, view->thinned.count, NDT_CLOUD_INTENSITY, err);
+    if (status != NDT_OK)
+        return status;
+    const int has_intensity = scan->intensity && moved->count == view->thinned.count; /* in the same order */
+    status = ndt_cloud_reserve(points, moved->count, has_intensity ? NDT_CLOUD_INTENSITY : 0, err);
     if (status != NDT_OK)
         return status;
     carry(view, moved, points);
-    points->fields = NDT_CLOUD_INTENSITY;
-    points->time_s = NULL;
     memset(points->origin_m, 0, sizeof(points->origin_m));
-    if (scan->intensity && moved->count == view->thinned.count) { /* in the same order */
+    if (has_intensity) {
         memcpy(points->intensity, view->thinned.intensity, moved->count * sizeof(*points->intensity));
-    } else {
+    } else { /* that of the scan before */
         points->fields = 0;
         points->intensity = NULL;
     }

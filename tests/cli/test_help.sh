@@ -7,6 +7,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 describe=$root/tools/cmake/describe_program.sh
 names=(ndtd)
 for folder in "$root"/tools/ndt-*/; do names+=("$(basename "$folder")"); done
+[ -x "$bin/ndt-web" ] || for i in "${!names[@]}"; do [ "${names[i]}" != ndt-web ] || unset "names[i]"; done # built without libmicrohttpd
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1

@@ -44,7 +44,7 @@ holds() {
     found=$(cd "$1" && printf '%s ' .[!.]* * | sed 's/\.\[!\.\]\* //; s/\* $//')
     [ "$found" = "$2 " ] || fail "$1 holds $found, not $2"
 }
-whole=".ndtd-replay config.yaml points.bag poses.tum results.jsonl summary.json timing.csv"
+whole=".ndtd-replay config.yaml points.bag poses.tum results.jsonl summary.json timing.csv truth.tum"
 
 "$bin/ndt-sim" --out sim --seed 3 --scans 12 --odometry >/dev/null || exit 1
 bag=$dir/sim/drive.bag replay=(--map sim/map.pcd --set preprocess.sample_count=500)

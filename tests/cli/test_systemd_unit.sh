@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The systemd unit as systemd-analyze sees it: test_systemd_unit.sh BIN_DIR. Exit codes: 0 passed, 1 failed, 77
+# The systemd units as systemd-analyze sees them: test_systemd_unit.sh BIN_DIR. Exit codes: 0 passed, 1 failed, 77
 # skipped: no systemd-analyze.
 set -uo pipefail
 bin=$(cd "${1:?BIN_DIR}" && pwd)
@@ -43,6 +43,17 @@ grep -q ProtectHouse ours && grep -q soon ours || fail "two mistakes were not de
 if systemd-analyze security --offline=yes --no-pager ndtd.service >report 2>/dev/null; then
     level=$(sed -n 's/.*exposure level[^:]*: \([0-9]*\)\.\([0-9]*\).*/\1\2/p' report)
     echo "exposure level: ${level:0:${#level}-1}.${level: -1}"
+    [ "${level:-99}" -le 12 ] || fail "exposure: $(tail -n 1 report)"
+fi
+
+# That of the live page, which browsers reach: as narrow, and nothing of control in it.
+sed "s#^ExecStart=[^ ]*#ExecStart=$bin/ndtd#" "${unit%/*}/ndt-web.service" >ndt-web.service
+grep -qx 'ExecStart=/usr/bin/ndt-web' "${unit%/*}/ndt-web.service" || fail "another ExecStart of ndt-web"
+verify ndt-web.service || fail "systemd-analyze verify: $(cat said)"
+[ -s ours ] && fail "systemd-analyze verify complains: $(cat ours)"
+if systemd-analyze security --offline=yes --no-pager ndt-web.service >report 2>/dev/null; then
+    level=$(sed -n 's/.*exposure level[^:]*: \([0-9]*\)\.\([0-9]*\).*/\1\2/p' report)
+    echo "exposure level of ndt-web: ${level:0:${#level}-1}.${level: -1}"
     [ "${level:-99}" -le 12 ] || fail "exposure: $(tail -n 1 report)"
 fi
 for line in TimeoutStopSec=10 WatchdogSec=10; do

@@ -3,6 +3,8 @@
  * frames, collects the results and prints statistics as `key value` lines. */
 /* clang-format off */
 /*   live_probe load     CONTROL PATH                               another map is requested
+ *   live_probe view     POINTS                                     a viewer, until SIGTERM
+ *   live_probe idle     POINTS                                     a viewer that never reads, until SIGTERM
  *   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
  *   live_probe dense    SCANS POSES BAG RATE_HZ POINTS             the same with so many points in every scan: those of the
  *                                                                  bag, repeated
@@ -464,12 +466,47 @@ static int load_map(const char *control, const char *path)
     return is_taken ? 0 : 1;
 }
 
+/* Counts the messages with points; all of them have to be whole and in order. */
+static int view(const char *address, int reads)
+{
+    static struct ndt_points_message message;
+    static struct ndt_cloud cloud;
+    const int wait_ms = 20, none = 0;
+    unsigned long messages = 0, points = 0, disorder = 0;
+    zmq_msg_t frame;
+    probe.context = zmq_ctx_new();
+    probe.in = zmq_socket(probe.context, ZMQ_SUB);
+    zmq_setsockopt(probe.in, ZMQ_LINGER, &none, sizeof(none));
+    zmq_setsockopt(probe.in, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
+    zmq_setsockopt(probe.in, ZMQ_RCVHWM, &(int){2}, sizeof(int));
+    zmq_setsockopt(probe.in, ZMQ_SUBSCRIBE, "", 0);
+    must(zmq_connect(probe.in, address) == 0, address);
+    zmq_msg_init(&frame);
+    while (!stopped) {
+        if (!reads)
+            usleep(20000);
+        if (!reads || zmq_msg_recv(&frame, probe.in, 0) < 0)
+            continue;
+        const uint64_t before = message.seq;
+        must(ndt_points_decode(zmq_msg_data(&frame), zmq_msg_size(&frame), &message, &cloud, &err) == NDT_OK,
+             "points");
+        disorder += messages++ > 0 && message.seq <= before;
+        points = cloud.count > points ? cloud.count : points;
+    }
+    printf("messages %lu\nmost_points %lu\ndisorder %lu\n", messages, points, disorder);
+    zmq_close(probe.in);
+    zmq_ctx_term(probe.context);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     if (argc == 4 && strcmp(mode, "load") == 0)
         return load_map(argv[2], argv[3]);
     signal(SIGTERM, on_signal);
+    if (argc == 3 && (strcmp(mode, "view") == 0 || strcmp(mode, "idle") == 0))
+        return view(argv[2], strcmp(mode, "view") == 0);
     if ((argc == 6 || argc == 7) && strcmp(mode, "answers") == 0) {
         probe.daemon = argc == 7 ? argv[6] : NULL;
         connect_both(ZMQ_XPUB, argv[2], argv[3]);
@@ -486,7 +523,7 @@ int main(int argc, char **argv)
         connect_both(ZMQ_PUSH, argv[2], argv[3]);
         play(argv[4], 20, (uint32_t)strtoul(argv[5], NULL, 10), strtoull(argv[6], NULL, 10));
     } else {
-        fprintf(stderr, "usage: live_probe answers|dense|overload|hostile SCANS POSES ... (see live_probe.c)\n");
+        fprintf(stderr, "usage: live_probe answers|dense|overload|hostile|view|idle ... (see live_probe.c)\n");
         return 2;
     }
     report();

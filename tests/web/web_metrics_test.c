@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ndt_proto/control_message.h"
 #include "web_metrics.h"
@@ -131,7 +132,9 @@ static void set_usual_status(double uptime_s, uint64_t converged)
     ndt_reply_real(writer, "uptime_s", uptime_s);
     ndt_reply_text(writer, "state", "localising");
     ndt_reply_text(writer, "backend", "cpu");
-    ndt_reply_real(writer, "budget_ms", 100);
+    ndt_reply_open_map(writer, "latency_ms");
+    ndt_reply_real(writer, "budget", 100);
+    ndt_reply_close(writer);
     ndt_reply_text(writer, "needs_restart", "");
     ndt_reply_open_map(writer, "localisation");
     ndt_reply_text(writer, "state", "coasting");
@@ -232,6 +235,17 @@ START_TEST(repeated_result_counts_once)
     result.decode_us += 1; /* the same scan, sent twice */
     web_metrics_add(metrics, &result);
     ASSERT_SAMPLE("ndt_web_results_total", 2);
+}
+END_TEST
+
+START_TEST(delay_of_the_pose)
+{
+    struct ndt_result_message result = result_of(1); /* stamps since 1970: another clock */
+    web_metrics_add(metrics, &result);
+    ASSERT_ABSENT("ndtd_pose_delay_seconds");
+    result.stamp_ns = (int64_t)time(NULL) * 1000000000 - 5000000000;
+    web_metrics_add(metrics, &result);
+    ck_assert(sample("ndtd_pose_delay_seconds") > 4 && sample("ndtd_pose_delay_seconds") < 60);
 }
 END_TEST
 
@@ -343,7 +357,9 @@ START_TEST(hostile_status)
     ndt_reply_text(writer, "version", "1\"} 5\nndtd_up 0\\");
     ndt_reply_text(writer, "state", "no such state");
     ndt_reply_real(writer, "uptime_s", NAN);
-    ndt_reply_real(writer, "budget_ms", INFINITY);
+    ndt_reply_open_map(writer, "latency_ms");
+    ndt_reply_real(writer, "budget", INFINITY);
+    ndt_reply_close(writer);
     ndt_reply_int(writer, "frames_refused", -5);
     ndt_reply_text(writer, "scans_thinned", "many");
     ndt_reply_real(writer, "log_lines_lost", -INFINITY);
@@ -529,6 +545,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, results);
     tcase_add_test(tests, worst_deviation_is_that_of_the_ellipse);
     tcase_add_test(tests, repeated_result_counts_once);
+    tcase_add_test(tests, delay_of_the_pose);
     tcase_add_test(tests, untrusted_scans_in_a_row);
     tcase_add_test(tests, status);
     tcase_add_test(tests, daemon_away_and_back);

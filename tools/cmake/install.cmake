@@ -100,11 +100,12 @@ if(NDT_BASH AND NOT NDT_SANITIZE AND (CMAKE_CROSSCOMPILING_EMULATOR OR NOT CMAKE
   endif()
 endif()
 
-# The configuration and the unit that names it depend on the prefix given at installation: for /usr the configuration
+# The configuration and the units that name it depend on the prefix given at installation: for /usr the configuration
 # is in /etc, for any other prefix below the prefix. An existing configuration is not overwritten.
 install(CODE "
   set(source \"${PROJECT_SOURCE_DIR}/config\")
-  set(unit \"${PROJECT_BINARY_DIR}/ndtd.service\")
+  set(build \"${PROJECT_BINARY_DIR}\")
+  set(units ndtd.service $<$<TARGET_EXISTS:ndt-web>:ndt-web.service>)
   set(bindir \"${CMAKE_INSTALL_BINDIR}\")")
 install(CODE [[
   set(prefix "${CMAKE_INSTALL_PREFIX}")
@@ -115,9 +116,12 @@ install(CODE [[
   if(NOT EXISTS "$ENV{DESTDIR}${etc}/ndtd.yaml")
     file(INSTALL DESTINATION "${etc}" TYPE FILE FILES "${source}/ndtd.yaml")
   endif()
-  file(READ "${source}/ndtd.service" text)
-  string(REPLACE "/usr/bin/ndtd -c /etc/ndtd" "${prefix}/${bindir}/ndtd -c ${etc}" text "${text}")
-  file(WRITE "${unit}" "${text}")
-  file(INSTALL DESTINATION "${prefix}/lib/systemd/system" TYPE FILE FILES "${unit}")]])
+  foreach(unit ${units})
+    file(READ "${source}/${unit}" text)
+    string(REPLACE "/usr/bin/ndtd -c /etc/ndtd" "${prefix}/${bindir}/ndtd -c ${etc}" text "${text}")
+    string(REPLACE "/usr/bin/ndt-web" "${prefix}/${bindir}/ndt-web" text "${text}")
+    file(WRITE "${build}/${unit}" "${text}")
+    file(INSTALL DESTINATION "${prefix}/lib/systemd/system" TYPE FILE FILES "${build}/${unit}")
+  endforeach()]])
 
 include(${CMAKE_CURRENT_LIST_DIR}/package.cmake)

@@ -167,14 +167,14 @@ enum ndt_status web_token_read(const char *path, char token[WEB_TOKEN_MAX + 1], 
     FILE *file = fopen(path, "re");
     if (!file)
         return ndt_fail(err, NDT_ERR_IO, "--token-file %s: %s", path, strerror(errno));
-    const int is_private = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode) && !(about.st_mode & 077);
+    const int is_private = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode) && !(about.st_mode & 027);
     const size_t size = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);
     text[size] = '\0';
     const size_t length = strspn(text, TOKEN_CHARACTERS);
     if (!is_private)
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "--token-file %s: not a file that only its owner can read (chmod 600)", path);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--token-file %s: not a file, or others may read it (chmod 600)",
+                        path);
     if (length < WEB_TOKEN_MIN || length > WEB_TOKEN_MAX || strspn(text + length, "\n") != size - length)
         return ndt_fail(err, NDT_ERR_ARGUMENT,
                         "--token-file %s: expected one line of %d to %d letters, digits and . _ ~ + / = -", path,

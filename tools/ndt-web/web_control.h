@@ -31,7 +31,8 @@ int web_control_expire(struct web_control *control);
 void web_control_fail(struct web_control *control, const char *why);
 
 /** Reads a token: one line of WEB_TOKEN_MIN to WEB_TOKEN_MAX characters out of A-Z a-z 0-9 . _ ~ + / = -, in a file
- * that others cannot read. NDT_ERR_IO, NDT_ERR_ARGUMENT with one line. */
+ * that others cannot read, apart from its group (credentials of systemd are 0440). NDT_ERR_IO, NDT_ERR_ARGUMENT
+ * with one line. */
 NDT_MUST_CHECK enum ndt_status web_token_read(const char *path, char token[WEB_TOKEN_MAX + 1],
                                               struct ndt_error *err);
 /** Makes a token of 32 random characters. */

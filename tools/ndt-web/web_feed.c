@@ -43,6 +43,9 @@ struct web_feed {
     int wants_points;
     struct web_points scan;
     double map_id; /* of the map that was loaded last; 0: none */
+    int has_result;
+    uint64_t last_seq; /* and stamp of the last result */
+    int64_t last_stamp_ns;
 };
 
 /* ---- daemon there or not ---- */
@@ -82,7 +85,6 @@ static void set_connected(struct web_feed *feed, int is_connected)
         web_metrics_set_status(feed->sinks.metrics, NULL);
         web_watch_status(&feed->watch, NULL);
         web_control_fail(feed->requests, "the daemon does not answer");
-        feed->map_id = 0;
     }
 }
 
@@ -99,6 +101,14 @@ static void take_result(struct web_feed *feed, const uint8_t *data, size_t size)
         return;
     }
     web_metrics_add(feed->sinks.metrics, &message);
+    /* The last result is sent again where the connection was interrupted. */
+    if (feed->has_result && feed->last_seq == message.seq && feed->last_stamp_ns == message.stamp_ns) {
+        web_blob_drop(json);
+        return;
+    }
+    feed->has_result = 1;
+    feed->last_seq = message.seq;
+    feed->last_stamp_ns = message.stamp_ns;
     web_hub_publish(feed->sinks.hub, WEB_RESULT, json);
     web_watch_result(&feed->watch, &message);
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
@@ -58,6 +59,8 @@ void web_metrics_close(struct web_metrics *metrics)
 
 /* ---- results ---- */
 
+enum { OTHER_CLOCK_S = 3600 };
+
 static void put(struct web_metrics *metrics, size_t row, size_t label, double value)
 {
     metrics->values.numbers[row][label] = isfinite(value) ? value : NAN;
@@ -96,6 +99,15 @@ static int is_repeated(const struct ndt_result_message *a, const struct ndt_resu
     return a->seq == b->seq && a->stamp_ns == b->stamp_ns && a->result.outcome == b->result.outcome;
 }
 
+/* The whole way from the sensor, where its stamps are of the same clock. */
+static double delay_s(int64_t stamp_ns)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const double delay = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - (double)stamp_ns * 1e-9;
+    return fabs(delay) < OTHER_CLOCK_S ? delay : NAN;
+}
+
 static void count_result(struct web_metrics *metrics, const struct ndt_result_message *result)
 {
     const struct ndt_align_result *aligned = &result->result;
@@ -107,6 +119,7 @@ static void count_result(struct web_metrics *metrics, const struct ndt_result_me
     const int is_trusted = result->state == NDT_STATE_TRACKING || result->state == NDT_STATE_COASTING;
     double *untrusted = &metrics->values.numbers[WEB_UNTRUSTED][0];
     metrics->values.numbers[WEB_RESULTS][0]++;
+    put(metrics, WEB_LAST_DELAY, 0, delay_s(result->stamp_ns));
     if (latency_us > 0 && (unsigned)aligned->outcome < NDT_OUTCOME_COUNT)
         observe(metrics, WEB_LATENCY, aligned->outcome, latency_us * 1e-6);
     for (size_t i = 0; i < WEB_STAGE_COUNT; i++)

@@ -44,8 +44,8 @@ static const char *const subscriber_paths[] = {"publisher.subscribers", "points.
 #define BOUNDS(values) .bounds = (values), .bound_count = sizeof(values) / sizeof((values)[0])
 
 /* A sweep of 10 Hz has to be answered within 100 ms: finest below that. */
-static const double latency_s[] = {0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03,
-                                   0.04,  0.05,  0.06,  0.08,  0.1,   0.12, 0.15,  0.2,  0.5};
+static const double latency_s[] = {0.0005, 0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03,
+                                   0.04,   0.05,  0.06,  0.08,  0.1,   0.12,  0.15, 0.2,   0.5};
 static const double stage_s[] = {0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005,
                                  0.007,   0.01,   0.015,  0.02,   0.03,  0.05,  0.1,   0.2};
 static const double iterations[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 50};
@@ -111,6 +111,9 @@ const struct web_metric web_metric_table[] = {
                           .help = "From the last byte of the last scan to its result."},
     [WEB_LAST_AGE] = {"ndtd_result_age_seconds", WEB_GAUGE, "seconds",
                       .help = "Since ndt-web received the last result."},
+    [WEB_LAST_DELAY] = {"ndtd_pose_delay_seconds", WEB_GAUGE, "seconds",
+                        .help = "From the stamp of the last scan until ndt-web had its result, by the clock of "
+                                "ndt-web; absent for stamps of another clock."},
     [WEB_POSITION_DEVIATION] = {"ndtd_position_deviation_meters", WEB_GAUGE, "meters",
                                 .help = "Standard deviation of the last position along an axis of the map.",
                                 .label = &axes},
@@ -171,8 +174,9 @@ const struct web_metric web_metric_table[] = {
      .help = "Control requests that ndt-web refused: no or a wrong token, another origin, malformed.",
      SERVER(control_refused)},
     {"ndt_web_map_points", WEB_GAUGE, "", .help = "Points of the map that the page shows.", SERVER(map_points)},
-    {"ndt_web_map_nodes", WEB_GAUGE, "", .help = "Tiles of that map: nodes of its octree.", SERVER(map_nodes)},
-    {"ndt_web_map_bytes", WEB_GAUGE, "bytes", .help = "Memory of that map.", SERVER(map_bytes)},
+    {"ndt_web_map_nodes", WEB_GAUGE, "", .help = "Tiles of the map that the page shows: nodes of its octree.",
+     SERVER(map_nodes)},
+    {"ndt_web_map_bytes", WEB_GAUGE, "bytes", .help = "Memory of the map that the page shows.", SERVER(map_bytes)},
     {"ndt_web_map_nodes_served_total", WEB_COUNTER, "", .help = "Tiles sent to browsers.",
      SERVER(map_nodes_served)},
     {"ndt_web_map_loading", WEB_GAUGE, "", .help = "1 while ndt-web reads the map, else 0.", SERVER(map_loading)},
@@ -192,11 +196,15 @@ const struct web_metric web_metric_table[] = {
                {"pipeline", "route.pipeline"},
                {"threads", "route.threads"},
                {"batch", "route.batch"}}},
-    {"ndtd_budget_seconds", WEB_GAUGE, "seconds",
-     .help = "Time that a scan may take, live.budget_ms of the configuration.", NUMBER("budget_ms"), .scale = 1e-3},
+    {"ndtd_budget_seconds", WEB_GAUGE, "seconds", .help = "Time that a scan may take: live.budget_ms in force.",
+     NUMBER("latency_ms.budget"), .scale = 1e-3},
     {"ndtd_uptime_seconds", WEB_GAUGE, "seconds", .help = "Since the daemon started.", NUMBER("uptime_s")},
     {"ndtd_resident_memory_bytes", WEB_GAUGE, "bytes", .help = "Resident memory of the daemon.",
-     NUMBER("memory.resident_bytes")},
+     NUMBER("process.resident_bytes")},
+    {"ndtd_peak_resident_memory_bytes", WEB_GAUGE, "bytes", .help = "Most resident memory that the daemon had.",
+     NUMBER("process.peak_resident_bytes")},
+    {"ndtd_cpu_seconds_total", WEB_COUNTER, "seconds", .help = "Processor time of the daemon, on all cores.",
+     NUMBER("process.cpu_s")},
 
     {"ndtd_state", WEB_GAUGE, "", .help = "1 for the state of the daemon, 0 for the others.",
      EQUALS(daemon_states, "state")},
@@ -222,8 +230,10 @@ const struct web_metric web_metric_table[] = {
 
     {"ndtd_received_frames_total", WEB_COUNTER, "", .help = "Messages that arrived on the socket scans.",
      NUMBER("receiver.frames")},
-    {"ndtd_received_scans_total", WEB_COUNTER, "", .help = "Scans among them.", NUMBER("receiver.scans")},
-    {"ndtd_received_bytes_total", WEB_COUNTER, "bytes", .help = "Their bytes.", NUMBER("receiver.bytes")},
+    {"ndtd_received_scans_total", WEB_COUNTER, "", .help = "Scans that arrived on the socket scans.",
+     NUMBER("receiver.scans")},
+    {"ndtd_received_bytes_total", WEB_COUNTER, "bytes", .help = "Bytes that arrived on the socket scans.",
+     NUMBER("receiver.bytes")},
     {"ndtd_received_malformed_total", WEB_COUNTER, "",
      .help = "Messages of unknown types or without a readable head.", NUMBER("receiver.bad")},
     {"ndtd_frames_refused_total", WEB_COUNTER, "", .help = "Messages whose content was refused.",
@@ -255,7 +265,7 @@ const struct web_metric web_metric_table[] = {
     {"ndtd_map_tiles_known", WEB_GAUGE, "", .help = "Tiles of the map.", NUMBER("map.tiles_known")},
     {"ndtd_map_loading", WEB_GAUGE, "", .help = "1 while a map or a tile is loaded, else 0.", NUMBER("map.busy")},
     {"ndtd_map_loading_elapsed_seconds", WEB_GAUGE, "seconds",
-     .help = "Since this load began; absent while nothing is loaded.", NUMBER("map.loading.elapsed_s")},
+     .help = "Since the load that runs began; absent while nothing is loaded.", NUMBER("map.loading.elapsed_s")},
     {"ndtd_map_load_failed", WEB_GAUGE, "", .help = "1 if the last load of a map or a tile failed, else 0.",
      NUMBER("map.failed")},
     {"ndtd_map_loads_total", WEB_COUNTER, "", .help = "Loads of maps and sets of tiles that are complete.",

@@ -10,9 +10,7 @@ add_custom_command(OUTPUT ${web_page_table} VERBATIM
 
 add_library(ndt_web_parts OBJECT ${web_sources} ${web_page_table})
 target_include_directories(ndt_web_parts PUBLIC ${CMAKE_CURRENT_LIST_DIR})
-target_include_directories(ndt_web_parts SYSTEM PRIVATE ${MSGPACK_INCLUDE_DIR}) # found in proto/
-target_link_libraries(ndt_web_parts PUBLIC ndt_tool_common PkgConfig::MICROHTTPD ${MSGPACK_LIBRARY} m
-  PRIVATE ndt_flags)
+target_link_libraries(ndt_web_parts PUBLIC ndt_tool_common PkgConfig::MICROHTTPD m PRIVATE ndt_flags)
 add_executable(ndt-web ${CMAKE_CURRENT_LIST_DIR}/web_main.c)
 target_link_libraries(ndt-web PRIVATE ndt_web_parts ndt_flags)
 install(TARGETS ndt-web)

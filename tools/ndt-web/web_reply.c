@@ -24,6 +24,10 @@ enum MHD_Result web_reply(struct web_request *request, unsigned status, const ch
     if (type)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, caching ? caching : "no-store");
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, request->is_control ? "POST" : "GET, HEAD");
+    if (status == MHD_HTTP_UNAUTHORIZED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     request->status = status;
     const enum MHD_Result sent = MHD_queue_response(request->connection, status, response);
     MHD_destroy_response(response);

@@ -1,24 +1,45 @@
 /** Time series on canvas elements: one line of values above, one cursor through all of them. */
 
-import { clock, colour, fixed, h, setText, short, tick } from "./dom.js";
-import { OUTCOMES } from "./history.js";
+import {clock, colour, fixed, h, setText, short, tick} from "./dom.js";
+import {OUTCOMES} from "./history.js";
 
 export const BUDGET_MS = 100;
 const WINDOW_S = 60;
-const LEFT = 34, RIGHT = 4, TOP = 5;
-const AXIS = 16;
-const FONT = '10.5px system-ui, "DejaVu Sans", sans-serif';
+const RIGHT = 4, TOP = 5;
+const TEXT = 0.66; // size of the axes' text over that of the page
 
 /** name of the ring in History, what the head says, colour of the theme, digits */
 const CHARTS = [
-    { id: "latency", title: "Latency", unit: "ms", log: true, low: 0.1, high: 300, line: [BUDGET_MS, "100 ms"],
-        series: [["latency", "", "info", 2]] },
+    {
+        id: "latency",
+        title: "Latency",
+        unit: "ms",
+        log: true,
+        low: 0.1,
+        high: 300,
+        line: [BUDGET_MS, "100 ms"],
+        series: [["latency", "", "info", 2]]
+    },
     { id: "iterations", title: "Iterations", low: 0, high: 4, whole: true, steps: true, series: [["iterations", "", "warn", 0]] },
-    { id: "scores", title: "Scores", low: 0, high: 1,
-        series: [["nvtl", "NVTL", "info", 2], ["probability", "transform probability", "other", 2]] },
+    {
+        id: "scores",
+        title: "Scores",
+        low: 0,
+        high: 1,
+        series: [["nvtl", "NVTL", "info", 2], ["probability", "transform probability", "other", 2]]
+    },
     { id: "confidence", title: "Confidence", low: 0, high: 1, fixed: true, outcomes: true, series: [["confidence", "", "good", 3]] },
-    { id: "queue", title: "Queue", unit: "scans", low: 0, high: 3, whole: true, steps: true, drops: true,
-        series: [["queue", "waiting", "still", 0]] },
+    {
+        id: "queue",
+        title: "Queue",
+        unit: "scans",
+        low: 0,
+        high: 3,
+        whole: true,
+        steps: true,
+        drops: true,
+        series: [["queue", "waiting", "still", 0]]
+    },
     { id: "error-position", title: "Error, position", unit: "m", low: 0, high: 0.05, truth: true, series: [["error_m", "", "bad", 3]] },
     { id: "error-rotation", title: "Error, rotation", unit: "°", low: 0, high: 0.1, truth: true, series: [["error_deg", "", "other", 3]] },
 ];
@@ -26,7 +47,8 @@ const CHARTS = [
 /** A round number at or above, of 1, 2, 5 times a power of ten */
 export function roundUp(value) {
     const power = 10 ** Math.floor(Math.log10(value));
-    for (const step of [1, 2, 2.5, 5, 10]) if (step * power >= value * 0.999) return step * power;
+    for (const step of [1, 2, 2.5, 5, 10])
+        if (step * power >= value * 0.999) return step * power;
     return 10 * power;
 }
 
@@ -42,10 +64,15 @@ class Chart {
             return { mark, value, element: h("span", { class: "value" }, ...parts) };
         });
         const head = h("h3", {}, spec.title, spec.unit ? h("span", { class: "muted" }, ` ${spec.unit}`) : "");
-        this.canvas = h("canvas", { id: `chart-${spec.id}`, tabindex: "0", role: "img",
-            "aria-label": `${spec.title}, ${spec.unit || "no unit"}: left and right move the cursor` });
-        this.element = h("div", { class: "chart", "data-testid": `chart-${spec.id}` },
-            h("div", { class: "chart-head" }, head, ...this.values.map((v) => v.element)), this.canvas);
+        this.canvas = h("canvas", {
+            id: `chart-${spec.id}`,
+            tabindex: "0",
+            role: "img",
+            "aria-label": `${spec.title}, ${spec.unit || "no unit"}: left and right move the cursor`
+        });
+        this.element =
+            h("div", { class: "chart", "data-testid": `chart-${spec.id}` },
+              h("div", { class: "chart-head" }, head, ...this.values.map((v) => v.element)), this.canvas);
         this.context = this.canvas.getContext("2d");
         this.#listen();
     }
@@ -62,7 +89,7 @@ class Chart {
 
     timeAt(x) {
         const { from, to } = this.owner.range;
-        return from + (x - LEFT) / Math.max(1, this.width - LEFT - RIGHT) * (to - from);
+        return from + (x - this.left) / Math.max(1, this.width - this.left - RIGHT) * (to - from);
     }
 
     /** Limits of the vertical axis for what is seen. */
@@ -90,6 +117,8 @@ class Chart {
         }
         this.width = width;
         this.height = height;
+        this.text = TEXT * this.owner.root_px;
+        this.left = Math.round(3.2 * this.text);
         this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     }
 
@@ -100,12 +129,21 @@ class Chart {
         const { from, to } = owner.range;
         const begin = Math.max(history.first, history.atTime(from) - 1), end = Math.min(history.end, history.atTime(to) + 1);
         const [low, high] = this.#limits(history, begin, end);
-        const bottom = height - (axis ? AXIS : 3);
+        const bottom = height - (axis ? 1.5 * this.text : 3);
         const scale = spec.log ? (v) => Math.log10(Math.max(v, low) / low) / Math.log10(high / low) : (v) => (v - low) / (high - low);
-        const box = { from, to, begin, end, low, high, bottom, x: (t) => LEFT + (t - from) / (to - from) * (width - LEFT - RIGHT),
-            y: (v) => bottom - Math.min(1, Math.max(0, scale(v))) * (bottom - TOP) };
+        const box = {
+            from,
+            to,
+            begin,
+            end,
+            low,
+            high,
+            bottom,
+            x: (t) => this.left + (t - from) / (to - from) * (width - this.left - RIGHT),
+            y: (v) => bottom - Math.min(1, Math.max(0, scale(v))) * (bottom - TOP)
+        };
         context.clearRect(0, 0, width, height);
-        context.font = FONT;
+        context.font = `${this.text}px system-ui, "DejaVu Sans", sans-serif`;
         this.#grid(box, axis);
         if (spec.outcomes) this.#marks(history, box, (i) => history.outcome[i] !== 0, colour("bad"));
         if (spec.drops) this.#marks(history, box, (i, before) => before >= 0 && history.drops[i] > history.drops[before], colour("bad"));
@@ -128,10 +166,10 @@ class Chart {
             context.beginPath();
             context.setLineDash(isLimit ? [5, 3] : []);
             context.strokeStyle = colour(isLimit ? "bad" : "line");
-            context.moveTo(LEFT, y);
+            context.moveTo(this.left, y);
             context.lineTo(width - RIGHT, y);
             context.stroke();
-            context.fillText(tick(at), LEFT - 5, Math.min(Math.max(y, 6), box.bottom - 2));
+            context.fillText(tick(at), this.left - 5, Math.min(Math.max(y, 6), box.bottom - 2));
         }
         context.setLineDash([]);
         if (!axis) return;
@@ -142,13 +180,18 @@ class Chart {
         }
     }
 
-    /** Ticks at the lower edge: scans for which something holds, such as an outcome that is not converged. */
+    /** Stripes with a foot: scans for which something holds, such as an outcome that is not converged. */
     #marks(history, box, holds, tone) {
         const { context } = this;
         context.fillStyle = tone;
         for (let index = box.begin; index < box.end; index++) {
             const before = index > history.first ? history.slot(index - 1) : -1;
-            if (holds(history.slot(index), before)) context.fillRect(box.x(history.time[history.slot(index)]) - 1, box.bottom - 7, 2, 7);
+            if (!holds(history.slot(index), before)) continue;
+            const x = box.x(history.time[history.slot(index)]);
+            context.globalAlpha = 0.3;
+            context.fillRect(x - 1, TOP, 2, box.bottom - TOP);
+            context.globalAlpha = 1;
+            context.fillRect(x - 1.5, box.bottom - 7, 3, 7);
         }
     }
 
@@ -157,27 +200,43 @@ class Chart {
         const { context, spec } = this;
         context.save();
         context.beginPath();
-        context.rect(LEFT, 0, this.width - LEFT - RIGHT, this.height);
+        context.rect(this.left, 0, this.width - this.left - RIGHT, this.height);
         context.clip();
         context.strokeStyle = tone;
         context.lineWidth = 1.6;
         context.lineJoin = "round";
         context.beginPath();
-        const dense = box.end - box.begin > 2 * (this.width - LEFT);
+        const dense = box.end - box.begin > 2 * (this.width - this.left);
         let open = false, lastTime = 0, lastY = 0, column = -1, least = 0, most = 0;
         const gap = Math.max(1.5, 3 * (box.to - box.from) / Math.max(1, this.width));
         for (let index = box.begin; index < box.end; index++) {
             const i = history.slot(index), value = ring[i], time = history.time[i];
-            if (!Number.isFinite(value)) { open = false; continue; }
-            const x = box.x(time), y = box.y(value);
-            if (dense && open && Math.floor(x) === column) {
-                least = Math.min(least, y); most = Math.max(most, y);
+            if (!Number.isFinite(value)) {
+                open = false;
                 continue;
             }
-            if (dense && open) { context.lineTo(column, least); context.lineTo(column, most); }
-            if (!open || time - lastTime > gap) { context.moveTo(x, y); if (box.end - box.begin === 1) context.arc(x, y, 1.5, 0, 7); }
-            else { if (spec.steps) context.lineTo(x, lastY); context.lineTo(x, y); }
-            open = true; lastTime = time; lastY = y; column = Math.floor(x); least = most = y;
+            const x = box.x(time), y = box.y(value);
+            if (dense && open && Math.floor(x) === column) {
+                least = Math.min(least, y);
+                most = Math.max(most, y);
+                continue;
+            }
+            if (dense && open) {
+                context.lineTo(column, least);
+                context.lineTo(column, most);
+            }
+            if (!open || time - lastTime > gap) {
+                context.moveTo(x, y);
+                if (box.end - box.begin === 1) context.arc(x, y, 1.5, 0, 7);
+            } else {
+                if (spec.steps) context.lineTo(x, lastY);
+                context.lineTo(x, y);
+            }
+            open = true;
+            lastTime = time;
+            lastY = y;
+            column = Math.floor(x);
+            least = most = y;
         }
         context.stroke();
         context.restore();
@@ -188,7 +247,7 @@ class Chart {
         for (const [index, tone, dash] of [[owner.selected, "text", [2, 2]], [owner.cursor, "muted", []]]) {
             if (index === null || index < history.first || index >= history.end) continue;
             const i = history.slot(index), x = Math.round(box.x(history.time[i])) + 0.5;
-            if (x < LEFT || x > this.width - RIGHT + 1) continue;
+            if (x < this.left || x > this.width - RIGHT + 1) continue;
             context.strokeStyle = colour(tone);
             context.lineWidth = 1;
             context.setLineDash(dash);
@@ -230,7 +289,9 @@ export class Charts {
         this.charts = CHARTS.map((spec) => new Chart(spec, this));
         this.when = h("p", { id: "chart-when", class: "muted chart-when" });
         container.append(this.when, ...this.charts.map((chart) => chart.element));
-        new ResizeObserver(() => { this.dirty = true; }).observe(container);
+        new ResizeObserver(() => {
+            this.dirty = true;
+        }).observe(container);
     }
 
     /** The result whose values the heads show. */
@@ -242,19 +303,28 @@ export class Charts {
 
     setCursor(time) {
         const index = time === null || !this.history.length ? null : this.history.nearest(time);
-        if (index !== this.cursor) { this.cursor = index; this.dirty = true; }
+        if (index !== this.cursor) {
+            this.cursor = index;
+            this.dirty = true;
+        }
     }
 
     setSelected(index) {
-        if (index !== this.selected) { this.selected = index; this.dirty = true; }
+        if (index !== this.selected) {
+            this.selected = index;
+            this.dirty = true;
+        }
     }
 
     key(event) {
         const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e9, End: 1e9 }[event.key];
         const { first, end } = this.history;
-        if (event.key === "Enter" && this.cursor !== null) this.select(this.cursor);
-        else if (step && end > first) this.cursor = Math.min(end - 1, Math.max(first, (this.cursor ?? this.shown) + step));
-        else return;
+        if (event.key === "Enter" && this.cursor !== null)
+            this.select(this.cursor);
+        else if (step && end > first)
+            this.cursor = Math.min(end - 1, Math.max(first, (this.cursor ?? this.shown) + step));
+        else
+            return;
         this.dirty = true;
         event.preventDefault();
         event.stopPropagation();
@@ -273,11 +343,13 @@ export class Charts {
     /** `age`: seconds since the newest result came. */
     draw(age) {
         const { history } = this;
+        this.root_px = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
         const last = history.length ? history.time[history.slot(history.end - 1)] : 0;
         if (this.whole) {
             const first = history.length ? history.time[history.slot(history.first)] : 0;
             this.range = { from: first, to: Math.max(last, first + 1) };
-        } else this.range = { from: last + age - WINDOW_S, to: last + age };
+        } else
+            this.range = { from: last + age - WINDOW_S, to: last + age };
         const shown = this.charts.filter((chart) => {
             chart.element.hidden = Boolean(chart.spec.truth && !history.hasErrors);
             return !chart.element.hidden;
@@ -298,8 +370,9 @@ export class Charts {
         const outcome = OUTCOMES[history.outcome[i]] || "other outcome";
         const first = history.time[history.slot(history.first)];
         const back = last + age - history.time[i];
-        const where = this.whole ? `at ${clock(history.time[i] - first)} min` : this.cursor === null && this.selected === null
-            ? "newest" : `${fixed(back, 1)} s ago`;
+        const where = this.whole ? `at ${clock(history.time[i] - first)} min`
+            : this.cursor === null && this.selected === null ? "newest"
+                                                             : `${fixed(back, 1)} s ago`;
         setText(this.when, `Scan ${history.seq[i]}, ${where}: ${outcome.replace("_", " ")}`);
     }
 }
@@ -311,7 +384,10 @@ export function drawBars(list, names, counts, marks) {
     const rows = order.length ? order : [];
     while (list.children.length > rows.length) list.lastChild.remove();
     rows.forEach((k, at) => {
-        if (!list.children[at]) list.append(h("li", {}, h("span", { class: "name" }), h("span", { class: "bar" }, h("i")), h("span", { class: "number" }), h("span", { class: "number muted" })));
+        if (!list.children[at])
+            list.append(
+                h("li", {}, h("span", { class: "name" }), h("span", { class: "bar" }, h("i")), h("span", { class: "number" }),
+                  h("span", { class: "number muted" })));
         const [name, bar, number, percent] = list.children[at].children;
         const [symbol, tone] = marks(names[k]);
         if (list.children[at].dataset.name !== names[k]) {
@@ -325,4 +401,3 @@ export function drawBars(list, names, counts, marks) {
     });
     return total;
 }
-

@@ -6,8 +6,10 @@ export const $ = (id) => document.getElementById(id);
 export function h(tag, attributes = {}, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
-        if (name === "onclick") element.addEventListener("click", value);
-        else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+        if (name === "onclick")
+            element.addEventListener("click", value);
+        else if (value !== null && value !== undefined && value !== false)
+            element.setAttribute(name, value === true ? "" : value);
     }
     element.append(...children.filter((child) => child !== null && child !== undefined));
     return element;
@@ -50,9 +52,7 @@ export function short(value) {
 }
 
 /** A round number of an axis, without zeros at the end. */
-export function tick(value) {
-    return String(Number(value.toPrecision(4)));
-}
+export function tick(value) { return String(Number(value.toPrecision(4))); }
 
 /** A count with thin spaces between thousands. */
 export function count(value) {
@@ -64,7 +64,10 @@ export function bytes(value) {
     if (!Number.isFinite(value)) return NONE;
     const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let at = 0;
-    while (value >= 1024 && at + 1 < units.length) { value /= 1024; at++; }
+    while (value >= 1024 && at + 1 < units.length) {
+        value /= 1024;
+        at++;
+    }
     return `${value.toFixed(at && value < 100 ? 1 : 0)} ${units[at]}`;
 }
 

@@ -25,10 +25,16 @@ function takeToken() {
 /** Bytes of /api/scan -> {seq, count, scale, points: Int16Array(4n)}; an Error for anything else. */
 export function parseScan(buffer) {
     const data = new DataView(buffer);
-    if (buffer.byteLength < SCAN_HEAD || data.getUint32(0, true) !== 0x5354444e || data.getUint32(4, true) !== 1) throw new Error("not a scan");
+    if (buffer.byteLength < SCAN_HEAD || data.getUint32(0, true) !== 0x5354444e || data.getUint32(4, true) !== 1)
+        throw new Error("not a scan");
     const count = data.getUint32(24, true);
     if (buffer.byteLength < SCAN_HEAD + 8 * count) throw new Error("a scan that ends early");
-    return { seq: Number(data.getBigUint64(8, true)), count, scale: data.getFloat32(28, true), points: new Int16Array(buffer, SCAN_HEAD, 4 * count) };
+    return {
+        seq: Number(data.getBigUint64(8, true)),
+        count,
+        scale: data.getFloat32(28, true),
+        points: new Int16Array(buffer, SCAN_HEAD, 4 * count)
+    };
 }
 
 export async function getJson(path) {
@@ -62,15 +68,23 @@ export class Feed {
         this.waiting = [];
         this.heard = performance.now();
         const source = this.source = new EventSource("/api/events");
-        source.onopen = () => { this.heard = performance.now(); };
-        source.onerror = () => { if (source === this.source) this.#lost(); };
+        source.onopen = () => {
+            this.heard = performance.now();
+        };
+        source.onerror = () => {
+            if (source === this.source) this.#lost();
+        };
         for (const name of EVENTS) {
             source.addEventListener(name, (event) => {
                 if (source !== this.source) return;
                 this.heard = performance.now();
                 this.stats.events++;
                 let value;
-                try { value = JSON.parse(event.data); } catch { return; }
+                try {
+                    value = JSON.parse(event.data);
+                } catch {
+                    return;
+                }
                 this.#take(name, value, event.lastEventId);
             });
         }
@@ -106,9 +120,16 @@ export class Feed {
 
     #visibility() {
         clearTimeout(this.hiding);
-        if (document.hidden) this.hiding = setTimeout(() => { this.#close(); this.asleep = true; }, HIDDEN_S * 1000);
-        else if (this.asleep) { this.asleep = false; this.start(); }
-        else this.#fetchScan();
+        if (document.hidden)
+            this.hiding = setTimeout(() => {
+                this.#close();
+                this.asleep = true;
+            }, HIDDEN_S * 1000);
+        else if (this.asleep) {
+            this.asleep = false;
+            this.start();
+        } else
+            this.#fetchScan();
     }
 
     #take(name, value, id) {
@@ -116,21 +137,31 @@ export class Feed {
             this.attempt = 0;
             this.on.link("open", 0);
             this.on.hello(value);
-            if (value.mode === "live") this.#catchUp(); else this.loading = false;
+            if (value.mode === "live")
+                this.#catchUp();
+            else
+                this.loading = false;
         } else if (name === "resync") { // this page was too slow: it asks for what it missed
             if (!this.loading) this.#catchUp();
         } else if (name === "result") {
-            if (this.loading) this.waiting.push([value, id]); else this.#result(value, id);
+            if (this.loading)
+                this.waiting.push([value, id]);
+            else
+                this.#result(value, id);
         } else if (name === "scan") {
             this.on.scan(value);
             this.scanWanted = value.seq;
             this.#fetchScan();
-        } else this.on[name](value);
+        } else
+            this.on[name](value);
     }
 
     #result(value, id) {
         const index = id === "" || !Number.isFinite(Number(id)) ? this.next : Number(id);
-        if (index < this.next) { this.stats.duplicates++; return; }
+        if (index < this.next) {
+            this.stats.duplicates++;
+            return;
+        }
         this.next = index + 1;
         this.last = value;
         this.on.result(value);
@@ -143,7 +174,7 @@ export class Feed {
         try {
             const known = this.next > 0;
             let from = known ? this.next - 1 : 0;
-            for (let first = true; ; first = false) {
+            for (let first = true;; first = false) {
                 const page = await getJson(`/api/history?from=${from}&count=${PAGE}`);
                 if (source !== this.source) return;
                 if (first && known && !this.#continues(page)) {
@@ -164,7 +195,8 @@ export class Feed {
         this.loading = false;
         const waiting = this.waiting;
         this.waiting = [];
-        const at = this.last ? waiting.findLastIndex(([result]) => result.seq === this.last.seq && result.stamp_ns === this.last.stamp_ns) : -1;
+        const at =
+            this.last ? waiting.findLastIndex(([result]) => result.seq === this.last.seq && result.stamp_ns === this.last.stamp_ns) : -1;
         for (const [result, id] of waiting.slice(at + 1)) this.#result(result, id);
         this.on.ready();
     }
@@ -178,7 +210,10 @@ export class Feed {
 
     /** At most one request at a time: a slow link shows fewer scans, never older ones. */
     async #fetchScan() {
-        if (this.scanWanted === null || this.scanBusy || document.hidden) { if (this.scanBusy) this.stats.scans_skipped++; return; }
+        if (this.scanWanted === null || this.scanBusy || document.hidden) {
+            if (this.scanBusy) this.stats.scans_skipped++;
+            return;
+        }
         const seq = this.scanWanted;
         this.scanWanted = null;
         await this.fetchScan(seq);

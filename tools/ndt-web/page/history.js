@@ -1,9 +1,11 @@
 /** The results so far as rings of typed arrays: bounded memory, cheap to draw. */
 
-import { yawDeg } from "./dom.js";
+import {yawDeg} from "./dom.js";
 
-export const OUTCOMES = ["converged", "iteration_limit", "deadline", "dropped", "rejected", "low_score", "degenerate", "no_map",
-    "no_guess", "off_map", "lost", "merged"];
+export const OUTCOMES = [
+    "converged", "iteration_limit", "deadline", "dropped", "rejected", "low_score", "degenerate", "no_map", "no_guess", "off_map", "lost",
+    "merged"
+];
 export const STATES = ["initialising", "tracking", "coasting", "lost", "recovering"];
 export const LOW_CONFIDENCE = 0.5;
 
@@ -66,7 +68,8 @@ export class History {
         if (this.end === 0) return 0;
         const last = this.slot(this.end - 1);
         let step = stamp - this.stamp[last];
-        if (!(step >= 0 && step <= LONGEST_STEP_S)) step = Math.min(LONGEST_STEP_S, arrival > this.lastArrival ? arrival - this.lastArrival : 0.1);
+        if (!(step >= 0 && step <= LONGEST_STEP_S))
+            step = Math.min(LONGEST_STEP_S, arrival > this.lastArrival ? arrival - this.lastArrival : 0.1);
         return this.time[last] + step;
     }
 
@@ -114,7 +117,11 @@ export class History {
     trailItem(index) {
         const i = this.slot(index);
         if (!Number.isFinite(this.pose[7 * i])) return null;
-        return { pose: Array.from(this.pose.subarray(7 * i, 7 * i + 7)), confidence: this.confidence[i], state: STATES[this.state[i]] || "" };
+        return {
+            pose: Array.from(this.pose.subarray(7 * i, 7 * i + 7)),
+            confidence: this.confidence[i],
+            state: STATES[this.state[i]] || ""
+        };
     }
 
     yaw(index) { return yawDeg(this.pose, 7 * this.slot(index) + 3); }
@@ -131,7 +138,8 @@ export class History {
     /** Index of the newest result with this number, or -1. Looks at the last 200 first: it is nearly always there. */
     find(seq) {
         const wanted = Number(seq);
-        for (let index = this.end - 1; index >= this.first; index--) if (this.seq[this.slot(index)] === wanted) return index;
+        for (let index = this.end - 1; index >= this.first; index--)
+            if (this.seq[this.slot(index)] === wanted) return index;
         return -1;
     }
 
@@ -140,7 +148,10 @@ export class History {
         let low = this.first, high = this.end;
         while (low < high) {
             const middle = (low + high) >> 1;
-            if (this.time[this.slot(middle)] < time) low = middle + 1; else high = middle;
+            if (this.time[this.slot(middle)] < time)
+                low = middle + 1;
+            else
+                high = middle;
         }
         return low;
     }

@@ -1,10 +1,14 @@
 /** The pane Log: refusals and events, filtered, paused, bounded. */
 
-import { $, h, icon, setText } from "./dom.js";
+import {$, h, icon, setText} from "./dom.js";
 
 const KEPT = 500;
 const SHOWN = 200;
-const RANK = { info: 0, warning: 1, error: 2 };
+const RANK = {
+    info: 0,
+    warning: 1,
+    error: 2
+};
 
 export class LogPane {
     constructor() {
@@ -13,25 +17,36 @@ export class LogPane {
         this.unseen = 0;
         $("log-level").addEventListener("change", () => this.draw());
         $("log-filter").addEventListener("input", () => this.draw());
-        $("log-clear").addEventListener("click", () => { this.entries = []; this.draw(); });
+        $("log-clear").addEventListener("click", () => {
+            this.entries = [];
+            this.draw();
+        });
         $("log-pause").addEventListener("click", () => this.pause(!this.paused));
     }
 
     pause(on) {
         this.paused = on;
         $("log-pause").setAttribute("aria-pressed", String(on));
-        if (!on) this.draw();
-        else this.#button();
+        if (!on)
+            this.draw();
+        else
+            this.#button();
     }
 
     /** A line that repeats the one before is counted there. */
     add(line) {
-        const entry = { time: Number(line.time_s) || Date.now() / 1000, level: RANK[line.level] === undefined ? "info" : line.level, text: String(line.text), times: 1 };
+        const entry = {
+            time: Number(line.time_s) || Date.now() / 1000,
+            level: RANK[line.level] === undefined ? "info" : line.level,
+            text: String(line.text),
+            times: 1
+        };
         const last = this.entries.at(-1);
         if (last && last.text === entry.text && last.level === entry.level) {
             last.times++;
             last.time = entry.time;
-        } else this.entries.push(entry);
+        } else
+            this.entries.push(entry);
         if (this.entries.length > KEPT) this.entries.splice(0, this.entries.length - KEPT);
         if ($("pane-log").hidden && RANK[entry.level] > 0) this.unseen++;
         this.dirty = true;
@@ -43,15 +58,17 @@ export class LogPane {
         this.dirty = true;
     }
 
-    #button() {
-        setText($("log-pause"), this.paused ? `Go on${this.held ? ` (${this.held} new)` : ""}` : "Pause");
-    }
+    #button() { setText($("log-pause"), this.paused ? `Go on${this.held ? ` (${this.held} new)` : ""}` : "Pause"); }
 
     drawIfNeeded() {
         if (!this.dirty) return;
         $("log-badge").hidden = !this.unseen;
         setText($("log-badge"), this.unseen > 99 ? "99+" : String(this.unseen));
-        if (this.paused) { this.dirty = false; this.#button(); } else if (!$("pane-log").hidden || matchMedia("(min-width: 2000px)").matches) this.draw();
+        if (this.paused) {
+            this.dirty = false;
+            this.#button();
+        } else if (!$("pane-log").hidden || matchMedia("(min-width: 2000px)").matches)
+            this.draw();
     }
 
     draw() {
@@ -59,13 +76,18 @@ export class LogPane {
         this.held = 0;
         this.#button();
         const least = RANK[$("log-level").value], text = $("log-filter").value.trim().toLowerCase();
-        const list = this.entries.filter((entry) => RANK[entry.level] >= least && entry.text.toLowerCase().includes(text)).slice(-SHOWN).reverse();
-        $("log").replaceChildren(...list.map((entry) => h("li", { "data-level": entry.level },
-            h("span", { title: entry.level }, icon(entry.level), h("span", { class: "visually-hidden" }, entry.level)),
-            h("time", {}, new Date(entry.time * 1000).toLocaleTimeString([], { hour12: false })),
-            h("span", {}, entry.text, entry.times > 1 ? h("small", {}, ` × ${entry.times}`) : null))));
+        const list =
+            this.entries.filter((entry) => RANK[entry.level] >= least && entry.text.toLowerCase().includes(text)).slice(-SHOWN).reverse();
+        $("log").replaceChildren(...list.map(
+            (entry) =>
+                h("li", { "data-level": entry.level },
+                  h("span", { title: entry.level }, icon(entry.level), h("span", { class: "visually-hidden" }, entry.level)),
+                  h("time", {}, new Date(entry.time * 1000).toLocaleTimeString([], { hour12: false })),
+                  h("span", {}, entry.text, entry.times > 1 ? h("small", {}, ` × ${entry.times}`) : null))));
         $("log-empty").hidden = list.length > 0;
-        setText($("log-empty"), this.entries.length ? "No line passes the filter."
-            : "Nothing yet. Refused scans and requests, lost connections and changes of the state appear here.");
+        setText(
+            $("log-empty"),
+            this.entries.length ? "No line passes the filter."
+                                : "Nothing yet. Refused scans and requests, lost connections and changes of the state appear here.");
     }
 }

@@ -1,45 +1,98 @@
 /** The page: what is known (state), who draws it, keys. window.ndt shows it to tests. */
 
-import { $, count, colour, fixed, h, setTheme, setText } from "./dom.js";
-import { Charts, drawBars } from "./charts.js";
-import { Feed, getJson } from "./feed.js";
-import { History, OUTCOMES, poseDifference, STATES } from "./history.js";
-import { LogPane } from "./log_pane.js";
-import { drawBanner, drawDaemon, drawHeader, drawScan, outcomeMark, stateMark } from "./panels.js";
-import { Player } from "./player.js";
-import { PoseTool, toast } from "./pose_tool.js";
-import { View } from "./view.js";
+import {Charts, drawBars} from "./charts.js";
+import {$, colour, count, fixed, h, setText, setTheme} from "./dom.js";
+import {Feed, getJson} from "./feed.js";
+import {History, OUTCOMES, poseDifference, STATES} from "./history.js";
+import {LogPane} from "./log_pane.js";
+import {drawBanner, drawDaemon, drawHeader, drawScan, outcomeMark, stateMark} from "./panels.js";
+import {Player} from "./player.js";
+import {PoseTool, toast} from "./pose_tool.js";
+import {themes, View} from "./view.js";
 
 const KEPT = 6000;
 const METAS = 200;
 const DRAW_MS = 100;
+const READ_MS = 250; // a table that changes faster cannot be read
+const COLOURINGS = ["height", "intensity", "plain"];
 const TABS = ["overview", "scan", "daemon", "log"];
 const SETTINGS = "ndt-web.settings";
 
 const state = {
-    link: "connecting", retry: 0, mode: null, version: "", allowControl: false, control: false,
-    daemon: null, status: null, map: null, replay: null, result: null, gnss: null, age: 0, arrival: 0,
-    history: new History(KEPT), metas: new Map(), selected: null, stats: null, feed: null,
+    link: "connecting",
+    retry: 0,
+    mode: null,
+    version: "",
+    allowControl: false,
+    control: false,
+    daemon: null,
+    status: null,
+    map: null,
+    replay: null,
+    result: null,
+    gnss: null,
+    age: 0,
+    arrival: 0,
+    get last() { return this.result; },
+    history: new History(KEPT),
+    metas: new Map(),
+    selected: null,
+    stats: null,
+    feed: null,
 };
-const settings = { theme: null, mode: "follow", colouring: "height", size: 2, budget: 1000000, scan: true, trail: true, candidates: true, gnss: true, tab: "overview",
-    panel: true, ...load() };
+const settings = {
+    theme: null,
+    mode: "follow",
+    colouring: "height",
+    size: 2,
+    budget: 1000000,
+    scan: true,
+    trail: true,
+    candidates: true,
+    gnss: true,
+    tab: "overview",
+    panel: true,
+    ...load()
+};
 
 function load() {
-    try { return JSON.parse(localStorage.getItem(SETTINGS)) || {}; } catch { return {}; }
+    try {
+        return JSON.parse(localStorage.getItem(SETTINGS)) || {};
+    } catch {
+        return {};
+    }
 }
 
 function save() {
-    try { localStorage.setItem(SETTINGS, JSON.stringify(settings)); } catch { /* storage is off: it lasts as long as the page */ }
+    try {
+        localStorage.setItem(SETTINGS, JSON.stringify(settings));
+    } catch { /* storage is off: it lasts as long as the page */
+    }
 }
 
 const systemTheme = matchMedia("(prefers-color-scheme: light)");
 const themeName = () => settings.theme || (systemTheme.matches ? "light" : "dark");
 setTheme(themeName());
 
-const view = new View($("view"), { onStats: (stats) => { state.stats = stats; }, onMode: (mode) => showMode(mode) });
+/** Without WebGL2 the values are still shown: a view that draws nothing. */
+function openView() {
+    try {
+        return new View($("view"), {
+            onStats: (stats) => {
+                state.stats = stats;
+            },
+            onMode: (mode) => showMode(mode)
+        });
+    } catch (error) {
+        state.viewError = error.message;
+        const nothing = { theme: themes.dark, stats: {}, mode: "follow", pick: () => null };
+        return new Proxy(nothing, { get: (target, name) => (name in target ? target[name] : () => {}) });
+    }
+}
+const view = openView();
 const charts = new Charts($("charts"), state.history, (index) => select(index));
 const log = new LogPane();
-let player = null, dirty = true, scanDirty = true, lastScan = null;
+let player = null, dirty = true, scanDirty = true, daemonDirty = true, lastScan = null;
 
 /* What comes in */
 
@@ -62,12 +115,12 @@ const feed = new Feed({
     daemon(value) {
         if (!value.connected && state.daemon && state.daemon.connected) state.status = null;
         state.daemon = value;
-        dirty = true;
+        dirty = daemonDirty = true;
     },
     status(value) {
         state.status = value;
         tool.tookStatus(value);
-        dirty = true;
+        dirty = daemonDirty = true;
     },
     map(value) {
         const isNew = value.state === "ready" && (!state.map || state.map.state !== "ready" || state.map.id !== value.id);
@@ -79,13 +132,17 @@ const feed = new Feed({
     scan(meta) {
         keepMeta(meta);
         state.gnss = meta.gnss || null;
-        if (state.selected === null) { showCandidates(meta); showGnss(meta.gnss); }
+        if (state.selected === null) {
+            showCandidates(meta);
+            showGnss(meta.gnss);
+        }
         scanDirty = true;
     },
     points: showPoints,
     log: (line) => log.add(line),
     ready() {
         if (settings.trail) view.setTrail(state.history.trail());
+        if (state.result && state.selected === null) showPose(state.result);
         dirty = true;
     },
     reset() {
@@ -102,8 +159,14 @@ const feed = new Feed({
 state.feed = feed.stats;
 const tool = new PoseTool(view, feed, state);
 
+/** When a result came, s: those of the history came before; a daemon that is away has sent none since. */
+function arrival() {
+    const now = performance.now() / 1000, { daemon } = state;
+    return feed.loading && daemon && !daemon.connected ? now - Math.max(0, Date.now() / 1000 - daemon.since_s) : now;
+}
+
 function addResult(result) {
-    const now = performance.now() / 1000;
+    const now = arrival();
     const index = state.history.add(result, now);
     state.result = result;
     state.arrival = now;
@@ -129,7 +192,8 @@ function showPose(result) {
         isPlaced = true;
         view.setMode(settings.mode);
     }
-    view.setPose(result && result.pose ? { pose: result.pose, covariance: result.covariance || null, weak_axes: result.weak_axes || [] } : null);
+    view.setPose(
+        result && result.pose ? { pose: result.pose, covariance: result.covariance || null, weak_axes: result.weak_axes || [] } : null);
 }
 
 function showPoints(scan) {
@@ -139,11 +203,17 @@ function showPoints(scan) {
     const index = state.history.find(scan.seq);
     const item = index >= 0 ? state.history.trailItem(index) : null;
     const pose = item ? item.pose : state.mode === "live" && state.result ? state.result.pose : null;
-    if (pose) view.setScan({ seq: scan.seq, points: scan.points, scale: scan.scale, pose }); else view.clearScan();
+    if (pose)
+        view.setScan({ seq: scan.seq, points: scan.points, scale: scan.scale, pose });
+    else
+        view.clearScan();
 }
 
 /** What the legend names once it has been seen. */
-const legendParts = { candidates: false, gnss: false };
+const legendParts = {
+    candidates: false,
+    gnss: false
+};
 
 function seenPart(name, is) {
     if (!is || legendParts[name]) return;
@@ -165,13 +235,20 @@ function showGnss(gnss) {
 
 /** Looks at one scan: of the last ones, or of a replay; null: the newest again. */
 function select(index) {
-    if (player) { player.play(false); player.seek(index); return; }
+    if (player) {
+        player.play(false);
+        player.seek(index);
+        return;
+    }
     if (index !== null && (index < 0 || index >= state.history.end)) return;
     state.selected = index;
     charts.setSelected(index);
     const result = index === null ? state.result : state.history.result(index);
     showPose(result);
-    if (index !== null && result) { feed.fetchScan(result.seq); showTab("scan"); }
+    if (index !== null && result) {
+        feed.fetchScan(result.seq);
+        showTab("scan");
+    }
     scanDirty = true;
 }
 
@@ -184,12 +261,14 @@ async function startReplay() {
         state.history = charts.history = history;
         charts.whole = true;
         player = new Player(history, showReplayed);
-        await player.load(state.replay.scans, () => { charts.dirty = true; });
+        await player.load(state.replay.scans, () => {
+            charts.dirty = true;
+        });
         if (settings.trail) view.setTrail(history.trail());
     } catch (error) {
         toast(`The replay cannot be shown: ${error.message}`, "error");
     }
-    dirty = true;
+    dirty = daemonDirty = true;
 }
 
 let replayWanted = null, replayBusy = false;
@@ -205,15 +284,17 @@ async function showReplayed(index) {
         replayWanted = null;
         try {
             const result = await player.result(wanted);
-            const [timing, points] = await Promise.all([getJson(`/api/timing?seq=${result.seq}`).catch(() => null), feed.fetchScan(result.seq)]);
+            const [timing, points] =
+                await Promise.all([getJson(`/api/timing?seq=${result.seq}`).catch(() => null), feed.fetchScan(result.seq)]);
             state.result = result;
-            const meta = { ...(timing || {}), iterations: timing && (timing.iterations || timing) };
-            keepMeta({ ...meta, seq: result.seq });
+            const meta = {...(timing || {}), iterations: timing && (timing.iterations || timing) };
+            keepMeta({...meta, seq: result.seq });
             showPose(result);
             showCandidates(meta);
             showGnss(meta.gnss);
             if (!points) view.clearScan();
-        } catch { /* the connection's loss is told elsewhere */ }
+        } catch { /* the connection's loss is told elsewhere */
+        }
         dirty = scanDirty = true;
     }
     replayBusy = false;
@@ -225,11 +306,18 @@ function drawScanPane() {
     const { history, selected } = state;
     const result = player || selected === null ? state.result : history.result(selected);
     const meta = result ? state.metas.get(String(result.seq)) : null;
-    drawScan({
-        result, meta, iterations: meta && meta.iterations, pinned: selected !== null && !player, isReplay: Boolean(player),
-        error: result && result.pose && result.truth ? poseDifference(result.pose, result.truth) : null,
-        empty: selected === null ? "No scan yet. Its values, iterations and hypotheses appear here." : "Only the numbers of this scan are kept: the charts show them.",
-    }, (pose) => view.lookAt(pose));
+    drawScan(
+        {
+            result,
+            meta,
+            iterations: meta && meta.iterations,
+            pinned: selected !== null && !player,
+            isReplay: Boolean(player),
+            error: result && result.pose && result.truth ? poseDifference(result.pose, result.truth) : null,
+            empty: selected === null ? "No scan yet. Its values, iterations and hypotheses appear here."
+                                     : "Only the numbers of this scan are kept: the charts show them.",
+        },
+        (pose) => view.lookAt(pose));
 }
 
 function drawCounts() {
@@ -238,7 +326,10 @@ function drawCounts() {
     const outcomes = known ? OUTCOMES.map((name) => status.outcomes[name] || 0) : Array.from(history.outcomes);
     const states = known ? STATES.map((name) => (status.states || {})[name] || 0) : Array.from(history.states);
     const where = known ? "since the daemon's start" : state.mode === "replay" ? "of the drive" : "";
-    const [a, b] = [drawBars($("outcomes"), [...OUTCOMES, "other"], outcomes, outcomeMark), drawBars($("states"), [...STATES, "none"], states, stateMark)];
+    const [a, b] = [
+        drawBars($("outcomes"), [...OUTCOMES, "other"], outcomes, outcomeMark),
+        drawBars($("states"), [...STATES, "none"], states, stateMark)
+    ];
     setText($("outcomes-of"), a ? `${count(a)} scans ${where}` : "none yet");
     setText($("states-of"), b ? `${count(b)} scans ${where}` : "none yet");
 }
@@ -251,7 +342,7 @@ function drawStats() {
     setText($("view-stats"), s.points ? `${count(s.points)} points, ${s.nodes} nodes, frame ${fixed(s.frame_ms, 1)} ms` : "No map yet.");
 }
 
-let drawnAt = 0, drawnAge = -1;
+let drawnAt = 0, drawnAge = -1, scanAt = 0;
 
 function draw(now) {
     requestAnimationFrame(draw);
@@ -259,18 +350,32 @@ function draw(now) {
     drawnAt = now;
     state.age = state.mode === "live" && state.arrival ? Math.max(0, performance.now() / 1000 - state.arrival) : 0;
     const second = Math.floor(state.age);
-    if (second !== drawnAge) { drawnAge = second; dirty = true; if (second) charts.dirty = true; }
+    if (second !== drawnAge) {
+        drawnAge = second;
+        dirty = true;
+        if (second) charts.dirty = true;
+    }
     if (dirty) {
         dirty = false;
         drawHeader(state);
         drawBanner(state);
         tool.draw();
+        const shown = player || state.selected === null ? state.result : state.history.result(state.selected);
+        setText($("scan-title"), shown ? `Scan ${shown.seq}` : "Scan");
         if (seen("overview")) drawCounts();
-        if (seen("daemon")) drawDaemon(state); else setText($("tab-daemon"), state.mode === "replay" ? "Replay" : "Daemon");
+        setText($("tab-daemon"), state.mode === "replay" ? "Replay" : "Daemon");
         if (!$("display-box").hidden) drawStats();
     }
     if (seen("overview") && charts.dirty) charts.draw(state.age > 0.5 ? state.age : 0);
-    if (seen("scan") && scanDirty) { scanDirty = false; drawScanPane(); }
+    if (seen("scan") && scanDirty && (now - scanAt > READ_MS || player || state.selected !== null)) {
+        scanDirty = false;
+        scanAt = now;
+        drawScanPane();
+    }
+    if (seen("daemon") && daemonDirty) {
+        daemonDirty = false;
+        drawDaemon(state);
+    }
     log.drawIfNeeded();
 }
 
@@ -293,10 +398,16 @@ function drawLegend() {
         return h("li", {}, swatch, name);
     };
     const { theme } = view, ramp = (colours) => `linear-gradient(90deg, ${colours.join(", ")})`;
-    const map = { height: ["map, low to high", ramp(theme.ramp)], intensity: ["map, intensity", ramp(theme.ramp)], plain: ["map", theme.plain] };
-    $("legend").replaceChildren(item(...map[settings.colouring]), item("scan", theme.scan, true),
+    const map = {
+        height: ["map, low to high", ramp(theme.ramp)],
+        intensity: ["map, intensity", ramp(theme.ramp)],
+        plain: ["map", theme.plain]
+    };
+    $("legend").replaceChildren(
+        item(...map[settings.colouring]), item("scan", theme.scan, true),
         item("trail, confidence 0 to 1", ramp([theme.bad, theme.fair, theme.good])),
-        ...(legendParts.candidates ? [item("hypotheses", theme.candidate, true)] : []), ...(legendParts.gnss ? [item("GNSS", theme.gnss, true)] : []));
+        ...(legendParts.candidates ? [item("hypotheses", theme.candidate, true)] : []),
+        ...(legendParts.gnss ? [item("GNSS", theme.gnss, true)] : []));
 }
 
 function showTab(name) {
@@ -308,7 +419,7 @@ function showTab(name) {
     }
     if (!settings.panel) showPanel(true);
     if (name === "log") log.seen();
-    dirty = scanDirty = charts.dirty = true;
+    dirty = daemonDirty = scanDirty = charts.dirty = true;
     save();
 }
 
@@ -317,7 +428,7 @@ function showPanel(on) {
     document.body.classList.toggle("narrow-panel", !on);
     $("panes").hidden = !on;
     $("panel-toggle").setAttribute("aria-expanded", String(on));
-    dirty = scanDirty = charts.dirty = true;
+    dirty = daemonDirty = scanDirty = charts.dirty = true;
     save();
 }
 
@@ -331,6 +442,11 @@ function showMode(mode) {
     if (isPlaced) settings.mode = mode;
     for (const name of ["follow", "top", "free"]) $(`mode-${name}`).setAttribute("aria-pressed", String(name === mode));
     save();
+}
+
+function change(name, value) {
+    settings[name] = value;
+    applyDisplay();
 }
 
 /** All of the display settings to the view. */
@@ -349,14 +465,19 @@ function applyDisplay() {
 
 function redrawScene() {
     view.setTrail(settings.trail ? state.history.trail() : []);
-    if (settings.scan && lastScan) showPoints(lastScan); else view.clearScan();
+    if (settings.scan && lastScan)
+        showPoints(lastScan);
+    else
+        view.clearScan();
     const meta = state.result ? state.metas.get(String(state.result.seq)) : null;
     showCandidates(meta);
     showGnss(meta && meta.gnss);
 }
 
 function wire() {
-    for (const tab of TABS) $(`tab-${tab}`).addEventListener("click", () => (settings.panel && settings.tab === tab && isPhone.matches ? showPanel(false) : showTab(tab)));
+    for (const tab of TABS)
+        $(`tab-${tab}`)
+            .addEventListener("click", () => (settings.panel && settings.tab === tab && isPhone.matches ? showPanel(false) : showTab(tab)));
     $("tabs").addEventListener("keydown", (event) => {
         const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
         if (!by || event.target.getAttribute("role") !== "tab") return;
@@ -369,18 +490,21 @@ function wire() {
     $("panel-toggle").addEventListener("click", () => showPanel(!settings.panel));
     $("theme").addEventListener("click", toggleTheme);
     systemTheme.addEventListener("change", applyTheme);
-    $("help").addEventListener("click", () => openHelp());
+    $("help").addEventListener("click", () => keys.showList());
     $("scan-newest").addEventListener("click", () => select(null));
     for (const mode of ["follow", "top", "free"]) $(`mode-${mode}`).addEventListener("click", () => setMode(mode));
     $("fit").addEventListener("click", () => fit());
     $("display").addEventListener("click", () => showDisplay($("display-box").hidden));
-    $("colouring").addEventListener("change", (event) => { settings.colouring = event.target.value; applyDisplay(); });
-    $("point-size").addEventListener("input", (event) => { settings.size = Number(event.target.value); applyDisplay(); });
-    $("budget").addEventListener("change", (event) => { settings.budget = Number(event.target.value); applyDisplay(); });
+    $("colouring").addEventListener("change", (event) => change("colouring", event.target.value));
+    $("point-size").addEventListener("input", (event) => change("size", Number(event.target.value)));
+    $("budget").addEventListener("change", (event) => change("budget", Number(event.target.value)));
     for (const name of ["scan", "trail", "candidates", "gnss"])
-        $(`show-${name}`).addEventListener("change", (event) => { settings[name] = event.target.checked; redrawScene(); applyDisplay(); });
+        $(`show-${name}`).addEventListener("change", (event) => {
+            settings[name] = event.target.checked;
+            redrawScene();
+            applyDisplay();
+        });
     new ResizeObserver(() => view.resize()).observe($("stage"));
-    addEventListener("keydown", key);
 }
 
 const isPhone = matchMedia("(max-width: 720px)");
@@ -411,15 +535,15 @@ const KEYS = [
     ["T", "from above", () => setMode("top")],
     ["V", "free camera", () => setMode("free")],
     ["G", "show the whole map", () => fit()],
-    ["C", "next colouring of the map", () => { const all = ["height", "intensity", "plain"]; settings.colouring = all[(all.indexOf(settings.colouring) + 1) % 3]; applyDisplay(); }],
-    ["]", "larger points", () => { settings.size = Math.min(6, settings.size + 0.5); applyDisplay(); }],
-    ["[", "smaller points", () => { settings.size = Math.max(1, settings.size - 0.5); applyDisplay(); }],
+    ["C", "next colouring of the map", () => change("colouring", COLOURINGS[(COLOURINGS.indexOf(settings.colouring) + 1) % 3])],
+    ["]", "larger points", () => change("size", Math.min(6, settings.size + 0.5))],
+    ["[", "smaller points", () => change("size", Math.max(1, settings.size - 0.5))],
     "Page",
     ["1 – 4", "overview, scan, daemon, log", null],
     ["B", "show or hide the values", () => showPanel(!settings.panel)],
     ["D", "dark or light", toggleTheme],
     ["N", "newest scan", () => select(null)],
-    ["?", "this list", () => openHelp()],
+    ["?", "this list", () => keys.showList()],
     ["Esc", "cancel, close", null],
     "Control",
     ["P", "set the initial pose on the map", () => tool.arm(!tool.armed)],
@@ -427,7 +551,8 @@ const KEYS = [
     ["L", "localise", () => tool.openLocalize()],
     "Replay",
     ["Space", "play, pause", () => player && player.play(!player.playing), true],
-    ["← →", "one scan back, on (Shift: ten)", null, true],
+    ["← →", "one scan back, on", null, true],
+    ["PgUp PgDn", "ten scans back, on", null, true],
     ["Home End", "first, last scan", null, true],
     ["W", "next of the worst scans", () => nextWorst(), true],
 ];
@@ -439,44 +564,16 @@ function nextWorst() {
     $("player-worst").value = String(player.index);
 }
 
-function openHelp() {
-    const groups = [];
-    for (const row of KEYS) {
-        if (typeof row === "string") groups.push([h("h3", {}, row), h("dl")]);
-        else groups.at(-1)[1].append(h("dt", {}, h("kbd", {}, row[0])), h("dd", {}, row[1]));
-    }
-    $("help-list").replaceChildren(...groups.map(([title, list]) => h("div", {}, title, list)));
-    setText($("help-about"), `On the map: drag turns, right drag or two fingers move, the wheel zooms. ndt-web ${state.version}.`);
-    $("help-dialog").showModal();
-}
-
-function key(event) {
-    if (event.key === "Escape") {
+const keys = new Keys(KEYS, {
+    escape() {
         tool.arm(false);
         tool.hint(false);
         showDisplay(false);
-        return;
-    }
-    const { target } = event;
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (target.matches("input:not([type=range]):not([type=checkbox]), select, textarea")) return;
-    const name = event.key === " " ? "Space" : event.key.length === 1 ? event.key.toUpperCase() : event.key;
-    if (name === "Space" && target.matches("button, input, summary")) return;
-    if (/^[1-4]$/.test(name)) { showTab(TABS[Number(name) - 1]); return; }
-    if (player && target.id !== "player-slider" && replayKey(event)) return;
-    const row = KEYS.find((entry) => entry[0] === name);
-    if (!row || !row[2]) return;
-    event.preventDefault();
-    row[2]();
-}
-
-function replayKey(event) {
-    const by = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1, Home: -1e9, End: 1e9 }[event.key];
-    if (!by || event.target.getAttribute("role") === "tab") return false;
-    event.preventDefault();
-    player.step(by * (event.shiftKey ? 10 : 1));
-    return true;
-}
+    },
+    tab: (number) => showTab(TABS[number]),
+    player: () => player,
+    about: () => `On the map: drag turns, right drag or two fingers move, the wheel zooms. ndt-web ${state.version}.`,
+});
 
 /* Start */
 
@@ -491,8 +588,13 @@ feed.start();
 requestAnimationFrame(draw);
 
 window.ndt = {
-    view, state, feed, tool, charts, log,
+    view,
+    state,
+    feed,
+    tool,
+    charts,
+    log,
     get player() { return player; },
     select,
-    stats: () => ({ ...view.stats, ...feed.stats, results: state.history.length, metas: state.metas.size, log: log.entries.length }),
+    stats: () => ({...view.stats, ...feed.stats, results: state.history.length, metas: state.metas.size, log: log.entries.length }),
 };

@@ -1,18 +1,28 @@
 /** Header, banner and the panes Scan and Daemon: what the daemon says, as text. */
 
-import { $, bytes, count, duration, fillValues, fixed, h, icon, setText, short, withUnit, yawDeg } from "./dom.js";
-import { latencyMs, poseDifference } from "./history.js";
+import {$, bytes, count, duration, fillValues, fixed, h, icon, setText, short, withUnit, yawDeg} from "./dom.js";
+import {latencyMs, poseDifference} from "./history.js";
 
-const STATE_NAMES = { initialising: "Initialising", tracking: "Tracking", coasting: "Coasting", lost: "Lost", recovering: "Recovering" };
-const STAGES = [["decode_us", "decode"], ["queue_us", "queue"], ["preprocess_us", "preprocess"], ["align_us", "align"], ["publish_us", "publish"]];
+const STATE_NAMES = {
+    initialising: "Initialising",
+    tracking: "Tracking",
+    coasting: "Coasting",
+    lost: "Lost",
+    recovering: "Recovering"
+};
+const STAGES =
+    [["decode_us", "decode"], ["queue_us", "queue"], ["preprocess_us", "preprocess"], ["align_us", "align"], ["publish_us", "publish"]];
 const AXES = ["x", "y", "z", "rx", "ry", "rz"];
 /** Columns of the table of iterations: key, name, unit, digits (null: about three digits) */
-const ITERATION_COLUMNS = [["iteration", "#", "", 0], ["level", "level", "", 0], ["score", "score", "", null], ["step_m", "step", "mm", null, 1e3],
+const ITERATION_COLUMNS = [
+    ["iteration", "#", "", 0], ["level", "level", "", 0], ["score", "score", "", null], ["step_m", "step", "mm", null, 1e3],
     ["step_rad", "turn", "mrad", null, 1e3], ["matched", "matched", "points", 0], ["gradient_norm", "gradient", "", null],
-    ["time_us", "time", "µs", 0]];
+    ["time_us", "time", "µs", 0]
+];
 
-export const stateMark = (name) => [icon(STATE_NAMES[name] ? name : "away"),
-    { tracking: "good", coasting: "warn", recovering: "warn", lost: "bad", initialising: "info" }[name] || "still"];
+export const stateMark = (name) =>
+    [icon(STATE_NAMES[name] ? name : "away"),
+     {tracking: "good", coasting: "warn", recovering: "warn", lost: "bad", initialising: "info"}[name] || "still"];
 
 export const outcomeMark = (name) => {
     if (name === "converged") return [icon("tracking"), "good"];
@@ -80,7 +90,12 @@ export function drawHeader(state) {
     $("map-name").title = path;
     const link = $("connection");
     link.dataset.state = state.link;
-    setText(link, state.link !== "open" ? "no connection" : state.mode === "replay" ? "replay" : (state.daemon && state.daemon.connected) ? "live" : "no daemon");
+    setText(
+        link,
+        state.link !== "open"                          ? "no connection"
+            : state.mode === "replay"                  ? "replay"
+            : (state.daemon && state.daemon.connected) ? "live"
+                                                       : "no daemon");
     link.title = (state.daemon && state.daemon.poses) || "";
     const isStale = state.link !== "open" || (state.mode === "live" && (!state.daemon || !state.daemon.connected || state.age > 3));
     document.body.classList.toggle("stale", isStale);
@@ -89,17 +104,27 @@ export function drawHeader(state) {
 /** What is wrong and what to do, or null. [state, text, code, text] */
 function trouble(state) {
     const { link, retry, daemon, status, result, mode, map, age } = state;
-    if (link === "lost") return ["lost", `ndt-web does not answer. ${aged(result, age)}Trying again${retry > 1 ? ` in ${Math.ceil(retry)} s` : ""}.`];
+    if (link === "lost")
+        return ["lost", `ndt-web does not answer. ${aged(result, age)}Trying again${retry > 1 ? ` in ${Math.ceil(retry)} s` : ""}.`];
     if (link !== "open" || !mode) return null;
     if (mode === "live" && daemon && !daemon.connected)
-        return ["lost", `No daemon at ${daemon.poses || daemon.control}. ${aged(result, age)}Start it with`, "ndtd -c ndtd.yaml", "; trying again."];
+        return [
+            "lost", `No daemon at ${daemon.poses || daemon.control}. ${aged(result, age)}Start it with`, "ndtd -c ndtd.yaml",
+            "; trying again."
+        ];
     if (mode === "live" && status) {
-        if (status.state === "no_map") return ["warn", "The daemon has no map. Give it one with", "ndt-ctl map FILE", "or start it with --map."];
+        if (status.state === "no_map")
+            return ["warn", "The daemon has no map. Give it one with", "ndt-ctl map FILE", "or start it with --map."];
         if (status.state === "no_guess")
             return state.control ? ["info", "The daemon waits for a first pose: press P and set it on the map, or search for it with L."]
-                : ["info", "The daemon waits for a first pose. Give it one with", "ndt-ctl pose", "or have it search with ndt-ctl localize."];
-        if (status.state === "localising" && !result) return ["info", "The daemon is ready and waits for scans at its socket", "scans.ipc", "."];
+                                 : [
+                                       "info", "The daemon waits for a first pose. Give it one with", "ndt-ctl pose",
+                                       "or have it search with ndt-ctl localize."
+                                   ];
+        if (status.state === "localising" && !result)
+            return ["info", "The daemon is ready and waits for scans at its socket", "scans.ipc", "."];
     }
+    if (state.viewError) return ["warn", `The map cannot be drawn: ${state.viewError}. All values are shown.`];
     if (map && map.state === "failed") return ["warn", `The map cannot be shown: ${map.error}`];
     if (map && map.state === "loading") return ["info", `Reading the map to show it: ${Math.floor(map.percent || 0)} %.`];
     return null;
@@ -119,7 +144,8 @@ export function drawBanner(state) {
     if (!found) return;
     const [level, before, code, after] = found;
     box.dataset.state = level;
-    $("banner-text").replaceChildren(before, ...(code ? [" ", h("code", {}, code), after.startsWith(";") || after === "." ? after : ` ${after}`] : []));
+    $("banner-text")
+        .replaceChildren(before, ...(code ? [" ", h("code", {}, code), after.startsWith(";") || after === "." ? after : ` ${after}`] : []));
 }
 
 /* The pane Scan */
@@ -131,7 +157,10 @@ function sigmas(covariance) {
     if (!covariance) return [];
     const [x, y, z, , , yaw] = [0, 7, 14, 21, 28, 35].map((at) => Math.sqrt(Math.max(0, covariance[at])));
     const [scale, unit] = Math.max(x, y, z) < 0.1 ? [1e3, "mm"] : [1, "m"];
-    return [["σ of x, y, z", withUnit([x, y, z].map((value) => short(value * scale)).join(", "), unit)], ["σ of yaw", withUnit(short(degrees(yaw)), "°")]];
+    return [
+        ["σ of x, y, z", withUnit([x, y, z].map((value) => short(value * scale)).join(", "), unit)],
+        ["σ of yaw", withUnit(short(degrees(yaw)), "°")]
+    ];
 }
 
 /** Direction of a weak axis: its largest part, and which way it points on the map. */
@@ -166,7 +195,12 @@ function values(result, error) {
         ["Transform probability", fixed(result.transform_probability, 3)],
         ["Matched points", percent(result.match_ratio)],
         ["Coverage of the azimuth", percent(result.coverage)],
-        ["Speed", result.twist ? withUnit(`${fixed(Math.hypot(...result.twist.slice(0, 3)), 2)} m/s, ${fixed(degrees(result.twist[5]), 1)}`, "°/s") : null],
+        [
+            "Speed",
+            result.twist
+                ? withUnit(`${fixed(Math.hypot(...result.twist.slice(0, 3)), 2)} m/s, ${fixed(degrees(result.twist[5]), 1)}`, "°/s")
+                : null
+        ],
         ["Weak axes", result.weak_axes && result.weak_axes.length ? result.weak_axes.map(weakAxis).join("; ") : "none"],
         ["Iterations, evaluations", `${result.iterations}, ${result.evaluations}`],
         ["Hypotheses", Number.isFinite(result.hypotheses) ? String(result.hypotheses) : null],
@@ -195,27 +229,40 @@ const cells = (row, tag = "td") => h("tr", {}, ...row.map((cell) => h(tag, tag =
 function drawIterations(rows, isReplay) {
     const table = $("iterations");
     if (!rows || !rows.length) {
-        return table.replaceChildren(h("tbody", {}, h("tr", {}, h("td", { class: "none" }, isReplay ? "This replay has no times per iteration."
-            : "Known for scans whose points are received: is the daemon's socket “points” reachable?"))));
+        return table.replaceChildren(
+            h("tbody", {},
+              h("tr", {},
+                h("td", { class: "none" },
+                  isReplay ? "This replay has no times per iteration."
+                           : "Known for scans whose points are received: is the daemon's socket “points” reachable?"))));
     }
-    rows = rows.map((row) => ({ ...row, time_us: (row.eval_us || 0) + (row.solve_us || 0) }));
+    rows = rows.map((row) => ({...row, time_us: (row.eval_us || 0) + (row.solve_us || 0) }));
     const columns = ITERATION_COLUMNS.filter(([key]) => rows.some((row) => Number.isFinite(row[key])));
     const head = cells(columns.map(([, name, unit]) => (unit ? [name, h("span", { class: "unit" }, unit)] : [name])), "th");
-    const body = rows.map((row) => cells(columns.map(([key, , , digits, scale = 1]) =>
-        [digits === null ? short(row[key] * scale) : fixed(row[key] * scale, digits)])));
+    const body = rows.map(
+        (row) => cells(
+            columns.map(([key, , , digits, scale = 1]) => [digits === null ? short(row[key] * scale) : fixed(row[key] * scale, digits)])));
     table.replaceChildren(h("thead", {}, head), h("tbody", {}, ...body));
 }
 
 function drawCandidates(meta, result, lookAt) {
     const table = $("candidates");
     const list = (meta && meta.candidates) || [];
-    if (!list.length) return table.replaceChildren(h("tbody", {}, h("tr", {}, h("td", { class: "none" }, "One guess was aligned: no others for this scan."))));
-    const head = cells([["kind"], ["x, y", h("span", { class: "unit" }, "m")], ["yaw", h("span", { class: "unit" }, "°")], ["away", h("span", { class: "unit" }, "m")],
-        ["confidence"]], "th");
+    if (!list.length)
+        return table.replaceChildren(
+            h("tbody", {}, h("tr", {}, h("td", { class: "none" }, "One guess was aligned: no others for this scan."))));
+    const head = cells(
+        [
+            ["kind"], ["x, y", h("span", { class: "unit" }, "m")], ["yaw", h("span", { class: "unit" }, "°")],
+            ["away", h("span", { class: "unit" }, "m")], ["confidence"]
+        ],
+        "th");
     const body = list.map((item) => {
         const { pose } = item;
         const away = result.pose ? poseDifference(result.pose, pose)[0] : NaN;
-        const place = h("button", { type: "button", class: "quiet small", title: "Look there", onclick: () => lookAt(pose) }, `${fixed(pose[0], 1)}, ${fixed(pose[1], 1)}`);
+        const place =
+            h("button", { type: "button", class: "quiet small", title: "Look there", onclick: () => lookAt(pose) },
+              `${fixed(pose[0], 1)}, ${fixed(pose[1], 1)}`);
         return cells([[item.kind], [place], [fixed(yawDeg(pose), 1)], [fixed(away, 2)], [fixed(item.confidence, 3)]]);
     });
     table.replaceChildren(h("thead", {}, head), h("tbody", {}, ...body));
@@ -227,11 +274,14 @@ export function drawScan(scan, lookAt) {
     $("scan-newest").hidden = !scan.pinned;
     $("scan-body").hidden = !result;
     $("scan-empty").hidden = Boolean(result);
-    setText($("scan-title"), result ? `Scan ${result.seq}` : "Scan");
     if (!result) return setText($("scan-empty"), scan.empty);
     const gnss = meta && meta.gnss;
     const rows = values(result, scan.error);
-    if (gnss && result.pose) rows.push(["GNSS, away horizontally", withUnit(fixed(Math.hypot(gnss.position[0] - result.pose[0], gnss.position[1] - result.pose[1]), 2), "m")]);
+    if (gnss && result.pose)
+        rows.push([
+            "GNSS, away horizontally",
+            withUnit(fixed(Math.hypot(gnss.position[0] - result.pose[0], gnss.position[1] - result.pose[1]), 2), "m")
+        ]);
     fillValues($("scan-values"), rows);
     drawStages(result);
     drawIterations(scan.iterations, scan.isReplay);
@@ -248,26 +298,73 @@ const hex = (value) => (value === undefined || value === null || value === "" ? 
 
 function groups(state) {
     const s = state.status, { daemon, map, stats } = state;
-    const m = s.map || {}, q = s.queue || {}, r = s.receiver || {}, p = s.publisher || {}, c = s.recorder || {}, l = s.latency_ms || {}, t = s.route || {};
+    const m = s.map || {}, q = s.queue || {}, r = s.receiver || {}, p = s.publisher || {}, c = s.recorder || {}, l = s.latency_ms || {},
+          t = s.route || {};
     const pts = s.points || {}, loc = s.localisation || {};
-    const memory = s.memory && typeof s.memory === "object" ? s.memory.resident_bytes ?? s.memory.resident : s.resident_bytes ?? s.memory_bytes;
+    const memory =
+        s.memory && typeof s.memory === "object" ? s.memory.resident_bytes ?? s.memory.resident : s.resident_bytes ?? s.memory_bytes;
     return [
-        ["Daemon", [["Version", s.version], ["Up for", duration(s.uptime_s)], ["State", spaced(s.state)], ["Pose", loc.state], ["Changes of the state", counted(loc.changes)],
-            ["Last change", loc.to ? `${loc.from} → ${loc.to} at scan ${loc.since_seq}: ${loc.reason}` : null],
-            ["Resident memory", size(memory)], ["Configuration", hex(s.config_hash)], ["Restart needed for", s.needs_restart || null],
-            ["Poses", daemon && daemon.poses], ["Control", daemon && daemon.control]]],
-        ["Map", [["Path", m.path || null], ["Points", counted(m.points)], ["Tiles loaded, known", m.tiles_known > 1 ? `${m.tiles_loaded}, ${m.tiles_known}` : null],
-            ["Loaded in", ms(m.last_load_ms)], ["Error", m.error || null], ["Id", hex(s.map_id)]]],
-        ["Backend", [["Backend", s.backend], ["Route", t.backend ? [t.backend, t.pipeline, t.threads ? `${t.threads} threads` : ""].filter(Boolean).join(", ") : null],
-            ["Chosen", t.source ? `${t.source}${t.reason ? `: ${t.reason}` : ""}` : null], ["Meets the budget", t.budget_ms ? `${yes(t.meets_budget)}, ${t.budget_ms} ms` : null]]],
-        ["Latency, of the last scans", [["Scans", counted(l.scans)], ["Median", ms(l.p50)], ["90 %", ms(l.p90)], ["99 %", ms(l.p99)], ["Longest", ms(l.max)]]],
-        ["Queue and input", [["Waiting", `${q.waiting ?? "–"} of ${q.depth ?? "–"} scans`], ["Dropped", counted(q.dropped)], ["Frames received", counted(r.frames)],
-            ["Bytes received", size(r.bytes)], ["Frames refused", counted(s.frames_refused ?? r.bad)], ["Results lost in sending", counted(p.lost)]]],
-        ["Recorder", [["State", c.state], ["File", c.file || null], ["Frames, missing", c.file ? `${count(c.frames)}, ${count(c.missing)}` : null], ["Size", c.file ? size(c.bytes) : null],
-            ["Dropped", c.dropped ? count(c.dropped) : null], ["Error", c.error || null]]],
-        ["Subscribers", [["Of poses", counted(p.subscribers)], ["Of points", counted(pts.subscribers)], ["Published", counted(p.published)]]],
-        ["This page", [["Version of ndt-web", state.version], ["Map shown", map && map.points ? `${count(map.points)} ${map.kind || "points"}` : null], ["Drawing", stats ? `${count(stats.points)} points in ${stats.nodes} nodes` : null],
-            ["Frame", stats && stats.frame_ms ? ms(stats.frame_ms) : null], ["Map received", stats ? size(stats.bytes) : null], ["Scans received, skipped", `${count(state.feed.scans)}, ${count(state.feed.scans_skipped)}`]]],
+        [
+            "Daemon",
+            [
+                ["Version", s.version], ["Up for", duration(s.uptime_s)], ["State", spaced(s.state)], ["Pose", loc.state],
+                ["Changes of the state", counted(loc.changes)],
+                ["Last change", loc.from ? `${loc.from} → ${loc.state} at scan ${loc.since_seq}: ${loc.reason}` : null],
+                ["Resident memory", size(memory)], ["Configuration", hex(s.config_hash)], ["Restart needed for", s.needs_restart || null],
+                ["Poses", daemon && daemon.poses], ["Control", daemon && daemon.control]
+            ]
+        ],
+        [
+            "Map",
+            [
+                ["Path", m.path || null], ["Points", counted(m.points)],
+                ["Tiles loaded, known", m.tiles_known > 1 ? `${m.tiles_loaded}, ${m.tiles_known}` : null],
+                ["Loaded in", ms(m.last_load_ms)], ["Error", m.error || null], ["Id", hex(s.map_id)]
+            ]
+        ],
+        [
+            "Backend",
+            [
+                ["Backend", s.backend],
+                ["Route", t.backend ? [t.backend, t.pipeline, t.threads ? `${t.threads} threads` : ""].filter(Boolean).join(", ") : null],
+                ["Chosen", t.source ? `${t.source}${t.reason ? `: ${t.reason}` : ""}` : null],
+                ["Meets the budget", t.budget_ms ? `${yes(t.meets_budget)}, ${t.budget_ms} ms` : null]
+            ]
+        ],
+        [
+            "Latency, of the last scans",
+            [["Scans", counted(l.scans)], ["Median", ms(l.p50)], ["90 %", ms(l.p90)], ["99 %", ms(l.p99)], ["Longest", ms(l.max)]]
+        ],
+        [
+            "Queue and input",
+            [
+                ["Waiting", `${q.waiting ?? "–"} of ${q.depth ?? "–"} scans`], ["Dropped", counted(q.dropped)],
+                ["Frames received", counted(r.frames)], ["Bytes received", size(r.bytes)],
+                ["Frames refused", counted(s.frames_refused ?? r.bad)], ["Results lost in sending", counted(p.lost)]
+            ]
+        ],
+        [
+            "Recorder",
+            [
+                ["State", c.state], ["File", c.file || null],
+                ["Frames, missing", c.file ? `${count(c.frames)}, ${count(c.missing)}` : null], ["Size", c.file ? size(c.bytes) : null],
+                ["Dropped", c.dropped ? count(c.dropped) : null], ["Error", c.error || null]
+            ]
+        ],
+        [
+            "Subscribers",
+            [["Of poses", counted(p.subscribers)], ["Of points", counted(pts.subscribers)], ["Published", counted(p.published)]]
+        ],
+        [
+            "This page",
+            [
+                ["Version of ndt-web", state.version],
+                ["Map shown", map && map.points ? `${count(map.points)} ${map.kind || "points"}` : null],
+                ["Drawing", stats ? `${count(stats.points)} points in ${stats.nodes} nodes` : null],
+                ["Frame", stats && stats.frame_ms ? ms(stats.frame_ms) : null], ["Map received", stats ? size(stats.bytes) : null],
+                ["Scans received, skipped", `${count(state.feed.scans)}, ${count(state.feed.scans_skipped)}`]
+            ]
+        ],
     ];
 }
 
@@ -293,9 +390,12 @@ export function drawDaemon(state) {
     const known = state.mode === "replay" ? state.replay : state.status;
     $("daemon-empty").hidden = Boolean(known);
     $("daemon-body").hidden = !known;
-    setText($("tab-daemon"), state.mode === "replay" ? "Replay" : "Daemon");
-    if (!known) return setText($("daemon-empty"), "No daemon has answered yet. Start one with ndtd -c ndtd.yaml, or name its sockets with --poses and --control.");
-    const list = (state.mode === "replay" ? replayGroups(state) : groups(state)).filter(([, rows]) => rows.some((row) => row[1] !== null && row[1] !== undefined));
+    if (!known)
+        return setText(
+            $("daemon-empty"),
+            "No daemon has answered yet. Start one with ndtd -c ndtd.yaml, or name its sockets with --poses and --control.");
+    const list = (state.mode === "replay" ? replayGroups(state) : groups(state))
+                     .filter(([, rows]) => rows.some((row) => row[1] !== null && row[1] !== undefined));
     const body = $("daemon-body");
     const names = list.map(([name]) => name).join();
     if (names !== groupNames) {

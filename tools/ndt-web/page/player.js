@@ -1,15 +1,20 @@
 /** Replay: the drive as a strip of outcomes, a slider, play, steps and the worst scans. */
 
-import { $, clock, colour, fixed, h, setText } from "./dom.js";
-import { OUTCOMES } from "./history.js";
-import { getJson } from "./feed.js";
+import {$, clock, colour, fixed, h, setText} from "./dom.js";
+import {getJson} from "./feed.js";
+import {OUTCOMES} from "./history.js";
 
 const PAGE = 2000;
 const WORST = 10;
 const CACHED = 1000;
 const AROUND = 100;
 /** grade of a scan: tone of the strip, whether it stands out above the others */
-const GRADES = { good: "good", low: "warn", refused: "bad", none: "still" };
+const GRADES = {
+    good: "good",
+    low: "warn",
+    refused: "bad",
+    none: "still"
+};
 
 export class Player {
     /** `show(index)` draws a scan; history holds all results once load() is done. */
@@ -22,9 +27,20 @@ export class Player {
         $("player-prev").addEventListener("click", () => this.step(-1));
         $("player-next").addEventListener("click", () => this.step(1));
         $("player-play").addEventListener("click", () => this.play(!this.playing));
-        $("player-slider").addEventListener("input", (event) => { this.play(false); this.seek(Number(event.target.value)); });
-        $("player-worst").addEventListener("change", (event) => { if (event.target.value !== "") { this.play(false); this.seek(Number(event.target.value)); } });
-        new ResizeObserver(() => { this.drawStrip(); this.#place(); }).observe($("player"));
+        $("player-slider").addEventListener("input", (event) => {
+            this.play(false);
+            this.seek(Number(event.target.value));
+        });
+        $("player-worst").addEventListener("change", (event) => {
+            if (event.target.value !== "") {
+                this.play(false);
+                this.seek(Number(event.target.value));
+            }
+        });
+        new ResizeObserver(() => {
+            this.drawStrip();
+            this.#place();
+        }).observe($("player"));
     }
 
     /** All results, page by page. `progress(part)` is told meanwhile. */
@@ -47,19 +63,24 @@ export class Player {
         if (length) this.seek(0);
     }
 
-    #place() {
-        document.body.style.setProperty("--player", `${$("player").offsetHeight}px`);
-    }
+    #place() { document.body.style.setProperty("--player", `${$("player").offsetHeight}px`); }
 
     /** By the error where the truth is known, else by the confidence. */
     #findWorst() {
         const { history } = this;
-        const badness = (i) => (history.hasErrors ? history.error_m[i] : 1 - (Number.isFinite(history.confidence[i]) ? history.confidence[i] : 0));
+        const badness = (i) =>
+            (history.hasErrors ? history.error_m[i] : 1 - (Number.isFinite(history.confidence[i]) ? history.confidence[i] : 0));
         const all = Array.from({ length: history.length }, (_, k) => k).filter((k) => Number.isFinite(badness(k)));
         all.sort((a, b) => badness(b) - badness(a));
         this.worst = all.slice(0, WORST);
-        $("player-worst").append(...this.worst.map((k) => h("option", { value: String(k) },
-            `scan ${history.seq[k]}: ${history.hasErrors ? `${fixed(history.error_m[k], 3)} m` : `confidence ${fixed(history.confidence[k], 3)}`}, ${OUTCOMES[history.outcome[k]].replace("_", " ")}`)));
+        $("player-worst")
+            .append(...this.worst.map(
+                (k) =>
+                    h("option", { value: String(k) },
+                      `scan ${history.seq[k]}: ${
+                          history.hasErrors
+                              ? `${fixed(history.error_m[k], 3)} m`
+                              : `confidence ${fixed(history.confidence[k], 3)}`}, ${OUTCOMES[history.outcome[k]].replace("_", " ")}`)));
     }
 
     /** The complete result, from ndt-web where the ring has only its numbers. */
@@ -69,7 +90,10 @@ export class Player {
         const from = Math.max(0, index - AROUND / 4);
         const page = await getJson(`/api/history?from=${Math.floor(from)}&count=${AROUND}`);
         page.results.forEach((result, k) => this.cache.set(page.first + k, result));
-        for (const key of this.cache.keys()) { if (this.cache.size <= CACHED) break; this.cache.delete(key); }
+        for (const key of this.cache.keys()) {
+            if (this.cache.size <= CACHED) break;
+            this.cache.delete(key);
+        }
         return this.cache.get(index) || null;
     }
 
@@ -96,7 +120,10 @@ export class Player {
         this.playing = on;
         $("player-play-icon").setAttribute("href", on ? "#i-pause" : "#i-play");
         $("player-play").setAttribute("aria-label", on ? "Pause" : "Play");
-        if (!on) { clearTimeout(this.timer); return; }
+        if (!on) {
+            clearTimeout(this.timer);
+            return;
+        }
         if (this.index >= this.history.length - 1) this.seek(0);
         this.at = this.history.time[this.index];
         this.then = performance.now();
@@ -111,7 +138,10 @@ export class Player {
         this.then = now;
         const due = Math.min(history.length - 1, Math.max(this.index, history.atTime(this.at + 1e-9) - 1));
         if (due !== this.index) this.seek(due);
-        if (this.index >= history.length - 1) { this.play(false); return; }
+        if (this.index >= history.length - 1) {
+            this.play(false);
+            return;
+        }
         this.timer = setTimeout(() => this.#tick(), 30);
     }
 
@@ -128,11 +158,15 @@ export class Player {
         context.fillRect(0, 0, width, height);
         const columns = Math.min(history.length, Math.floor(width));
         for (let column = 0; column < columns; column++) {
-            const [grade, part] = this.#worstOf(Math.floor(column * history.length / columns), Math.floor((column + 1) * history.length / columns));
+            const [grade, part] =
+                this.#worstOf(Math.floor(column * history.length / columns), Math.floor((column + 1) * history.length / columns));
             context.fillStyle = colour(GRADES[grade]);
             const x = column * width / columns, tall = grade === "refused" ? height : Math.max(3, part * (height - 2));
             context.fillRect(x, height - tall, width / columns + 0.5, tall);
-            if (grade === "refused") { context.fillStyle = colour("bg"); context.fillRect(x, height / 2 - 1, width / columns + 0.5, 2); }
+            if (grade === "refused") {
+                context.fillStyle = colour("bg");
+                context.fillRect(x, height / 2 - 1, width / columns + 0.5, 2);
+            }
         }
         const x = (this.index + 0.5) / history.length * width;
         context.fillStyle = colour("text");

@@ -1,6 +1,6 @@
 /** Requests to the daemon: initial pose by mouse or numbers, search, start and stop, recording. */
 
-import { $, duration, fixed, h, icon, poseOf, setText, yawDeg } from "./dom.js";
+import {$, duration, fixed, h, icon, poseOf, setText, yawDeg} from "./dom.js";
 
 const TOAST_S = 7;
 const SEARCH_POLL_MS = 300;
@@ -10,7 +10,8 @@ const STORE = "ndt-web.pose";
 
 /** A line where the user looks; errors stay until they are closed. */
 export function toast(text, level = "info") {
-    const box = h("div", { class: "card toast", "data-level": level, role: level === "error" ? "alert" : "status" }, icon(level), h("p", {}, text));
+    const box =
+        h("div", { class: "card toast", "data-level": level, role: level === "error" ? "alert" : "status" }, icon(level), h("p", {}, text));
     box.append(h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => box.remove() }, "✕"));
     while ($("toasts").children.length >= 4) $("toasts").firstChild.remove();
     $("toasts").append(box);
@@ -34,16 +35,25 @@ export function heightAboveGround(scan) {
 function covarianceOf(sigma_m, sigmaYaw_deg) {
     const covariance = new Array(36).fill(0);
     const yaw = sigmaYaw_deg * Math.PI / 180;
-    [sigma_m, sigma_m, sigma_m, Math.min(yaw / 3, 0.1), Math.min(yaw / 3, 0.1), yaw].forEach((s, k) => { covariance[7 * k] = s * s; });
+    [sigma_m, sigma_m, sigma_m, Math.min(yaw / 3, 0.1), Math.min(yaw / 3, 0.1), yaw].forEach((s, k) => {
+        covariance[7 * k] = s * s;
+    });
     return covariance;
 }
 
 function stored() {
-    try { return JSON.parse(localStorage.getItem(STORE)) || {}; } catch { return {}; }
+    try {
+        return JSON.parse(localStorage.getItem(STORE)) || {};
+    } catch {
+        return {};
+    }
 }
 
 function store(values) {
-    try { localStorage.setItem(STORE, JSON.stringify(values)); } catch { /* storage is off: it lasts as long as the page */ }
+    try {
+        localStorage.setItem(STORE, JSON.stringify(values));
+    } catch { /* storage is off: it lasts as long as the page */
+    }
 }
 
 export class PoseTool {
@@ -68,21 +78,45 @@ export class PoseTool {
     /* The drag on the map */
 
     arm(on) {
-        if (on && !this.state.control) { this.hint(true); return; }
+        if (on && !this.state.control) {
+            this.hint(true);
+            return;
+        }
+        if (on === this.armed) return;
         this.armed = on;
         this.from = null;
         $("pose-overlay").hidden = !on;
         $("control-pose").setAttribute("aria-pressed", String(on));
         this.view.showArrow(null, null);
-        if (on) {
-            this.#prompt("Press at the place of the vehicle, drag for its heading, release. Escape cancels.");
-        } else this.#prompt("");
+        this.#holdCamera(on);
+        this.#prompt(on ? "Press at the place of the vehicle, drag for its heading, release. Escape cancels." : "");
+    }
+
+    /** The camera stands still while a pose is set: the map would move below the pointer. */
+    #holdCamera(on) {
+        const { view } = this, pose = this.state.result && this.state.result.pose;
+        if (on && pose && view.camera && view.camera.pinned) {
+            this.modeBefore = view.mode;
+            view.lookAt(pose);
+        } else if (!on && this.modeBefore) {
+            view.setMode(this.modeBefore);
+            this.modeBefore = null;
+        }
     }
 
     #prompt(text) {
         if (this.prompt) this.prompt.remove();
         this.prompt = text ? h("p", { class: "hint", id: "pose-prompt", role: "status" }, text, " ",
-            h("button", { type: "button", class: "small", onclick: () => { this.arm(false); this.openPose(); } }, "By numbers")) : null;
+                               h("button", {
+                                   type: "button",
+                                   class: "small",
+                                   onclick: () => {
+                                       this.arm(false);
+                                       this.openPose();
+                                   }
+                               },
+                                 "By numbers"))
+                           : null;
         if (this.prompt) $("controls").append(this.prompt);
     }
 
@@ -98,7 +132,10 @@ export class PoseTool {
             event.preventDefault();
             const [x, y] = this.#point(event);
             const place = this.view.pick(x, y);
-            if (!place) { toast("There is no map at that place: press on the map.", "warning"); return; }
+            if (!place) {
+                toast("There is no map at that place: press on the map.", "warning");
+                return;
+            }
             overlay.setPointerCapture(event.pointerId);
             this.from = { place, x, y };
             this.view.showArrow(place, place);
@@ -136,8 +173,11 @@ export class PoseTool {
     async send(x, y, z, yaw) {
         const { sigma, sigma_yaw } = this.settings;
         const reply = await this.feed.request("initial_pose", { pose: poseOf(x, y, z, yaw), covariance: covarianceOf(sigma, sigma_yaw) });
-        if (reply.ok) toast(`Initial pose: x ${fixed(x)} m, y ${fixed(y)} m, z ${fixed(z)} m, yaw ${fixed(yaw, 1)}°. It counts from the next scan on.`);
-        else toast(`The initial pose is refused: ${reply.error}`, "error");
+        if (reply.ok)
+            toast(
+                `Initial pose: x ${fixed(x)} m, y ${fixed(y)} m, z ${fixed(z)} m, yaw ${fixed(yaw, 1)}°. It counts from the next scan on.`);
+        else
+            toast(`The initial pose is refused: ${reply.error}`, "error");
         return reply;
     }
 
@@ -157,20 +197,29 @@ export class PoseTool {
         $("control-record").addEventListener("click", () => this.record());
         $("control-reload").addEventListener("click", () => this.tell("reload", {}, "The daemon has read its configuration again."));
         $("search-cancel").addEventListener("click", () => this.tell("cancel_search", {}, ""));
-        $("search-close").addEventListener("click", () => { $("search-card").hidden = true; this.searchShown = this.searchId; });
-        for (const button of document.querySelectorAll("[data-close]")) button.addEventListener("click", () => button.closest("dialog").close());
+        $("search-close").addEventListener("click", () => {
+            $("search-card").hidden = true;
+            this.searchShown = this.searchId;
+            this.view.setCandidates([]);
+        });
+        for (const button of document.querySelectorAll("[data-close]"))
+            button.addEventListener("click", () => button.closest("dialog").close());
     }
 
     async tell(op, values, done) {
         const reply = await this.feed.request(op, values);
-        if (!reply.ok) toast(`${op.replace("_", " ")}: ${reply.error}`, "error");
-        else if (done) toast(done);
+        if (!reply.ok)
+            toast(`${op.replace("_", " ")}: ${reply.error}`, "error");
+        else if (done)
+            toast(done);
         return reply;
     }
 
     run() {
-        if (this.state.status && this.state.status.state === "stopped") this.tell("start", {}, "Localisation goes on.");
-        else $("stop-dialog").showModal();
+        if (this.state.status && this.state.status.state === "stopped")
+            this.tell("start", {}, "Localisation goes on.");
+        else
+            $("stop-dialog").showModal();
     }
 
     record() {
@@ -180,13 +229,17 @@ export class PoseTool {
             return;
         }
         const now = new Date(), two = (n) => String(n).padStart(2, "0");
-        $("record-form").path.value = `drive-${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}-${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}.bag`;
+        $("record-form").path.value = `drive-${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}-${two(now.getHours())}${
+            two(now.getMinutes())}${two(now.getSeconds())}.bag`;
         setText($("record-error"), "");
         $("record-dialog").showModal();
     }
 
     openPose() {
-        if (!this.state.control) { this.hint(true); return; }
+        if (!this.state.control) {
+            this.hint(true);
+            return;
+        }
         const form = $("pose-form"), pose = this.state.result && this.state.result.pose;
         if (pose) this.#fill(form, pose);
         form.sigma.value = this.settings.sigma;
@@ -197,12 +250,17 @@ export class PoseTool {
     }
 
     #fill(form, pose) {
-        ["x", "y", "z"].forEach((name, k) => { form[name].value = pose[k].toFixed(2); });
+        ["x", "y", "z"].forEach((name, k) => {
+            form[name].value = pose[k].toFixed(2);
+        });
         if (form.yaw) form.yaw.value = yawDeg(pose).toFixed(1);
     }
 
     openLocalize() {
-        if (!this.state.control) { this.hint(true); return; }
+        if (!this.state.control) {
+            this.hint(true);
+            return;
+        }
         setText($("localize-error"), "");
         this.#where();
         $("localize-dialog").showModal();
@@ -216,7 +274,8 @@ export class PoseTool {
         if (where === "gnss" && gnss) {
             this.#fill(form, [...gnss.position, 0, 0, 0, 1]);
             if (gnss.deviation) form.sigma.value = Math.max(...gnss.deviation).toFixed(1);
-        } else if (where !== "map" && pose && form.x.value === "") this.#fill(form, pose);
+        } else if (where !== "map" && pose && form.x.value === "")
+            this.#fill(form, pose);
     }
 
     #submit(id, error, action) {
@@ -224,13 +283,17 @@ export class PoseTool {
             event.preventDefault();
             setText($(error), "");
             const reply = await action(event.target);
-            if (reply.ok) event.target.closest("dialog").close(); else setText($(error), reply.error);
+            if (reply.ok)
+                event.target.closest("dialog").close();
+            else
+                setText($(error), reply.error);
         });
     }
 
     #keepPoseSettings(form) {
         this.settings = { sigma: form.sigma.valueAsNumber, sigma_yaw: form.sigma_yaw.valueAsNumber };
-        if (form.height.value !== this.height.toFixed(2) || this.settings.height !== undefined) this.settings.height = form.height.valueAsNumber;
+        if (form.height.value !== this.height.toFixed(2) || this.settings.height !== undefined)
+            this.settings.height = form.height.valueAsNumber;
         store(this.settings);
     }
 
@@ -246,7 +309,9 @@ export class PoseTool {
                 this.arm(true);
             }
         });
-        $("localize-form").addEventListener("change", (event) => { if (event.target.name === "where") this.#where(); });
+        $("localize-form").addEventListener("change", (event) => {
+            if (event.target.name === "where") this.#where();
+        });
         this.#submit("localize-form", "localize-error", (form) => this.localize(form));
         this.#submit("record-form", "record-error", async (form) => {
             const reply = await this.feed.request("start_recording", { path: form.path.value });
@@ -265,7 +330,8 @@ export class PoseTool {
         if (where === "pose") {
             const yaw = form.yaw.valueAsNumber || 0;
             Object.assign(values, { pose: poseOf(x, y, z, yaw), covariance: covarianceOf(sigma, form.sigma_yaw.valueAsNumber || 180) });
-        } else if (where === "gnss") Object.assign(values, { position: [x, y, z], deviation: [sigma, sigma, sigma] });
+        } else if (where === "gnss")
+            Object.assign(values, { position: [x, y, z], deviation: [sigma, sigma, sigma] });
         const reply = await this.feed.request("localize", values);
         if (reply.ok) {
             this.searchShown = null;
@@ -280,9 +346,14 @@ export class PoseTool {
         for (;;) {
             if (search) this.showSearch(search, true);
             if (search && !search.running) break;
-            await new Promise((resolve) => { setTimeout(resolve, SEARCH_POLL_MS); });
+            await new Promise((resolve) => {
+                setTimeout(resolve, SEARCH_POLL_MS);
+            });
             const reply = await this.feed.request("search");
-            if (!reply.ok) { toast(`The search: ${reply.error}`, "error"); break; }
+            if (!reply.ok) {
+                toast(`The search: ${reply.error}`, "error");
+                break;
+            }
             search = reply.search;
         }
         this.polling = false;
@@ -293,8 +364,12 @@ export class PoseTool {
         const search = status && status.search;
         if (!search || !search.search_id) return;
         if (search.running && !this.polling) {
-            if (this.state.control) this.#poll(search); else this.showSearch(search, true);
-        } else if (!search.running && !this.state.control && !$("search-card").hidden && this.searchId === search.search_id) this.showSearch(search, false);
+            if (this.state.control)
+                this.#poll(search);
+            else
+                this.showSearch(search, true);
+        } else if (!search.running && !this.state.control && !$("search-card").hidden && this.searchId === search.search_id)
+            this.showSearch(search, false);
     }
 
     showSearch(search, open) {
@@ -306,21 +381,35 @@ export class PoseTool {
         $("search-cancel").hidden = !running || !this.state.control;
         $("search-close").hidden = running;
         const seconds = duration(search.elapsed_ms / 1000);
-        setText($("search-title"), running ? "Searching for the pose" : accepted === undefined ? "The search has ended" : accepted ? "Pose found" : "No pose accepted");
-        setText($("search-text"), running ? `${search.percent} %, ${seconds}` : accepted
-            ? `Confidence ${fixed(search.confidence, 3)}; ${search.applied ? "it is the pose of the estimator now" : "it is not applied"}. ${fixed(search.elapsed_ms / 1000, 1)} s.`
-            : `${search.reason ? `${search.reason}. ` : ""}${fixed(search.elapsed_ms / 1000, 1)} s.`);
-        const list = running || !search.pose ? [] : [{ pose: search.pose, confidence: search.confidence, best: true }, ...(search.alternatives || [])];
+        setText(
+            $("search-title"),
+            running                      ? "Searching for the pose"
+                : accepted === undefined ? "The search has ended"
+                : accepted               ? "Pose found"
+                                         : "No pose accepted");
+        setText(
+            $("search-text"),
+            running ? `${search.percent} %, ${seconds}`
+                : accepted ? `Confidence ${fixed(search.confidence, 3)}; ${
+                                 search.applied ? "it is the pose of the estimator now"
+                                                : "it is not applied"}. ${fixed(search.elapsed_ms / 1000, 1)} s.`
+                           : `${search.reason ? `${search.reason}. ` : ""}${fixed(search.elapsed_ms / 1000, 1)} s.`);
+        const list = running || !search.pose
+            ? []
+            : [{ pose: search.pose, confidence: search.confidence, best: true }, ...(search.alternatives || [])];
         $("search-candidates").replaceChildren(...list.map((item) => this.#candidate(item, search)));
         this.view.setCandidates(list.map(({ pose, confidence }) => ({ pose, confidence, kind: "search" })));
     }
 
     #candidate(item, search) {
         const { pose } = item;
-        const look = h("button", { type: "button", class: "place", title: "Look there", onclick: () => this.view.lookAt(pose) },
-            `x ${fixed(pose[0], 1)} m, y ${fixed(pose[1], 1)} m, ${fixed(yawDeg(pose), 0)}°`);
+        const look =
+            h("button", { type: "button", class: "place", title: "Look there", onclick: () => this.view.lookAt(pose) },
+              `x ${fixed(pose[0], 1)} m, y ${fixed(pose[1], 1)} m, ${fixed(yawDeg(pose), 0)}°`);
         const isUsed = item.best && search.applied;
-        const use = this.state.control && !isUsed ? h("button", { type: "button", class: "small", onclick: () => this.send(pose[0], pose[1], pose[2], yawDeg(pose)) }, "Use") : null;
+        const use = this.state.control && !isUsed
+            ? h("button", { type: "button", class: "small", onclick: () => this.send(pose[0], pose[1], pose[2], yawDeg(pose)) }, "Use")
+            : null;
         return h("li", {}, look, h("span", { title: "Confidence" }, fixed(item.confidence, 3)), use);
     }
 
@@ -329,7 +418,8 @@ export class PoseTool {
         const { control, status, mode, allowControl } = this.state;
         $("control-buttons").hidden = !control;
         $("read-only").hidden = control || !mode;
-        if (control) this.#drawButtons(status);
+        if (control)
+            this.#drawButtons(status);
         else {
             this.#drawHint(mode, allowControl);
             if (this.armed) this.arm(false);
@@ -351,8 +441,9 @@ export class PoseTool {
 
     #drawHint(mode, allowControl) {
         const text = mode === "replay" ? "A replay is looked at only. Connect ndt-web to a running ndtd to set poses."
-            : allowControl ? "Control is on, but this page has no token: open the address with #token=… that ndt-web prints when it starts."
-                : "Nothing here changes the daemon. To set poses and send requests, start ndt-web with --allow-control --token-file FILE and open the address that it prints.";
+            : allowControl
+            ? "Control is on, but this page has no token: open the address with #token=… that ndt-web prints when it starts."
+            : "Nothing here changes the daemon. To set poses and send requests, start ndt-web with --allow-control --token-file FILE and open the address that it prints.";
         setText($("read-only-hint"), text);
     }
 }

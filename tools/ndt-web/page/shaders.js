@@ -48,21 +48,22 @@ void main() {
     colour = vec4(v_colour, 1.0);
 }`;
 
-// The scan lies on surfaces of the map: u_lift metres towards the eye keep it in front of them.
+// The scan lies on surfaces of the map: u_lift.x metres, and u_lift.y per metre of distance, towards the eye keep it in front of them.
 const SCAN_VERTEX = `#version 300 es
 layout(location = 0) in vec3 a_position;
 uniform mat4 u_clip;
 uniform mat3 u_rotation;
 uniform vec3 u_offset;
 uniform vec4 u_toward;
-uniform float u_lift;
+uniform vec2 u_lift;
 uniform float u_pixels;
 uniform vec3 u_plain;
 flat out vec3 v_colour;
 void main() {
     vec3 p = u_rotation * a_position + u_offset;
     vec3 toward = u_toward.w > 0.0 ? u_toward.xyz : -normalize(p);
-    vec4 lifted = u_clip * vec4(p + min(u_lift, u_toward.w > 0.0 ? u_lift : 0.5 * length(p)) * toward, 1.0);
+    float away = length(p), lift = u_lift.x + u_lift.y * away;
+    vec4 lifted = u_clip * vec4(p + (u_toward.w > 0.0 ? lift : min(lift, 0.5 * away)) * toward, 1.0);
     gl_Position = u_clip * vec4(p, 1.0);
     gl_Position.z = lifted.z / lifted.w * gl_Position.w;
     gl_PointSize = u_pixels;

@@ -13,7 +13,8 @@ import { Tiles } from "./tiles.js";
 const MOVING_MS = 160; // after the last move
 const TARGET_MS = 65; // of a picture while the camera moves
 const SLOW_POINTS = 300000; // a renderer that draws fewer in that time is a CPU
-const SLOW_FOLLOW_MS = 500;
+const SLOW_FOLLOW_MS = 500; // between the moves of a camera that follows, there
+const SLOW_SETTLE_MS = 1500; // after the last of them
 const BUDGET_MIN = 60000;
 const BUDGET_FIRST = 400000; // while moving, until measured
 const PICK_RADIUS = 7; // pixels
@@ -23,7 +24,7 @@ const FAST_MS = 15; // pictures this fast follow the vehicle smoothly
 export const themes = {
     dark: {
         background: "#0d1117",
-        ramp: ["#2e3a6e", "#30588f", "#33779c", "#3f97a3", "#63b5a8", "#9dd0b4", "#d9ead0"],
+        ramp: ["#2b3566", "#2f4f85", "#316b92", "#38869a", "#4f9e9f", "#7cb6a8", "#b5cfbd"],
         plain: "#8fa3b5",
         shadow: "#05070b",
         scan: "#ff7a3d",
@@ -44,7 +45,7 @@ export const themes = {
     },
     light: {
         background: "#f6f8fa",
-        ramp: ["#a9bccb", "#86a8c0", "#6190b1", "#43769d", "#305c86", "#25426b", "#1b2a4d"],
+        ramp: ["#bccbd6", "#9db9cc", "#7ba3c0", "#5b8bb0", "#43719b", "#355884", "#2b4068"],
         plain: "#6b7c8c",
         shadow: "#3c4a5a",
         scan: "#d9480f",
@@ -87,11 +88,12 @@ export class View {
         this.budget = 1.5e6;
         this.movingBudget = BUDGET_FIRST;
         this.candidates = [];
-        this.measured = { frame_ms: 0, fps: 0, times: [] };
+        this.measured = { frame_ms: 0, fps: 0, pictures: 0, times: [] };
         this.drawn = { nodes: 0, points: 0 };
         this.isSlow = false;
         this.detail = 1; // pixels of the map's layer per pixel of the canvas, along an edge
-        this.movedAt = -Infinity;
+        this.movingUntil = -Infinity;
+        this.isFollowing = false;
         this.mapDirty = true;
         this.lastMap = -Infinity;
         this.gl = canvas.getContext("webgl2", { antialias: false, alpha: false, depth: true, powerPreference: "high-performance" });
@@ -282,7 +284,7 @@ export class View {
         if (this.lags(pose)) return;
         const before = this.camera.version;
         this.camera.setVehicle(this.relative(pose), headingOf(pose));
-        if (this.camera.version !== before) this.cameraMoved();
+        if (this.camera.version !== before) this.cameraMoved(true);
     }
 
     /** Where drawing the map is expensive, a camera that follows is moved twice per second, or when it must be. */
@@ -290,8 +292,7 @@ export class View {
         const camera = this.camera, time = now();
         if (this.isSlow && camera.pinned && camera.vehicle && time - (this.followedAt || 0) < SLOW_FOLLOW_MS) {
             const position = this.relative(pose);
-            const away = Math.hypot(position[0] - camera.target[0], position[1] - camera.target[1]);
-            if (away < 0.1 * camera.range) return true;
+            if (Math.hypot(position[0] - camera.target[0], position[1] - camera.target[1]) < 0.12 * camera.range) return true;
         }
         this.followedAt = time;
         return false;
@@ -343,7 +344,7 @@ export class View {
 
     setMode(mode) {
         this.fitWhenReady = false;
-        if (!["follow", "top", "free"].includes(mode) || mode === this.camera.mode) return;
+        if (!["follow", "top", "free"].includes(mode)) return;
         this.camera.setMode(mode);
         this.cameraMoved();
     }
@@ -409,23 +410,34 @@ export class View {
         const { received, bytes, requests, loading, firstPoints_ms } = this.tiles;
         return {
             fps, frame_ms, nodes, points, bytes: received, gpu_bytes: bytes, requests, loading,
-            first_points_ms: firstPoints_ms, moving_budget: this.movingBudget, complete: this.tiles.isComplete && !this.isMoving && !this.mapDirty,
+            first_points_ms: firstPoints_ms, moving_budget: this.movingBudget, pictures: this.measured.pictures,
+            complete: this.tiles.isComplete && !this.isMoving && !this.mapDirty && !this.fence,
         };
     }
 
     // ---- when pictures are drawn
 
+    /** Whether the camera moves, or is about to. */
     get isMoving() {
-        return now() - this.movedAt < MOVING_MS;
+        return now() < this.movingUntil;
     }
 
-    cameraMoved() {
-        this.movedAt = now();
+    /** Points, pixels along an edge per pixel of the canvas, and time of the next picture of the map. */
+    get plan() {
+        if (!this.isMoving) return { budget: this.budget, detail: 1, target_ms: Infinity };
+        if (this.isSlow && this.isFollowing) return { budget: 2 * this.movingBudget, detail: 1, target_ms: 2 * TARGET_MS };
+        return { budget: this.movingBudget, detail: this.isSlow ? 0.5 : 1, target_ms: TARGET_MS };
+    }
+
+    cameraMoved(byVehicle = false) {
+        const lasts = byVehicle && this.isSlow ? SLOW_SETTLE_MS : MOVING_MS;
+        this.isFollowing = byVehicle;
+        this.movingUntil = now() + lasts;
         this.mapDirty = true;
         if (this.onMode && this.toldMode !== this.camera.mode) this.onMode((this.toldMode = this.camera.mode));
         this.redraw();
         clearTimeout(this.settleTimer);
-        this.settleTimer = setTimeout(() => this.changeMap(), MOVING_MS + 20);
+        this.settleTimer = setTimeout(() => this.changeMap(), lasts + 20);
     }
 
     changeMap() {
@@ -460,17 +472,17 @@ export class View {
         if (this.fence) return void (this.again = true); // the last picture is not finished
         const begin = now();
         this.advanceGlide(begin);
-        const moving = this.isMoving, withMap = this.mapDirty;
+        const withMap = this.mapDirty, plan = this.plan;
         this.prepareLayers();
-        if (withMap) this.drawMap(moving);
+        if (withMap) this.drawMap(plan);
         this.compose();
         this.fence = this.gl.fenceSync(this.gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
         this.gl.flush();
-        this.watchFence(begin, withMap, moving);
+        this.watchFence(begin, withMap ? plan : null);
     }
 
     /** Measures how long a picture takes, whatever renders it. */
-    watchFence(begin, withMap, moving) {
+    watchFence(begin, plan) {
         const gl = this.gl, fence = this.fence;
         const look = () => {
             if (this.fence !== fence || gl.isContextLost()) return;
@@ -478,19 +490,20 @@ export class View {
             if (state === gl.TIMEOUT_EXPIRED && now() - begin < 5000) return void setTimeout(look, 1);
             gl.deleteSync(fence);
             this.fence = null;
-            this.finish(now() - begin, withMap, moving);
+            this.finish(now() - begin, plan);
         };
         setTimeout(look, 0);
     }
 
-    finish(took, withMap, moving) {
+    finish(took, plan) {
         const measured = this.measured, time = now();
-        if (withMap) measured.frame_ms = took;
+        measured.pictures++;
+        if (plan) measured.frame_ms = took;
         measured.times = measured.times.filter((other) => time - other < 1000);
         measured.times.push(time);
         const span = time - measured.times[0];
         measured.fps = span > 100 ? ((measured.times.length - 1) * 1000) / span : 0;
-        if (withMap) this.adapt(took, moving);
+        if (plan) this.adapt(took, plan);
         if (this.onStats && time - (this.toldStats || 0) > 250) {
             this.toldStats = time;
             this.onStats(this.stats);
@@ -502,36 +515,34 @@ export class View {
     }
 
     /** As many points as can be drawn while the camera moves, with half the pixels where that is a CPU's work. */
-    adapt(took, moving) {
+    adapt(took, { budget, target_ms }) {
         const { points } = this.drawn;
-        if (!moving) {
+        if (target_ms === Infinity) {
             if (points > 100000 && (took * SLOW_POINTS) / points > 3 * TARGET_MS) this.isSlow = true;
             return;
         }
-        const isFull = points > 0.6 * this.movingBudget;
-        if (took > TARGET_MS || isFull) {
-            const factor = Math.min(Math.max(TARGET_MS / took, 0.6), 1.25);
-            this.movingBudget = Math.min(Math.max(factor * Math.min(this.movingBudget, 1.5 * points + BUDGET_MIN), BUDGET_MIN), this.budget);
+        if (took > target_ms || points > 0.6 * budget) {
+            const factor = Math.min(Math.max(target_ms / took, 0.6), 1.25);
+            this.movingBudget = Math.min(Math.max(factor * this.movingBudget, BUDGET_MIN), this.budget);
         }
-        if (took > TARGET_MS && this.movingBudget < SLOW_POINTS) this.isSlow = true;
-        else if (took < 0.4 * TARGET_MS && this.movingBudget > 1.5 * SLOW_POINTS) this.isSlow = false;
+        if (took > target_ms && this.movingBudget < SLOW_POINTS) this.isSlow = true;
+        else if (took < 0.4 * target_ms && this.movingBudget > 1.5 * SLOW_POINTS) this.isSlow = false;
     }
 
     // ---- drawing
 
-    selectNodes() {
-        const budget = this.isMoving ? this.movingBudget : this.budget;
-        return this.tiles.select(this.camera, budget, Math.min(this.ratio, 1.5));
+    selectNodes({ budget, detail } = this.plan) {
+        return this.tiles.select(this.camera, budget, Math.min(this.ratio, 1.5) * detail);
     }
 
-    drawMap(moving) {
+    drawMap(plan) {
         const gl = this.gl, { raw } = this.layers;
-        const chosen = this.selectNodes();
+        const chosen = this.selectNodes(plan);
         this.mapDirty = false;
         this.lastMap = now();
         this.drawn = { nodes: chosen.length, points: this.tiles.points };
         gl.bindFramebuffer(gl.FRAMEBUFFER, raw.frame);
-        this.detail = moving && this.isSlow ? 0.5 : 1;
+        this.detail = plan.detail;
         gl.viewport(0, 0, Math.ceil(this.detail * raw.width), Math.ceil(this.detail * raw.height));
         gl.disable(gl.BLEND);
         gl.enable(gl.DEPTH_TEST);
@@ -548,8 +559,8 @@ export class View {
         gl.useProgram(p.program);
         gl.uniformMatrix4fv(p.clip, false, camera.clip);
         const unit = camera.pixelsPerMetre(1) * ratio;
-        gl.uniform1f(p.scale, 1.15 * unit * (this.pointSize / 2));
-        gl.uniform2f(p.pixels, this.pointSize * ratio * 0.75, 4.5 * this.pointSize * ratio);
+        gl.uniform1f(p.scale, (this.isMoving ? 1.35 : 1.15) * unit * (this.pointSize / 2));
+        gl.uniform2f(p.pixels, this.pointSize * ratio * 0.7, 3.5 * this.pointSize * ratio);
         gl.uniform2f(p.heights, low - camera.eye[2], 1 / (high - low));
         const hasIntensity = this.tiles.info && this.tiles.info.has_intensity;
         gl.uniform1i(p.colouring, this.colouring === "intensity" && !hasIntensity ? 0 : COLOURINGS[this.colouring]);
@@ -603,7 +614,7 @@ export class View {
 
     drawGrid() {
         const gl = this.gl, camera = this.camera, p = this.programs.grid;
-        const step = 10 ** Math.ceil(Math.log10(camera.pixel_m * 9));
+        const step = 10 ** Math.ceil(Math.log10(camera.pixel_m * 14));
         const reach = Math.max(30 * camera.range, 200), z = this.ground - this.origin[2];
         const [x, y] = camera.target, period = 10 * step;
         gl.useProgram(p.program);
@@ -661,8 +672,9 @@ export class View {
         gl.uniformMatrix3fv(p.rotation, false, columns.flat());
         gl.uniform3fv(p.offset, offset);
         gl.uniform4f(p.toward, 0, 0, 1, camera.isFlat ? 1 : 0);
-        gl.uniform1f(p.lift, camera.isFlat ? 40 : 0.25);
-        gl.uniform1f(p.pixels, Math.max(1.5, this.pointSize + (camera.range < 40 ? 0.6 : 0)) * this.ratio);
+        // As far as the discs of the map's points reach over the ground behind them.
+        gl.uniform2f(p.lift, camera.isFlat ? 40 : 0.25, camera.isFlat ? 0 : 12 / camera.pixelsPerMetre(1));
+        gl.uniform1f(p.pixels, Math.max(1.5, this.pointSize + (camera.range < 100 ? 1 : 0.4)) * this.ratio);
         gl.uniform3fv(p.plain, rgb(this.theme.scan));
         gl.bindVertexArray(this.scanArray);
         gl.drawArrays(gl.POINTS, 0, count);
@@ -758,7 +770,9 @@ export class View {
     /** The point of the map nearest to a pixel, relative to the origin; from the depths of the last picture. */
     pickPoint(x, y) {
         const gl = this.gl, camera = this.camera, side = 2 * PICK_RADIUS + 1;
-        if (!this.layers || this.drawn.points === 0) return null;
+        if (!this.layers) return null;
+        if (this.mapDirty) this.drawMap(this.plan);
+        if (this.drawn.points === 0) return null;
         const { raw } = this.layers, scale = this.ratio * this.detail;
         const [px, py] = [Math.round(x * scale), Math.round(raw.height * this.detail - y * scale)];
         const corner = [px - PICK_RADIUS, py - PICK_RADIUS];
@@ -769,9 +783,7 @@ export class View {
         gl.useProgram(this.programs.depth.program);
         this.bindLayer(this.programs.depth, raw);
         gl.uniform2i(this.programs.depth.corner, corner[0], corner[1]);
-        gl.disable(gl.DEPTH_TEST);
         this.drawFullScreen();
-        gl.enable(gl.DEPTH_TEST);
         const bytes = new Uint8Array(4 * side * side);
         gl.readPixels(0, 0, side, side, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
         let best = Infinity, found = null;

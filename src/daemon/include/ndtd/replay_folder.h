@@ -6,6 +6,7 @@
  *     poses.tum      as --out
  *     timing.csv     as --timing
  *     config.yaml    the settings in force
+ *     truth.tum      the ground truth of the bag, as far as it was read; absent without
  *     points.bag     a `points` message per scan (proto/SCHEMA.md) of at most NDTD_REPLAY_FOLDER_POINTS points
  *     .ndtd-replay   marks the folder: ndtd writes only to folders that are new or empty, or have this file
  *
@@ -17,6 +18,7 @@
 #include "ndtd/pipeline.h"
 #include "ndtd/replay_sinks.h"
 #include "ndtd/settings.h"
+#include "ndtd/trajectory_error.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +38,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_replay_folder_add(struct ndtd_replay_folder 
 /** Completes the files that are not of the sinks; ndtd_sinks_finish has to follow. */
 NDT_MUST_CHECK enum ndt_status ndtd_replay_folder_finish(struct ndtd_replay_folder *folder,
                                                          const struct ndtd_settings *settings,
+                                                         const struct ndtd_timed_poses *truth,
                                                          struct ndt_error *err);
 /** Its path. */
 const char *ndtd_replay_folder_path(const struct ndtd_replay_folder *folder);

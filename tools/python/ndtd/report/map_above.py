@@ -2,7 +2,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Optional
 
 import numpy as np
 
@@ -35,13 +35,13 @@ class Window:
         return np.concatenate(self._parts) if self._parts else np.empty((0, 3), np.float32)
 
 
-def read(path: Any, box: Box, columns: int, rows: int, windows: "list[Window]") -> "tuple[np.ndarray, str]":
+def read(path: "Optional[Path]", box: Box, columns: int, rows: int, windows: "list[Window]") -> "tuple[np.ndarray, str]":
     """Points per pixel (rows, columns) of the box, and why there are none ("": there are). Fills the windows."""
     density = np.zeros((rows, columns), int)
-    if not path or not Path(path).exists():
-        return density, f"the map {path or ''} is not there any more" if path else "the summary names no map"
+    if path is None:
+        return density, "its file is not where it was"
     try:
-        for points in _blocks(Path(path)):
+        for points in _blocks(path):
             x, y = np.ascontiguousarray(points[:, 0]), np.ascontiguousarray(points[:, 1])
             low, high = (x.min(), y.min()), (x.max(), y.max())
             if _overlap(box, low, high):

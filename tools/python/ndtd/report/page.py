@@ -32,7 +32,7 @@ class Report:
         points = worst_scans.points_of(run, rows)
         around = worst_scans.windows(run, rows, points)
         box = trajectory_figure.extent(run)
-        density, self.map_note = map_above.read(run.summary.get("map"), box, *trajectory_figure.pixels(box), list(around.values()))
+        density, self.map_note = map_above.read(run.path_of("map"), box, *trajectory_figure.pixels(box), list(around.values()))
         self.worst = worst_scans.describe(run, rows, points, around, self.map_note)
         self.trajectory = trajectory_figure.draw(run, box, density, rows)
         self.accuracy = self._accuracy()
@@ -152,7 +152,7 @@ def _latency_table(run: Run) -> str:
     text = f"{late} of {len(run)} scans took longer than the budget of {budget:g} ms." if late else f"No scan took longer than the budget of {budget:g} ms."
     speed = run.summary.get("replay_s")
     if isinstance(speed, (int, float)) and speed > 0:
-        text += f" The replay took {speed:.3g} s: {len(run) / speed:.3g} scans per second."
+        text += f" The replay took {speed:.3g} s: {len(run) / speed:.0f} scans per second."
     return paragraph(text) + table(("", "mean", "p50", "p95", "p99", "max"), rows)
 
 
@@ -202,7 +202,7 @@ def _run(run: Run) -> str:
             ("backend", summary.get("backend_description") or summary.get("backend")), ("variant", summary.get("variant")),
             ("machine", summary.get("machine")),
             ("peak memory", f"{summary['peak_memory_bytes'] / 2**20:.1f} MiB" if summary.get("peak_memory_bytes") else None),
-            ("first scan", _stamp(int(run.stamp_ns[0]))), ("folder", str(run.folder.resolve()))]
+            ("first scan", _stamp(int(run.stamp_ns[0]))), ("folder", None if run.is_temporary else str(run.folder.resolve()))]
     shown = html_parts.pairs((name, value) for name, value in rows if value not in (None, ""))
     missing = [name for name in ("summary.json", "timing.csv", "config.yaml", "points.bag") if not (run.folder / name).is_file()]
     note = paragraph(f"Not in the folder: {', '.join(missing)}.", "sub") if missing else ""
@@ -236,5 +236,7 @@ def command_line(run: Run) -> str:
         words += ["--config", str(file)]
     for option in given.get("overrides") or []:
         words += ["--set", str(option)]
+    if run.is_temporary:
+        return shlex.join([*words, "--report", "report.html"])
     out = run.name
     return shlex.join([*words, "--output", out]) + "\n" + shlex.join(["ndt-report", out, "--out", f"{out}.html"])

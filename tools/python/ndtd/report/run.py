@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -56,6 +56,17 @@ class Run:
     def name(self) -> str:
         """Of the folder."""
         return self.folder.resolve().name
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether ndtd removes the folder (--report without --output)."""
+        return self.name.startswith("ndtd-replay-")
+
+    def path_of(self, key: str) -> "Optional[Path]":
+        """A file that the summary names ("bag", "map"), as it is or relative to the folder or its parent; None: not there."""
+        named = str(self.summary.get(key) or "")
+        places = (Path(named), self.folder / named, self.folder.parent / named)
+        return next((place for place in places if place.exists()), None) if named else None
 
     # ---- results
 
@@ -123,8 +134,8 @@ class Run:
         tum, stamps = self.folder / "truth.tum", np.empty(0, np.int64)
         if tum.is_file():
             stamps, poses = _read_tum(tum)
-        for bag in (self.folder / "points.bag", Path(str(self.summary.get("bag") or "-"))):
-            if not len(stamps) and bag.is_file():
+        for bag in (self.folder / "points.bag", self.path_of("bag")):
+            if not len(stamps) and bag is not None and bag.is_file():
                 stamps, poses = bag_records.truth(bag)
         return _truth_at(stamps, poses, self.stamp_ns) if len(stamps) else np.full((len(self), 7), np.nan)
 

@@ -74,23 +74,18 @@ def _label(name: str, origin: float) -> str:
 
 def _trail(ax: Any, run: Run, origin: np.ndarray) -> "list[Any]":
     """Trusted poses as pieces of one colour each, others as crosses; returns what the legend shows."""
-    from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
 
-    xy, handles, step = run.pose[:, :2] - origin, [], max(1, len(run) // MOST_TRAIL)
-    confidence = np.where(np.isfinite(run.values["confidence"]), run.values["confidence"], 1.0)
-    level = np.array([next(i for i, (least, _, _) in enumerate(CONFIDENCE) if value >= least) for value in confidence])
+    xy, level, handles = run.pose[:, :2] - origin, _levels(run), []
+    moved = _jumps(xy)
     for i, (_, color, label) in enumerate(CONFIDENCE):
-        mine = run.trusted & (level == i)
+        mine = level == i
         if not mine.any():
             continue
-        pieces = []
-        for begin, end in plot_parts.spans_of(mine):
-            joined = end + 1 if end < len(run) and run.trusted[end] else end  # up to the next piece
-            piece = xy[begin:joined]
-            pieces.append(np.vstack([piece[:-1:step], piece[-1:], piece[-1:] + 1e-6]))  # a single pose is a dot
-        ax.add_collection(LineCollection(pieces[::max(1, len(pieces) // MOST_TRAIL)], colors=color, linewidths=2.2, capstyle="round",
-                                         zorder=3))
+        joined = mine | (np.concatenate([[False], mine[:-1]]) & (level >= 0) & ~moved)  # up to the next piece
+        alone = mine & ~np.concatenate([[False], joined[:-1]]) & ~np.concatenate([joined[1:], [False]])
+        ax.plot(*_interrupted(xy, joined, moved).T, color=color, linewidth=2.2, solid_capstyle="round", zorder=3)
+        ax.plot(*xy[alone].T, "o", color=color, markersize=2.2, markeredgewidth=0, zorder=3)
         handles.append(Line2D([], [], color=color, linewidth=2.2, label=label))
     other = ~run.trusted & np.isfinite(run.pose[:, 0])
     if other.any():
@@ -100,14 +95,37 @@ def _trail(ax: Any, run: Run, origin: np.ndarray) -> "list[Any]":
     return handles
 
 
+def _levels(run: Run) -> np.ndarray:
+    """(N,) index into CONFIDENCE, the worst of each k scans of long drives; -1 where not trusted."""
+    confidence = np.where(np.isfinite(run.values["confidence"]), run.values["confidence"], 1.0)
+    level = np.select([confidence >= least for least, _, _ in CONFIDENCE], np.arange(len(CONFIDENCE)), len(CONFIDENCE) - 1)
+    level = np.where(run.trusted, level, -1)
+    step = max(1, -(-len(run) // MOST_TRAIL))
+    worst = np.repeat(np.maximum.reduceat(level, np.arange(0, len(run), step)), step)[:len(run)]
+    return np.where(level < 0, -1, worst)
+
+
+def _jumps(xy: np.ndarray) -> np.ndarray:
+    """(N,) bool: farther from the one before than a vehicle drives between scans."""
+    step = np.hypot(*np.diff(xy, axis=0, prepend=xy[:1]).T)
+    usual = np.nanmedian(step) if np.isfinite(step).any() else 0.0
+    return np.nan_to_num(step) > max(20.0 * usual, 10.0)
+
+
+def _interrupted(xy: np.ndarray, shown: np.ndarray, jumps: np.ndarray) -> np.ndarray:
+    """Positions with NaN where they are not shown and before jumps."""
+    at = np.flatnonzero(jumps)
+    return np.insert(np.where(shown[:, None], xy, np.nan), at, np.nan, axis=0)
+
+
 def _truth(ax: Any, run: Run, origin: np.ndarray) -> "list[Any]":
     from matplotlib.lines import Line2D
 
     if not run.has_truth:
         return []
-    xy = run.truth[::max(1, len(run) // MOST_TRAIL), :2] - origin
+    xy = run.truth[:, :2] - origin
     options: "dict[str, Any]" = {"color": INK, "linewidth": 0.8, "linestyle": (0, (3, 2))}
-    ax.plot(xy[:, 0], xy[:, 1], zorder=5, **options)
+    ax.plot(*_interrupted(xy, np.isfinite(xy[:, 0]), _jumps(xy)).T, zorder=5, **options)
     return [Line2D([], [], label="ground truth", **options)]
 
 
@@ -128,7 +146,7 @@ def _ends(ax: Any, run: Run, box: Box, origin: np.ndarray, worst: "list[int]") -
         near = next((one for one in labels if np.hypot(*(one[0] - place)) < 0.03 * box.width), None)
         near[1].append(str(number)) if near else labels.append((place, [str(number)]))
     for place, numbers in labels:
-        _note(ax, ", ".join(numbers), place[0], place[1], (4, -10), VERMILION, 7)
+        _note(ax, ", ".join(numbers[:3]) + (" \N{HORIZONTAL ELLIPSIS}" if len(numbers) > 3 else ""), place[0], place[1], (4, -10), VERMILION, 7)
 
 
 def _note(ax: Any, text: str, x: float, y: float, offset: "tuple[float, float]", color: str, size: float) -> None:

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# points.sh BIN_DIR: viewers on the points socket: one that reads, some that never read, some that come and go. Every
+# scan is answered as without them, and without any nothing is made.
+source "$(dirname "$0")/common.sh" "$1"
+points=$poses.points
+simulate --scans 40
+alive() { # WHEN COUNT [POINTS]: so many scans of the drive are answered
+    local mode=answers
+    [ $# -lt 3 ] || mode=dense
+    "$bin/live_probe" "$mode" "$scans" "$poses" "$work/drive/drive.bag" 20 "${@:3}" >"$work/out" || failed=1
+    check "scans answered $1" "$(value answered "$work/out")" == "$2"
+}
+status() { # KEY: of the status
+    "$bin/live_ask" "$control" status >"$work/status" || failed=1
+    value "$1" "$work/status"
+}
+await() { # KEY NUMBER: until it has this value
+    for _ in $(seq 200); do
+        [ "$(status "$1")" = "$2" ] && return
+        sleep 0.05
+    done
+}
+resident_mb() {
+    echo $(($(status process.resident_bytes) / 1000000))
+}
+
+start_daemon "${roomy[@]}"
+alive "without viewers" 40
+check "messages without viewers" "$(status points.published)" == 0
+check "viewers" "$(status points.subscribers)" == 0
+
+"$bin/live_probe" view "$points" >"$work/view" &
+viewer=$!
+await points.subscribers 1
+alive "with a viewer" 40
+check "messages" "$(status points.published)" ">=" 35
+kill "$viewer"
+wait "$viewer"
+check "messages that it got" "$(value messages "$work/view")" ">=" 30
+check "points of a scan" "$(value most_points "$work/view")" ">" 1000
+check "messages in disorder" "$(value disorder "$work/view")" == 0
+await points.subscribers 0
+check "viewers that have gone" "$(status points.subscribers)" == 0
+
+before=$(resident_mb)
+idle=()
+for _ in 1 2 3 4; do
+    "$bin/live_probe" idle "$points" >/dev/null &
+    idle+=($!)
+done
+"$bin/live_probe" view "$points" >"$work/view" &
+viewer=$!
+await points.subscribers 5
+alive "of 60000 points, with four viewers that never read" 40 60000
+kill "$viewer"
+wait "$viewer"
+check "messages to the one that reads" "$(value messages "$work/view")" ">=" 10
+check "points of a scan" "$(value most_points "$work/view")" "<=" 20000
+sanitized || check "MB for the others" $(($(resident_mb) - before)) "<" 100
+
+come_and_go() {
+    for _ in $(seq 30); do
+        timeout --preserve-status -s TERM 0.1 "$bin/live_probe" view "$points" >/dev/null
+    done
+}
+come_and_go &
+coming=$!
+alive "while viewers come and go" 40
+wait "$coming"
+await points.subscribers 4
+check "viewers that are left" "$(status points.subscribers)" == 4
+check "results lost" "$(status publisher.lost)" == 0
+stop_daemon TERM # with four viewers that never read
+check "exit code of SIGTERM" "$code" == 0
+kill "${idle[@]}"
+wait "${idle[@]}"
+
+start_daemon "${roomy[@]}" --set sockets.points=off
+alive "with sockets.points: off" 40
+[ ! -e "${points#ipc://}" ]
+check "no socket" $? == 0
+stop_daemon TERM
+check "exit code of SIGTERM" "$code" == 0
+exit $failed

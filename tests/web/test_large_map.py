@@ -1,0 +1,10 @@
+"""A map of a million points; tests/web/web_large_map.py measures larger ones."""
+import web_large_map
+
+
+def test_large_map(bin_dir, browser, capsys):
+    count, row = web_large_map.measure(bin_dir, browser, 1_000_000)
+    with capsys.disabled():
+        print("\n" + web_large_map.table(count, row))
+    assert 0.7e6 < count < 1.4e6
+    assert row["all"]["nodes"] > 20 and row["end"]["bytes"] < 9 * count
