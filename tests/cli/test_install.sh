@@ -35,7 +35,7 @@ has() { # FOLDER PATH...
 DESTDIR=$work/stage cmake --install "$build" --prefix /usr >log 2>&1 || { fail "cmake --install: $(tail -n 5 log)"; exit 1; }
 lib=$(cached CMAKE_INSTALL_LIBDIR)
 usr=$work/stage/usr
-has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/autoware.yaml \
+has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/{autoware.yaml,prometheus-scrape.yaml,prometheus-alerts.yaml,grafana-dashboard.json} \
     usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_track/track.h,ndt_search/search.h,ndt_io/bag.h,ndt_proto/message.h} \
     usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_search.a,libndt_io.a,libndt_proto.a,libndt_pipeline.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
 [ ! -x "$bin/ndt-web" ] || has stage usr/lib/systemd/system/ndt-web.service

@@ -331,6 +331,7 @@ enum ndt_status web_feed_open(struct web_feed **out, const struct web_feed_confi
                                  : ndt_fail(err, NDT_ERR_MEMORY, "no memory or no file descriptors");
     if (status == NDT_OK) {
         tell_daemon(feed);
+        web_metrics_set_status(sinks->metrics, NULL);
         feed->asked_us = ndt_clock_us() - STATUS_US;
         feed->is_started = pthread_create(&feed->thread, NULL, run, feed) == 0;
         if (!feed->is_started)
