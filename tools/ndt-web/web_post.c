@@ -130,8 +130,10 @@ enum MHD_Result web_post_answer(struct web_server *server, struct web_request *r
                     asker(request, who), request->why);
         return web_reply_error(request, MHD_HTTP_GATEWAY_TIMEOUT, "%s", request->why);
     }
-    const int is_done = strstr((const char *)answer->data, "\"ok\":true") != NULL;
-    web_hub_log(server->site.hub, is_done ? WEB_INFO : WEB_WARNING, "%s from %s: %s",
-                ndt_operation_name(request->op), asker(request, who), is_done ? "done" : "the daemon refuses");
+    char error[256] = "done";
+    const int is_refused =
+        web_json_text((const char *)answer->data, answer->size, "error", error, sizeof(error)); /* by the daemon */
+    web_hub_log(server->site.hub, is_refused ? WEB_WARNING : WEB_INFO, "%s from %s: %s",
+                ndt_operation_name(request->op), asker(request, who), error);
     return web_reply_blob(request, MHD_HTTP_OK, "application/json", answer);
 }
