@@ -209,6 +209,24 @@ START_TEST(a_replay_is_read)
 }
 END_TEST
 
+START_TEST(results_have_the_truth_at_their_stamp)
+{
+    struct web_replay *replay;
+    struct web_source source;
+    write_folder();
+    write_text("truth.tum", "0.000000250 3 0 0 0 0 0 1\n0.000000050 1 0 0 0 0 0 1\n"); /* in any order */
+    ck_assert_msg(web_replay_open(&replay, temp_dir, 100, &err) == NDT_OK, "%s", err.text);
+    web_replay_source(replay, &source);
+    struct web_blob *blob = source.result(source.self, 1); /* 200 ns: three quarters of the way */
+    ck_assert_str_eq((const char *)blob->data, "{\"truth\":[2.5,0,0,0,0,0,1],\"seq\":1,\"stamp_ns\":200}");
+    web_blob_drop(blob);
+    blob = source.result(source.self, 2); /* after the last true pose */
+    ck_assert_str_eq((const char *)blob->data, "{\"seq\":2,\"stamp_ns\":300}");
+    web_blob_drop(blob);
+    web_replay_close(replay);
+}
+END_TEST
+
 START_TEST(a_replay_without_points_or_results)
 {
     struct web_replay *replay;
@@ -234,6 +252,7 @@ START_TEST(damaged_folders_are_refused)
         {"summary.json", "{", "summary.json"},
         {"summary.json", "[]", "'scans' is missing"},
         {"points.bag", "no bag", "points.bag"},
+        {"truth.tum", "1 2 3\n", "truth.tum"},
     };
     struct web_replay *replay;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -263,6 +282,7 @@ int main(void)
     tests = tcase_create("folders");
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_add_test(tests, a_replay_is_read);
+    tcase_add_test(tests, results_have_the_truth_at_their_stamp);
     tcase_add_test(tests, a_replay_without_points_or_results);
     tcase_add_test(tests, damaged_folders_are_refused);
     suite_add_tcase(suite, tests);

@@ -167,8 +167,10 @@ enum ndt_status web_server_open(struct web_server **out, int fd, const struct we
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory");
     }
     server->site = *site;
+    /* poll, not epoll: with epoll libmicrohttpd does not see a connection end whose last bytes came with its end.
+     */
     server->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
+        MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
                          on_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
                          (unsigned)WEB_PEERS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
                          MHD_OPTION_CONNECTION_TIMEOUT, 45u, MHD_OPTION_STRICT_FOR_CLIENT, 1,

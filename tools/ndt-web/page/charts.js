@@ -1,7 +1,7 @@
 /** Time series on canvas elements: one line of values above, one cursor through all of them. */
 
-import {clock, colour, fixed, h, setText, short, tick} from "./dom.js";
-import {OUTCOMES} from "./history.js";
+import { clock, colour, fixed, h, setText, short, tick } from "./dom.js";
+import { OUTCOMES } from "./history.js";
 
 export const BUDGET_MS = 100;
 const WINDOW_S = 60;
@@ -40,8 +40,8 @@ const CHARTS = [
         drops: true,
         series: [["queue", "waiting", "still", 0]]
     },
-    { id: "error-position", title: "Error, position", unit: "m", low: 0, high: 0.05, truth: true, series: [["error_m", "", "bad", 3]] },
-    { id: "error-rotation", title: "Error, rotation", unit: "°", low: 0, high: 0.1, truth: true, series: [["error_deg", "", "other", 3]] },
+    { id: "error-position", title: "Error, position", unit: "m", low: 0, high: 0.01, truth: true, series: [["error_m", "", "bad", 3]] },
+    { id: "error-rotation", title: "Error, rotation", unit: "°", low: 0, high: 0.02, truth: true, series: [["error_deg", "", "other", 3]] },
 ];
 
 /** A round number at or above, of 1, 2, 5 times a power of ten */
@@ -188,7 +188,7 @@ class Chart {
             const before = index > history.first ? history.slot(index - 1) : -1;
             if (!holds(history.slot(index), before)) continue;
             const x = box.x(history.time[history.slot(index)]);
-            context.globalAlpha = 0.3;
+            context.globalAlpha = 0.2;
             context.fillRect(x - 1, TOP, 2, box.bottom - TOP);
             context.globalAlpha = 1;
             context.fillRect(x - 1.5, box.bottom - 7, 3, 7);

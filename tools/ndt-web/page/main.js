@@ -1,14 +1,15 @@
 /** The page: what is known (state), who draws it, keys. window.ndt shows it to tests. */
 
-import {Charts, drawBars} from "./charts.js";
-import {$, colour, count, fixed, h, setText, setTheme} from "./dom.js";
-import {Feed, getJson} from "./feed.js";
-import {History, OUTCOMES, poseDifference, STATES} from "./history.js";
-import {LogPane} from "./log_pane.js";
-import {drawBanner, drawDaemon, drawHeader, drawScan, outcomeMark, stateMark} from "./panels.js";
-import {Player} from "./player.js";
-import {PoseTool, toast} from "./pose_tool.js";
-import {themes, View} from "./view.js";
+import { Charts, drawBars } from "./charts.js";
+import { $, colour, count, fixed, h, setText, setTheme } from "./dom.js";
+import { Feed, getJson } from "./feed.js";
+import { History, OUTCOMES, poseDifference, STATES } from "./history.js";
+import { Keys } from "./keys.js";
+import { LogPane } from "./log_pane.js";
+import { drawBanner, drawDaemon, drawHeader, drawScan, outcomeMark, stateMark } from "./panels.js";
+import { Player } from "./player.js";
+import { PoseTool, toast } from "./pose_tool.js";
+import { themes, View } from "./view.js";
 
 const KEPT = 6000;
 const METAS = 200;

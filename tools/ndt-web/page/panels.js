@@ -1,7 +1,7 @@
 /** Header, banner and the panes Scan and Daemon: what the daemon says, as text. */
 
-import {$, bytes, count, duration, fillValues, fixed, h, icon, setText, short, withUnit, yawDeg} from "./dom.js";
-import {latencyMs, poseDifference} from "./history.js";
+import { $, bytes, count, duration, fillValues, fixed, h, icon, setText, short, withUnit, yawDeg } from "./dom.js";
+import { latencyMs, poseDifference } from "./history.js";
 
 const STATE_NAMES = {
     initialising: "Initialising",
@@ -233,7 +233,7 @@ function drawIterations(rows, isReplay) {
             h("tbody", {},
               h("tr", {},
                 h("td", { class: "none" },
-                  isReplay ? "This replay has no times per iteration."
+                  isReplay ? "None is recorded for this scan."
                            : "Known for scans whose points are received: is the daemon's socket “points” reachable?"))));
     }
     rows = rows.map((row) => ({...row, time_us: (row.eval_us || 0) + (row.solve_us || 0) }));
@@ -263,7 +263,7 @@ function drawCandidates(meta, result, lookAt) {
         const place =
             h("button", { type: "button", class: "quiet small", title: "Look there", onclick: () => lookAt(pose) },
               `${fixed(pose[0], 1)}, ${fixed(pose[1], 1)}`);
-        return cells([[item.kind], [place], [fixed(yawDeg(pose), 1)], [fixed(away, 2)], [fixed(item.confidence, 3)]]);
+        return cells([[item.kind], [place], [fixed(yawDeg(pose), 1)], [fixed(away, 1)], [fixed(item.confidence, 3)]]);
     });
     table.replaceChildren(h("thead", {}, head), h("tbody", {}, ...body));
 }
