@@ -213,18 +213,16 @@ enum ndt_status web_tree_build(struct web_tree **out, struct web_keys *keys, str
     struct web_tree *tree = calloc(1, sizeof(*tree));
     const struct build build = {tree, keys->keys, keys->shades, progress};
     const struct node root = {0};
-    enum ndt_status status = NDT_OK;
+    enum ndt_status status = ndt_fail(err, NDT_ERR_MEMORY, "no memory for a tree of %zu points", keys->count);
     *out = NULL;
     if (tree) {
         memcpy(tree->corner_m, keys->corner_m, sizeof(tree->corner_m));
         tree->size_m = keys->size_m;
         tree->records = malloc((keys->count + 1) * WEB_NODE_RECORD);
+        if (tree->records)
+            status = divide(&build, &root, 0, keys->count, err);
     }
-    if (!tree || !tree->records)
-        status = ndt_fail(err, NDT_ERR_MEMORY, "no memory for a tree of %zu points", keys->count);
-    if (status == NDT_OK)
-        status = divide(&build, &root, 0, keys->count, err);
-    if (status == NDT_OK) {
+    if (tree && status == NDT_OK) {
         describe(tree, keys);
         *out = tree;
     } else {
