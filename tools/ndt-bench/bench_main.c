@@ -225,7 +225,7 @@ static const struct command {
      "map bag scans config set seed rounds=21 one:offsets=0.5/2 one:points one:backend one:threads" OUTPUT,
      bench_compare, NEEDS_SCANS, "EXPERIMENT"},
     {"consistency", "compares poses and covariances of a drive with the truth: NEES, coverage, errors",
-     "Every seed replays the bag through the daemon's pipeline. tools/ndt-bench/consistency_plot.py draws the JSON.",
+     "Every seed replays the bag through the daemon's pipeline. `ndt-report --curves` draws the JSON.",
      "required:map required:bag config set seeds" OUTPUT, bench_consistency, OWN_INPUT, NULL},
     {"search", "looks for every scan alone in the whole map, without a pose",
      "Every scan is turned to a random heading first. The truth is known from the bag.",

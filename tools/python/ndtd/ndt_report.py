@@ -1,5 +1,6 @@
 """ndt-report: the report of a replay, or the comparison of two, as one HTML file; curves of ndt-bench."""
 import argparse
+import gc
 import sys
 from pathlib import Path
 from typing import Optional
@@ -30,11 +31,13 @@ verdict is that on OTHER. The page needs no network. Exit status: 0 done, 1 OTHE
     out.add_argument("--out", metavar="OUT", help="the page, such as out.html; an existing one is replaced; --curves: also .svg or .png")
     out.add_argument("--figures", metavar="DIR", help="also write each figure into this folder")
     out.add_argument("--format", choices=("svg", "png"), help="of the figures (default: svg)")
-    out.add_argument("--fail-if-worse", action="store_true", help="with OTHER: exit status 1 when a test says that it is worse")
+    out.add_argument("--fail-if-worse", action="store_true", help="with OTHER: exit status 1 when a test, or the number of "
+                     "lost scans, says that it is worse")
     out.add_argument("--margin", type=float, metavar="M", help="with OTHER: difference of translation errors that does not matter "
                      "[m] (default: 0.005)")
     out.add_argument("--margin-deg", type=float, metavar="DEG", help="the same for rotations (default: 0.02)")
     out.add_argument("--curves", metavar="FILE", help="draw the tables of `ndt-bench COMMAND --json FILE` (or --markdown)")
+    out.add_argument("--table", metavar="NAME", help="with --curves: the table that is drawn (.svg, .png; default: the main one)")
     out.add_argument("-q", "--quiet", action="store_true", help="do not print where it was written")
     return out
 
@@ -45,15 +48,17 @@ def _check(args: argparse.Namespace) -> None:
                             ("--fail-if-worse", args.fail_if_worse)):
             if value:
                 raise UsageError(f"--curves draws tables alone: without {name}")
+    elif args.table:
+        raise UsageError("--table is for --curves FILE")
     elif not args.run:
         raise UsageError("nothing to do: RUN, RUN OTHER or --curves FILE is wanted; see --help")
-    elif not args.out and not (args.other and args.fail_if_worse):
-        raise UsageError("--out OUT is wanted: the page to write")
     for name, value in (("--margin", args.margin), ("--margin-deg", args.margin_deg), ("--fail-if-worse", args.fail_if_worse)):
         if value not in (None, False) and not args.other:
             raise UsageError(f"{name} is for comparisons: RUN OTHER")
         if isinstance(value, float) and not 0 <= value < 1000:
             raise UsageError(f"{name}: {value:g} is not a margin from 0 to 1000")
+    if not args.out and not args.curves and not (args.other and args.fail_if_worse):
+        raise UsageError("--out OUT is wanted: the page to write")
     if args.format and not args.figures:
         raise UsageError("--format: of which figures? --figures DIR writes them")
     if args.out:
@@ -104,7 +109,7 @@ def _curves(args: argparse.Namespace) -> int:
     from .report import curves_page
 
     args.out = args.out or str(Path(args.curves).with_suffix(".html"))
-    drawn = curves_page.write(args.curves, args.out)
+    drawn = curves_page.write(args.curves, args.out, args.table)
     _say(args, "; ".join(one.title for one in drawn) or "no curves, the tables alone", 0)
     return 0
 
@@ -122,6 +127,7 @@ def _say(args: argparse.Namespace, sentence: str, drawings: int) -> None:
 def main(arguments: "Optional[list[str]]" = None) -> int:
     """Returns the exit code."""
     args = parser().parse_args(arguments)
+    gc.disable()  # the program ends soon: a tenth of its time
     try:
         _check(args)
         return (_curves if args.curves else _compare if args.other else _report)(args)

@@ -4,7 +4,7 @@
     found.verdict, found.sentence, found.tests, found.latencies
 
 Scans are paired by stamp. Differences are second minus first; a verdict is that on the second run. Errors are those of pairs in
-which both runs have a trusted pose; scans that one of them lost count as lost. Latencies are compared as `ndt-bench compare`
+which both runs have a trusted pose; scans that one of them lost are counted. Latencies are compared as `ndt-bench compare`
 does: factor = time of the first over that of the second, median over the scans; no difference: 1 lies between the quartiles,
 or the factor differs from 1 by less than 2 %. They are no part of the verdict: the runs did not take turns.
 """
@@ -18,13 +18,13 @@ from . import paired
 from .pose_errors import absolute, conjugate, product, rotation_vector
 from .run import STAGES, Run, RunError, default_settings
 
-MARGIN_M, MARGIN_DEG, MARGIN_CONFIDENCE, MARGIN_LOST = 0.005, 0.02, 0.01, 0.0
+MARGIN_M, MARGIN_DEG, MARGIN_CONFIDENCE = 0.005, 0.02, 0.01
+MARGIN_LOST = 0.01  # of the scans
 LOST_M, LOST_DEG = 1.0, 5.0  # as in ndtd
 LEAST_FACTOR = 0.02  # of latencies, as in ndt-bench compare
 SIGNIFICANT = 0.05
 WORST, APART_S = 5, 0.5  # scans that got worse most, and how far from one another
 LOW = {"median": paired.STATISTICS["median"], "mean": paired.mean_of, "p05": paired.quantile_of(0.05)}
-LOST = {"share": paired.mean_of}
 TIMES = (*STAGES, "total")  # upload is a part of align
 
 
@@ -117,8 +117,16 @@ class Comparison:
 
     @property
     def is_worse(self) -> bool:
-        """Whether any test says so."""
-        return any(test.verdict == "worse" for test in self.tests)
+        """Whether any test says so, or the lost scans do."""
+        return self.lost_verdict == "worse" or any(test.verdict == "worse" for test in self.tests)
+
+    @property
+    def lost_verdict(self) -> str:
+        """Of the number of lost scans, which is a fact of this drive and not tested: 1 % of the scans matter."""
+        more = int(self.second_lost.sum()) - int(self.first_lost.sum())
+        if abs(more) <= MARGIN_LOST * len(self.pairs):
+            return "equal" if more == 0 else "equivalent"
+        return "worse" if more > 0 else "better"
 
     @property
     def time_s(self) -> np.ndarray:
@@ -194,6 +202,8 @@ def _first_difference(first: Run, second: Run, pairs: np.ndarray) -> Optional[in
 
 def _warnings(first: Run, second: Run, pairs: int, truth: np.ndarray) -> "list[str]":
     out = []
+    if not np.isfinite(truth[:, 0]).any():
+        out.append("there is no ground truth: the runs are compared by their own confidence, which is not how right they are")
     points = [run.summary.get("map_points", run.map_id) for run in (first, second)]  # the id depends on the levels as well
     if points[0] != points[1]:
         out.append("the runs have different maps: " + (
@@ -249,14 +259,12 @@ def _add_quantities(found: Comparison, margin_m: float, margin_deg: float) -> No
     else:
         one, other = (run.values["confidence"][rows] for run, rows in zip((found.first, found.second), found.pairs.T))
         add("confidence", "", MARGIN_CONFIDENCE, one, other, low_is_good=False)
-    if (found.first_lost | found.second_lost).any():
-        add("lost scans", "%", MARGIN_LOST, found.first_lost.astype(float), found.second_lost.astype(float))
 
 
 def _test(found: Comparison, seed: int) -> None:
     rows = []
     for one in found.quantities:
-        statistics = LOST if one.name == "lost scans" else paired.STATISTICS if one.low_is_good else LOW
+        statistics = paired.STATISTICS if one.low_is_good else LOW
         rows += [(one, name, difference) for name, difference
                  in paired.differences(one.first, one.second, one.blocks, statistics, seed).items()]
     for (one, name, difference), p_holm in zip(rows, paired.holm([row[2].p for row in rows])):
@@ -334,22 +342,33 @@ def _judge(found: Comparison) -> "tuple[str, str]":
     one, other = found.names
     if found.first_difference is None and len(found.pairs) == len(found.first) == len(found.second):
         return "same", f"{other} has the trajectory of {one}, bit for bit."
+    verdicts = [test.verdict for test in found.tests] + [found.lost_verdict]
+    better, worse = verdicts.count("better"), verdicts.count("worse")
+    word = "mixed" if better and worse else "better" if better else "worse" if worse else "undecided"
     if not found.tests:
-        return "undecided", (f"Nothing can be tested: {len(found.pairs)} scan{'s' if len(found.pairs) > 1 else ''} belong together, "
-                             f"and {paired.FEWEST_PAIRS} with poses are needed.")
-    verdicts = [test.verdict for test in found.tests]
-    better, worse, told = verdicts.count("better"), verdicts.count("worse"), _told(found)
-    told = told[0].upper() + told[1:] + "."
-    tests = f"{len(verdicts)} test{'s' if len(verdicts) > 1 else ''}"
-    if better and worse:
-        return "mixed", f"{other} is better than {one} in {better} and worse in {worse} of {tests}. {told}"
-    if better or worse:
-        word = "better" if better else "worse"
-        return word, f"{other} is {word} than {one}: {better or worse} of {tests} say so, none the opposite. {told}"
+        few = f"errors cannot be tested: {len(found.pairs)} scans belong together, and {paired.FEWEST_PAIRS} with poses are needed."
+        return word, f"{_lost(found)} {few[0].upper()}{few[1:]}".strip()
+    count = len(found.tests)
+    tests = f"{count} test{'s' if count > 1 else ''}"
+    told = " ".join(part for part in (_lost(found), _told(found)) if part)
+    if word == "mixed":
+        return word, f"{other} is better than {one} in some respects and worse in others. {told}"
+    if not found.has_truth and word != "undecided":
+        word_of = {"better": "surer", "worse": "less sure"}[word]
+        return word, f"{other} is {word_of} of its poses than {one}; there is no ground truth to say which is right. {told}"
+    if word != "undecided":
+        agree = [test.verdict for test in found.tests].count(word)
+        return word, f"{other} is {word} than {one}" + (f": {agree} of {tests} say so, none the opposite. " if agree else ". ") + told
     if all(verdict in ("equivalent", "equal") for verdict in verdicts):
         return "equivalent", f"No difference that matters: all intervals of {tests} lie within the margins. {told}"
-    return "undecided", (f"Undecided: none of {tests} tells {one} and {other} apart, and not all intervals lie within the margins. "
-                         f"{told} More scans would narrow them.")
+    return word, (f"Undecided: none of {tests} tells {one} and {other} apart, and not all intervals lie within the margins. "
+                  f"{told} More scans would narrow them.")
+
+
+def _lost(found: Comparison) -> str:
+    """A sentence where the numbers differ."""
+    one, other = int(found.first_lost.sum()), int(found.second_lost.sum())
+    return f"{other} scan{'' if other == 1 else 's'} lost instead of {one}." if one != other else ""
 
 
 def _told(found: Comparison) -> str:
@@ -357,6 +376,7 @@ def _told(found: Comparison) -> str:
     order = {"worse": 0, "better": 0, "undecided": 1, "equivalent": 2, "equal": 3}
     test = min(found.tests, key=lambda test: (order[test.verdict], test.p_holm if order[test.verdict] == 0 else 0))
     by, unit = test.found, unit_of(found, test.quantity)
-    name = test.quantity if test.statistic == "share" else f"{test.statistic} {test.quantity}"
-    return (f"{name} {unit.number(by.first)} \N{RIGHTWARDS ARROW} {unit.text(by.second)}, difference {unit.text(by.difference, True)} "
-            f"({100 * paired.CONFIDENCE:.0f}\N{NO-BREAK SPACE}% interval {unit.number(by.low, True)} to {unit.text(by.high, True)})")
+    name = f"{test.quantity[0].upper()}{test.quantity[1:]}, {test.statistic}"
+    return (f"{name}: {unit.number(by.first)} \N{RIGHTWARDS ARROW} {unit.text(by.second)}, "
+            f"difference {unit.text(by.difference, True)} ({100 * paired.CONFIDENCE:.0f}\N{NO-BREAK SPACE}% interval "
+            f"{unit.number(by.low, True)} to {unit.text(by.high, True)}).")

@@ -201,7 +201,7 @@ def distributions(found: Comparison) -> "Optional[Drawing]":
         for name, values, colour in zip(found.names, (one.first, one.second), (FIRST, SECOND)):
             ordered = np.sort(factor * values)
             x, y = decimate(np.linspace(0, 100, len(ordered)), ordered, 400)[::-1]
-            cumulative.plot(x, y, color=colour, label=short(name))
+            cumulative.plot(x, y, color=colour, label=short(name, 14))
         cumulative.set_xlim(left=0)
         cumulative.set_ylim(0, 101)
         cumulative.set_xlabel(f"{one.name} [{unit}]")
@@ -236,6 +236,7 @@ def latencies(rows: "list[Latency]") -> "Optional[Drawing]":
     axes.set_yticks(range(len(rows)), [row.stage for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(False, axis="y")
+    margins(drawing, left_in=0.85)
     factor_axis(axes, np.array([value for row in rows for value in (row.low, row.high)]))
     axes.set_xlabel("factor: above 1 the second run is faster")
     drawing.caption = ("Median over the scans of the time of the first run over that of the second, with its quartiles; shaded: less than "

@@ -31,10 +31,11 @@ class ComparisonPage:
 
     def __init__(self, found: Comparison):
         self.found = found
+        self.names = [compare_figures.short(name, 24) for name in found.names]  # in tables
         self.pictures = Pictures(found)
         box = compare_figures.extent(found)
         density, self.map_note = map_above.read(
-            found.first.summary.get("map"), box, *trajectory_figure.pixels(box), list(self.pictures.windows.values()))
+            found.first.path_of("map"), box, *trajectory_figure.pixels(box), list(self.pictures.windows.values()))
         self.paths = compare_figures.trajectories(found, box, density, self.pictures.chosen)
         self.intervals = compare_figures.intervals(found)
         self.errors = [one for one in (compare_figures.over_time(found), compare_figures.distributions(found)) if one]
@@ -79,7 +80,8 @@ class ComparisonPage:
         if not found.has_truth and np.isfinite(found.distance_m).any():
             out.append(("apart, median", with_unit(float(np.nanmedian(found.distance_m)), "m"),
                         f"at most {with_unit(float(np.nanmax(found.distance_m)), 'm')}"))
-        out.append(("lost scans", str(int(found.second_lost.sum())), f"was {int(found.first_lost.sum())}"))
+        word = {"worse": ": worse", "better": ": better"}.get(found.lost_verdict, "")
+        out.append(("lost scans", str(int(found.second_lost.sum())), f"was {int(found.first_lost.sum())}{word}"))
         total = [one for one in found.latencies if one.stage == "total"]
         if total:
             out.append(("latency, median", _ms(total[0].second_us), f"was {_ms(total[0].first_us)}: {total[0].verdict}"))
@@ -95,7 +97,7 @@ class ComparisonPage:
             text = "Inputs and settings are equal." if known else "Inputs are equal."
             return section("changes", "What differs", paragraph(text), "" if known else paragraph(UNKNOWN_SETTINGS, "sub"))
         cells = [(one.key, one.first, one.second, one.default or "\N{EN DASH}") for one in rows]
-        return section("changes", "What differs", table(("", *found.names, "default"), cells, "text"),
+        return section("changes", "What differs", table(("", *self.names, "default"), cells, "text"),
                        "" if known else paragraph(UNKNOWN_SETTINGS, "sub"))
 
     def _tests(self) -> str:
@@ -103,11 +105,11 @@ class ComparisonPage:
         if not found.tests:
             return section("tests", "Tests", paragraph(found.sentence))
         rows = [_test_row(test, unit_of(found, test.quantity)) for test in found.tests]
-        header = ("", "verdict", *found.names, "difference", "95 % interval", "p", "p of all tests")
-        worth = [(one.name, f"{100 * one.second_is_below:.0f} %", f"{one.blocks.length} scans, {one.blocks.count:.1f}",
+        header = ("", "verdict", *self.names, "difference", "95 % interval", "p", "p of all tests")
+        worth = [(one.name, f"{100 * one.second_is_below:.0f} %", f"{one.blocks.length}, {one.blocks.count:.3g}",
                   "too few blocks" if one.signed_rank is None else _p(one.signed_rank))
-                 for one in found.quantities if one.name != "lost scans"]
-        more = table(("", f"scans with less in {found.names[1]}", "length of blocks, their number", "p of signed ranks"), worth)
+                 for one in found.quantities]
+        more = table(("", f"scans with less in {self.names[1]}", "scans per block, blocks", "p of signed ranks"), worth)
         return section("tests", "Tests", figure(self.intervals) if self.intervals else "", verdict_table(header, rows), _method(found),
                        more if worth else "")
 
@@ -122,9 +124,10 @@ class ComparisonPage:
         one, other = found.first_lost, found.second_lost
         counts = (("both", one & other), (f"{found.names[0]} alone", one & ~other), (f"{found.names[1]} alone", other & ~one))
         lost = ("Lost scans: " + ", ".join(f"by {name} {int(which.sum())}" for name, which in counts) +
-                f". Lost: without a trusted pose, or over {LOST_M:g} m or {LOST_DEG:g}\N{DEGREE SIGN} off.")
+                f". Lost: without a trusted pose, or over {LOST_M:g} m or {LOST_DEG:g}\N{DEGREE SIGN} off. They are counted, "
+                "not tested: a replay is deterministic. 1 % of the scans matter.")
         cells = [[("", cell) for cell in row[:-1]] + [("changed", row[-1])] for row in rows]
-        return section("outcomes", "Outcomes", verdict_table(("", *found.names, "change"), cells), paragraph(lost),
+        return section("outcomes", "Outcomes", verdict_table(("", *self.names, "change"), cells), paragraph(lost),
                        paragraph(_first_difference(found)))
 
     def _effort(self) -> str:
@@ -133,13 +136,13 @@ class ComparisonPage:
                  (KINDS.get(one.verdict, ""), SIGNS.get(one.verdict, one.verdict)), ("", _ms(one.first_us)), ("", _ms(one.second_us)),
                  ("", _ms(one.first_p95_us)), ("", _ms(one.second_p95_us)),
                  ("", f"{one.factor:.2f} ({one.low:.2f} .. {one.high:.2f})")] for one in found.latencies]
-        one, other = found.names
+        one, other = self.names
         text = ("Factor: time of the first run over that of the second, median over the scans, quartiles in parentheses; no difference: 1 "
                 "lies between them, or less than 2 % (as ndt-bench compare). The runs did not take turns: what else the machine did is "
                 "part of it. For speed alone, use ndt-bench compare.")
         header = ("", "verdict", f"{one} p50", f"{other} p50", f"{one} p95", f"{other} p95", "factor")
         return section("effort-section", "Time and effort", verdict_table(header, rows) if rows else "", paragraph(text, "sub"),
-                       *map(figure, self.effort), table(("", *found.names), _means(found)))
+                       *map(figure, self.effort), table(("", *self.names), _means(found)))
 
     def _repeat(self) -> str:
         found = self.found
@@ -173,7 +176,7 @@ def verdict_table(header: "Any", rows: "list[list[tuple[str, str]]]") -> str:
 
 def _test_row(test: Test, unit: Unit) -> "list[tuple[str, str]]":
     by = test.found
-    name = test.quantity if test.statistic == "share" else f"{test.quantity}, {test.statistic}"
+    name = f"{test.quantity}, {test.statistic}"
     cells = [unit.text(by.first), unit.text(by.second), unit.text(by.difference, True),
              f"{unit.number(by.low, True)} to {unit.text(by.high, True)}", _p(by.p), _p(test.p_holm)]
     return [("", name), (KINDS.get(test.verdict, ""), SIGNS.get(test.verdict, test.verdict)), *(("", cell) for cell in cells)]
@@ -189,7 +192,7 @@ def _ms(microseconds: float) -> str:
 
 def _method(found: Comparison) -> str:
     count = len(found.tests)
-    margins = ", ".join(f"{one.name} {with_unit(one.margin, one.unit) if one.margin else 'none'}" for one in found.quantities)
+    margins = ", ".join(f"{one.name} {with_unit(one.margin, one.unit)}" for one in found.quantities)
     return paragraph(
         f"Scans are paired by stamp; differences are {found.names[1]} minus {found.names[0]}. Intervals: moving-block bootstrap of the "
         f"pairs with seed, blocks as long as errors stay alike, Student's t with one degree of freedom less than blocks; they hold the "

@@ -68,7 +68,7 @@ def _draw_coverage(axes: Any, coverage: Table) -> None:
 def _draw_histogram(axes: Any, name: str, errors: np.ndarray, sigmas: np.ndarray) -> None:
     normalised = np.clip(errors / sigmas, -LIMIT, LIMIT)
     x = np.linspace(-LIMIT, LIMIT, 200)
-    axes.hist(normalised, np.linspace(-LIMIT, LIMIT, 41), density=True, color=SKY)
+    axes.hist(normalised, np.linspace(-LIMIT, LIMIT, 41), density=True, color=SKY, histtype="stepfilled")
     axes.plot(x, np.exp(-x * x / 2) / np.sqrt(2 * np.pi), color=INK, linewidth=1)
     axes.set_title(f"{name}: rms {np.sqrt(np.mean((errors / sigmas) ** 2)):.2f}")
     axes.set_xlabel("error / sigma")

@@ -19,7 +19,7 @@ from .figures import CYCLE, GRID, INK, MUTED, Drawing
 # What a sweep is drawn over, and what is drawn: the first column that is there and varies, or is there.
 X_COLUMNS = ("items", "poses", "waiting", "radius_m", "tiles", "km2", "points", "threads", "voxels")
 Y_COLUMNS = ("align_ms", "per_item_us", "per_pose_us", "evaluation_us", "together_ms", "whole_ms", "dense_ms", "change_median_ms",
-             "align_us", "median_us", "build_ms", "per_evaluation_us", "median_ms", "preprocess_us")
+             "align_us", "median_us", "build_ms", "per_evaluation_us", "median_ms", "preprocess_us", "open_ms", "ns_per_point")
 SERIES = ("variant", "backend", "scored_by", "levels", "neighbours", "tier", "of", "threads", "points", "tiles")  # what makes a line
 MOST_SERIES = 14
 MARKERS = "osD^v<>"
@@ -119,6 +119,7 @@ def _sweep(table: Table, _: "list[Table]") -> "Optional[Drawing]":
         for at, (label, line) in enumerate(part.items()):
             line = sorted(line, key=lambda row: float(row.get(x) or 0))
             axes.plot(_values(line, x), _values(line, y), label=label, **_style(at))
+        axes.margins(x=0.025)
         _scale_axes(axes, _values(rows, x), _values(rows, y))
         axes.set_xlabel(label_of(x))
         axes.set_ylabel(label_of(y))
@@ -148,7 +149,7 @@ def _scale_axes(axes: Any, x: np.ndarray, y: np.ndarray) -> None:
         if is_log:
             set_scale("log")
         elif axis is axes.yaxis and len(values) and values[0] >= 0:
-            axes.set_ylim(bottom=0)
+            axes.set_ylim(0, 1.08 * values[-1] or 1)
         near = np.diff(np.log(values) if is_log else values) < 0.06 * np.ptp(np.log(values) if is_log else values)
         if axis is axes.xaxis and len(values) <= 10 and not near.any():
             axis.set_ticks(values, [_short_number(value) for value in values])
@@ -162,7 +163,7 @@ def _scale_axes(axes: Any, x: np.ndarray, y: np.ndarray) -> None:
 
 
 def _short_number(value: float) -> str:
-    return f"{value / 1e6:.4g}M" if value >= 1e6 else f"{value / 1e3:.4g}k" if value >= 1e4 else f"{value:.4g}"
+    return f"{value / 1e6:.3g}M" if value >= 1e6 else f"{value / 1e3:.3g}k" if value >= 1e4 else f"{value:.4g}"
 
 
 # ---- basins of convergence, confidence

@@ -1,6 +1,6 @@
 """Figures and tables of ndt-bench as one HTML file, or one figure as SVG or PNG."""
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from . import bench_tables, curves, html_parts
 from .bench_tables import Cell, Table, TableError
@@ -11,21 +11,25 @@ FORMATS = {".svg": "svg", ".png": "png", ".html": "html", ".htm": "html"}
 MOST_ROWS, LONG = 200, 40  # rows of a table on the page; long ones are folded
 
 
-def write(source: Any, out: Any) -> "list[Drawing]":
-    """Draws the tables of a file: all of them for .html, else the table that was asked for. Returns what was drawn. TableError, OSError."""
+def write(source: Any, out: Any, name: Optional[str] = None) -> "list[Drawing]":
+    """Draws the tables of a file, or the one named: as .html, or the main one as .svg or .png. Returns what was drawn. TableError, OSError."""
     source, out = Path(source), Path(out)
     kind = FORMATS[out.suffix.lower()]
     tables = bench_tables.read(source)
-    drawn = [(one, curves.draw(one, tables)) for one in tables]
+    names = [one.name for one in tables]
+    if name is not None and name not in names:
+        raise TableError(f"{source}: there is no table '{name[:60]}', but {', '.join(names)[:200]}")
+    drawn = [(one, curves.draw(one, tables)) for one in tables if name in (None, one.name)]
     drawings = [drawing for _, drawing in drawn if drawing]
     if kind == "html":
         html_parts.write(out, _page(source, drawn))
         return drawings
     if not drawings:
-        raise TableError(f"{source}: nothing to draw: no table has curves; --out FILE.html shows the tables")
+        raise TableError(f"{source}: nothing to draw: {f'the table {name} has no curves' if name else 'no table has curves'}; "
+                         "--out FILE.html shows the tables")
     one = _main(drawn)
     one.name = out.stem
-    out.write_bytes(one.file(kind))
+    out.write_bytes(one.file(kind, as_text=True))
     return [one]
 
 

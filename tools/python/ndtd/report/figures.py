@@ -70,7 +70,7 @@ class Drawing:
 
     def svg(self) -> str:
         """Inline SVG: text as text, colours as variables of theme_css(), no ids but those that are referred to."""
-        text = _render(self.figure, "svg", "none").decode()
+        text = _render(self.figure, "svg", "none", "none").decode()
         box = re.search(r'viewBox="[^"]*"', text)
         assert box is not None  # matplotlib writes one
         text = text[text.index(">", text.index("<svg")) + 1:]
@@ -83,9 +83,9 @@ class Drawing:
         return (f'<svg class="figure" role="img" aria-label="{escape(self.title)}" xmlns="http://www.w3.org/2000/svg" '
                 f'xmlns:xlink="http://www.w3.org/1999/xlink" {box[0]}>{text}')
 
-    def file(self, format: str) -> bytes:
-        """The contents of a file: svg or png."""
-        return _render(self.figure, format, "path")
+    def file(self, format: str, as_text: bool = False) -> bytes:
+        """The contents of a file: svg or png. as_text: letters of an SVG are text, of the reader's fonts, and the file is small."""
+        return _render(self.figure, format, "none" if as_text else "path", PAPER)
 
     def save(self, folder: Any, format: str = "svg") -> Path:
         """Writes FOLDER/NAME.svg or .png, which exists. OSError."""
@@ -94,11 +94,11 @@ class Drawing:
         return path
 
 
-def _render(figure: Any, format: str, font_type: str) -> bytes:
+def _render(figure: Any, format: str, font_type: str, paper: str) -> bytes:
     out = io.BytesIO()
     with _load().rc_context({"svg.fonttype": font_type}):
         if format == "svg":
-            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, facecolor="none" if font_type == "none" else PAPER)
+            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, facecolor=paper)
         else:
             need("matplotlib.backends.backend_agg", "report")
             figure.savefig(out, format=format, dpi=PNG_DPI)
