@@ -277,7 +277,8 @@ def check_rules(source, prometheus):
 
     count = wait_until("the rules are evaluated", is_evaluated)
     assert count == len(alert_expressions(source)), count
-    firing = prometheus.ask("/api/v1/query", query='ALERTS{alertstate="firing"}')["result"]
+    # On a busy machine the drive ended long ago.
+    firing = prometheus.ask("/api/v1/query", query='ALERTS{alertstate="firing",alertname!="NdtdNoResults"}')["result"]
     assert not firing, firing
 
 
