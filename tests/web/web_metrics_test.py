@@ -80,6 +80,18 @@ def panel_expressions(source):
             yield panel["title"], expression
 
 
+def doc_expressions(source):
+    """The questions of docs/metrics.md."""
+    for line in (source / "docs/metrics.md").read_text().splitlines():
+        match = re.fullmatch(r"\| ([a-z][^|`]*) \| `(.*)` \|", line)
+        if match:
+            yield match.group(1), match.group(2).replace("\\|", "|")
+
+
+def expressions_of(source):
+    return [*alert_expressions(source).items(), *panel_expressions(source), *doc_expressions(source)]
+
+
 # ---- tables
 
 
@@ -143,7 +155,8 @@ def tables(source, bin_dir):
     check_names(metrics)
     check_docs(source, metrics)
     check_layout(panels_of(source), metrics)
-    expressions = [*alert_expressions(source).items(), *panel_expressions(source)]
+    expressions = expressions_of(source)
+    assert len(list(doc_expressions(source))) >= 5
     for _, expression in expressions:
         assert list(names_in(expression, metrics)) or expression.startswith("up{"), f"no metric: {expression}"
         check_labels(expression, metrics)
@@ -236,7 +249,7 @@ def check_formats(web, metrics):
 def check_label_values(source, web):
     """Alerts and dashboard select values of labels that there are."""
     text = web.get("metrics")[2].decode()
-    for _, expression in [*alert_expressions(source).items(), *panel_expressions(source)]:
+    for _, expression in expressions_of(source):
         for label, operator, values in SELECTOR.findall(expression):
             for value in values.split("|") if "~" in operator else [values]:
                 has_it = label in ("job", "instance") or f'{label}="{value}"' in text
@@ -287,8 +300,8 @@ def check_rules(source, prometheus):
 
 
 def check_panels(source, prometheus, metrics):
-    """Every query of the dashboard is valid and, unless it selects by value, has a result."""
-    for title, expression in panel_expressions(source):
+    """Every query of the dashboard and the docs is valid and, unless it selects by value, has a result."""
+    for title, expression in [*panel_expressions(source), *doc_expressions(source)]:
         may_be_empty = re.search(r"[<>]=? \d", expression) or NOT_IN_DRIVE & set(names_in(expression, metrics))
         assert prometheus.values(expression) or may_be_empty, f"{title}: no data: {expression}"
 
