@@ -108,8 +108,8 @@ export class Painter {
         gl.useProgram(p.program);
         gl.uniformMatrix4fv(p.clip, false, camera.clip);
         const unit = camera.pixelsPerMetre(1) * ratio;
-        gl.uniform1f(p.scale, (this.scene.isMoving ? 1.35 : 1.15) * unit * (this.scene.pointSize / 2));
-        gl.uniform2f(p.pixels, this.scene.pointSize * ratio * 0.7, 5 * this.scene.pointSize * ratio);
+        gl.uniform1f(p.scale, 1.4 * unit * (this.scene.pointSize / 2));
+        gl.uniform2f(p.pixels, this.scene.pointSize * ratio * 0.7, 4 * this.scene.pointSize * ratio);
         gl.uniform2f(p.heights, low - camera.eye[2], 1 / (high - low));
         const hasIntensity = this.scene.tiles.info && this.scene.tiles.info.has_intensity;
         gl.uniform1i(p.colouring, this.scene.colouring === "intensity" && !hasIntensity ? 0 : COLOURINGS[this.scene.colouring]);
