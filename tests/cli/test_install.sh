@@ -35,9 +35,10 @@ has() { # FOLDER PATH...
 DESTDIR=$work/stage cmake --install "$build" --prefix /usr >log 2>&1 || { fail "cmake --install: $(tail -n 5 log)"; exit 1; }
 lib=$(cached CMAKE_INSTALL_LIBDIR)
 usr=$work/stage/usr
-has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/autoware.yaml \
+has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/{autoware.yaml,prometheus-scrape.yaml,prometheus-alerts.yaml,grafana-dashboard.json} \
     usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_track/track.h,ndt_search/search.h,ndt_io/bag.h,ndt_proto/message.h} \
     usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_search.a,libndt_io.a,libndt_proto.a,libndt_pipeline.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
+[ ! -x "$bin/ndt-web" ] || has stage usr/lib/systemd/system/ndt-web.service
 for program in "$bin"/ndtd "$bin"/ndt-*; do
     [[ -x $program && $program != *_emulated ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
 done
@@ -55,6 +56,7 @@ cmake --install "$build" --prefix "$work/other" >log 2>&1 || fail "cmake --insta
 grep -qx '# mine' other/etc/ndtd/ndtd.yaml || fail "an existing configuration was overwritten"
 grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml --set security.isolation=on\$" other/lib/systemd/system/ndtd.service ||
     fail "ExecStart for another prefix"
+[ ! -x "$bin/ndt-web" ] || grep -qx "ExecStart=$work/other/bin/ndt-web" other/lib/systemd/system/ndt-web.service || fail "ExecStart of ndt-web"
 
 # A consumer of all libraries: writes a cloud, builds a map from it, predicts a pose, encodes and decodes a message.
 cat >consumer.c <<'END'

@@ -74,10 +74,32 @@ START_TEST(scans_are_thinned_evenly)
         for (size_t i = 1; i < count; i++) {
             const double step_m = coordinate(packed, i, 0) - coordinate(packed, i - 1, 0);
             ck_assert_double_gt(step_m, 0.008);
-            ck_assert_double_le(step_m, 0.01 * (1000.0 / (double)count + 1) + 0.002);
+            ck_assert_double_le(step_m, 0.01 * (1.62 * 1000.0 / (double)count + 1) + 0.002);
         }
         web_blob_drop(packed);
     }
+    ndt_cloud_free(&cloud);
+}
+END_TEST
+
+/* 64 rings, one point of each in turn; every sixth point would meet 32 of them. */
+START_TEST(thinned_scans_have_every_ring)
+{
+    struct ndt_cloud cloud;
+    size_t rings[64] = {0}, least = SIZE_MAX, most = 0;
+    make_cloud(&cloud, 64 * 600);
+    for (size_t i = 0; i < cloud.count; i++)
+        cloud.z_m[i] = (float)(i % 64);
+    struct web_blob *packed = web_scan_pack(1, 1, &cloud, cloud.count / 6);
+    for (size_t i = 0; i < web_scan_count(packed); i++)
+        rings[(size_t)lrint(coordinate(packed, i, 2))]++;
+    for (size_t i = 0; i < 64; i++) {
+        least = rings[i] < least ? rings[i] : least;
+        most = rings[i] > most ? rings[i] : most;
+    }
+    ck_assert_uint_ge(least, 90); /* 100 on average */
+    ck_assert_uint_le(most, 110);
+    web_blob_drop(packed);
     ndt_cloud_free(&cloud);
 }
 END_TEST
@@ -209,6 +231,24 @@ START_TEST(a_replay_is_read)
 }
 END_TEST
 
+START_TEST(results_have_the_truth_at_their_stamp)
+{
+    struct web_replay *replay;
+    struct web_source source;
+    write_folder();
+    write_text("truth.tum", "0.000000250 3 0 0 0 0 0 1\n0.000000050 1 0 0 0 0 0 1\n"); /* in any order */
+    ck_assert_msg(web_replay_open(&replay, temp_dir, 100, &err) == NDT_OK, "%s", err.text);
+    web_replay_source(replay, &source);
+    struct web_blob *blob = source.result(source.self, 1); /* 200 ns: three quarters of the way */
+    ck_assert_str_eq((const char *)blob->data, "{\"truth\":[2.5,0,0,0,0,0,1],\"seq\":1,\"stamp_ns\":200}");
+    web_blob_drop(blob);
+    blob = source.result(source.self, 2); /* after the last true pose */
+    ck_assert_str_eq((const char *)blob->data, "{\"seq\":2,\"stamp_ns\":300}");
+    web_blob_drop(blob);
+    web_replay_close(replay);
+}
+END_TEST
+
 START_TEST(a_replay_without_points_or_results)
 {
     struct web_replay *replay;
@@ -234,6 +274,7 @@ START_TEST(damaged_folders_are_refused)
         {"summary.json", "{", "summary.json"},
         {"summary.json", "[]", "'scans' is missing"},
         {"points.bag", "no bag", "points.bag"},
+        {"truth.tum", "1 2 3\n", "truth.tum"},
     };
     struct web_replay *replay;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -257,12 +298,14 @@ int main(void)
     TCase *tests = tcase_create("scans");
     tcase_add_test(tests, scans_are_packed);
     tcase_add_test(tests, scans_are_thinned_evenly);
+    tcase_add_test(tests, thinned_scans_have_every_ring);
     tcase_add_test(tests, points_that_are_not_finite_are_left_out);
     tcase_add_test(tests, the_last_scans_are_kept);
     suite_add_tcase(suite, tests);
     tests = tcase_create("folders");
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_add_test(tests, a_replay_is_read);
+    tcase_add_test(tests, results_have_the_truth_at_their_stamp);
     tcase_add_test(tests, a_replay_without_points_or_results);
     tcase_add_test(tests, damaged_folders_are_refused);
     suite_add_tcase(suite, tests);

@@ -79,6 +79,7 @@ def bad_chunks(rng, target):
 
 
 def nul_bytes(rng, target):
+    """libmicrohttpd ends a value at a NUL: who sends `right NUL wrong` could have sent `right`."""
     whole = bytearray(request(target, rng.choice(target.paths), "X-Extra: value"))
     for _ in range(rng.randrange(1, 4)):
         whole.insert(rng.randrange(len(whole)), rng.choice([0, 0, 11, 13, 127, 255]))
@@ -128,7 +129,7 @@ def wrong_host(rng, target):
     host = rng.choice([
         "evil.example", f"127.0.0.1.evil.example:{port}", f"evil.example:{port}", f"localhost.evil.example:{port}", "", " ",
         f"127.0.0.1@evil.example:{port}", f"{target.host}.", f"169.254.169.254:{port}", "x" * 2000, f"evil.example\t{target.host}",
-        f"{target.host}, evil.example", f"{target.host}#", f"/{target.host}", f"localhost\x00.evil.example:{port}",
+        f"{target.host}, evil.example", f"{target.host}#", f"/{target.host}", "0.0.0.0.evil.example",
         f"[::1].evil.example:{port}", f"metadata:{port}", "0",
     ])
     if rng.random() < 0.15:
@@ -154,7 +155,7 @@ def wrong_token(rng, target):
     token = target.token
     value = rng.choice([
         "Bearer wrong", "Bearer", "Bearer ", "", f"Basic {token}", token, f"Bearer {token[:-1]}", f"Bearer {token}x",
-        f"Bearer {token.upper()}", f"Bearer x{token}", "Bearer " + "a" * 3000, f"Bearer {token}\x00x", f"Bearer {token[:8]}*",
+        f"Bearer {token.upper()}", f"Bearer x{token}", "Bearer " + "a" * 3000, f"Bearer {token[:8]}*",
         "Bearer %s", "Bearer null", f"Digest {token}", f"Bearer {token[::-1]}",
     ])
     header = rng.choice(

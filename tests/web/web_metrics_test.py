@@ -24,8 +24,8 @@ NAME = re.compile(r"\b(?:ndtd|ndt_web|process)_[a-z0-9_]+\b")
 SELECTOR = re.compile(r"([a-z_]+)\s*(=~|!~|=|!=)\s*\"([^\"]*)\"")
 OF_PROMETHEUS = {"job", "instance", "le", "alertname", "alertstate"}
 SCANS = 60
-# What a drive without recovery, with a map that is loaded already, does not have.
-NOT_IN_DRIVE = {"ndtd_margin_ratio", "ndtd_map_loading_elapsed_seconds"}
+# What a simulated drive without recovery, with a map that is loaded already, does not have: its stamps are of another clock.
+NOT_IN_DRIVE = {"ndtd_margin_ratio", "ndtd_map_loading_elapsed_seconds", "ndtd_pose_delay_seconds"}
 
 
 def metrics_of(bin_dir):
@@ -51,8 +51,11 @@ def check_labels(expression, metrics):
     known = set(OF_PROMETHEUS)
     for name in names_in(expression, metrics):
         known |= set(metrics[name][2].split(","))
-    for label, _, _ in SELECTOR.findall(expression):
-        assert label in known, f"there is no label {label}: {expression}"
+    used = [label for label, _, _ in SELECTOR.findall(expression)]
+    for labels in re.findall(r"\b(?:by|on|ignoring|without)\s*\(([^)]*)\)", expression):
+        used += labels.replace(" ", "").split(",")
+    assert set(used) <= known, f"there are no labels {set(used) - known}: {expression}"
+    return known
 
 
 def alert_expressions(source):
@@ -104,7 +107,7 @@ def check_names(metrics):
         assert about.endswith(".") and len(about) > 12, (name, about)
 
 
-def check_layout(dashboard):
+def check_layout(dashboard, metrics):
     """Panels have a unit, the data source of the variable and room of their own."""
     taken, ids = {}, set()
     for panel in dashboard["panels"]:
@@ -121,6 +124,8 @@ def check_layout(dashboard):
         assert panel["type"] == "heatmap" or panel["fieldConfig"]["defaults"]["unit"], f"{title} has no unit"
         for target in panel["targets"]:
             assert target["datasource"]["uid"] == "${datasource}" and 'instance="$instance"' in target["expr"], title
+            legend = re.findall(r"{{(\w+)}}", target["legendFormat"])
+            assert set(legend) <= check_labels(target["expr"], metrics), f"{title}: {legend}"
     rows = [panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"]
     assert rows == ["Health", "Latency", "Quality", "Map", "Resources"], rows
     assert dashboard["id"] is None and [v["name"] for v in dashboard["templating"]["list"]] == ["datasource", "instance"]
@@ -137,7 +142,7 @@ def tables(source, bin_dir):
     metrics = metrics_of(bin_dir)
     check_names(metrics)
     check_docs(source, metrics)
-    check_layout(panels_of(source))
+    check_layout(panels_of(source), metrics)
     expressions = [*alert_expressions(source).items(), *panel_expressions(source)]
     for _, expression in expressions:
         assert list(names_in(expression, metrics)) or expression.startswith("up{"), f"no metric: {expression}"
@@ -176,7 +181,8 @@ class Prometheus(Program):
         (self.folder / "prometheus.yaml").write_text(text)
 
     def start(self):
-        self.launch("--config.file=prometheus.yaml", "--storage.tsdb.path=tsdb", f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=warn")
+        address = f"127.0.0.1:{self.port}"
+        self.launch("--config.file=prometheus.yaml", "--storage.tsdb.path=tsdb", f"--web.listen-address={address}", "--log.level=warn")
         wait_until(lambda: f"prometheus answers: {self.log()[-500:]}", lambda: self.expect_alive() and self.is_ready())
         return self
 
@@ -252,6 +258,16 @@ def check_drive(prometheus, scans, all_scans):
     assert 0 < recent <= 50, recent
 
 
+def check_points(web, prometheus):
+    """The daemon makes points for viewers only while a browser listens."""
+    prometheus.expect('ndtd_subscribers{socket="points"}', 0)
+    prometheus.expect("ndtd_points_published_total", 0)
+    with urllib.request.urlopen(web.url + "api/events", timeout=60):
+        prometheus.expect("ndt_web_event_streams", 1)
+        prometheus.expect('ndtd_subscribers{socket="points"}', 1)
+    prometheus.expect("ndt_web_event_streams", 0)
+
+
 def check_rules(source, prometheus):
     def is_evaluated():
         groups = prometheus.ask("/api/v1/rules")["groups"]
@@ -272,10 +288,11 @@ def check_panels(source, prometheus, metrics):
         assert prometheus.values(expression) or may_be_empty, f"{title}: no data: {expression}"
 
 
-def play(drive, bin_dir, folder):
-    # Faster than the recording, slow enough for a busy machine: every scan is to be answered, none dropped.
-    sender = Sender(bin_dir, folder, drive.bag).start("--rate", "1")
-    sender.wait()
+def play(prometheus, drive, bin_dir, folder):
+    """Sends the drive once the daemon answers and ndt-web has subscribed to its results."""
+    prometheus.expect("ndtd_up", 1)
+    prometheus.expect('ndtd_subscribers{socket="poses"}', 1)
+    Sender(bin_dir, folder, drive.bag).start("--rate", "1").wait()
 
 
 def live(source, bin_dir):
@@ -297,10 +314,11 @@ def live(source, bin_dir):
             prometheus.expect("ndtd_up", 0)
             daemon = Daemon(bin_dir, folder, drive.map).start()
             programs.append(daemon)
-            prometheus.expect("ndtd_up", 1)
-            play(drive, bin_dir, folder)
+            play(prometheus, drive, bin_dir, folder)
             check_drive(prometheus, SCANS, SCANS)
-            assert check_formats(web, metrics) == set(metrics) - NOT_IN_DRIVE
+            missing = set(metrics) - check_formats(web, metrics)
+            assert missing == NOT_IN_DRIVE, missing ^ NOT_IN_DRIVE
+            check_points(web, prometheus)
             check_label_values(source, web)
             check_panels(source, prometheus, metrics)
             check_rules(source, prometheus)
@@ -310,14 +328,14 @@ def live(source, bin_dir):
             prometheus.expect('ALERTS{alertname="NdtdAway",alertstate="firing"}', 1)
             assert math.isnan(prometheus.value("sum(ndtd_scans_total)")), "values of a daemon that is away"
             daemon.start()
-            prometheus.expect("ndtd_up", 1)
+            play(prometheus, drive, bin_dir, folder)
             prometheus.expect("ndt_web_daemon_restarts_total", 1)
-            play(drive, bin_dir, folder)
             check_drive(prometheus, SCANS, 2 * SCANS)
             # What the first daemon counted is not lost: Prometheus sees that the counter began anew.
             prometheus.expect("resets(ndtd_received_scans_total[10m])", 1)
-            for program in reversed(programs):
-                program.expect_alive()
+            for program in (web, daemon):
+                code = program.end()
+                assert code == 0, f"{program.name} ends with {code}: {program.log()[-2000:]}"
         finally:
             for program in reversed(programs):
                 program.end()

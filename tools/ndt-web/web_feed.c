@@ -40,7 +40,7 @@ struct web_feed {
     uint64_t status_id;
     double asked_us, answered_us;
     atomic_int is_connected;
-    int wants_points;
+    int is_watching; /* points are received */
     struct web_points scan;
     double map_id; /* of the map that was loaded last; 0: none */
     int has_result;
@@ -193,6 +193,17 @@ static void send_requests(struct web_feed *feed)
         (void)zmq_send(feed->control.socket, feed->frame.data, feed->frame.size, ZMQ_DONTWAIT); /* else expires */
 }
 
+/* The daemon encodes points for every connection, whatever it has subscribed to: there is one while somebody reads.
+ */
+static void watch_points(struct web_feed *feed, int is_watched)
+{
+    if (feed->is_watching == is_watched)
+        return;
+    feed->is_watching = is_watched;
+    if ((is_watched ? zmq_connect : zmq_disconnect)(feed->points.socket, feed->points_address) != 0)
+        web_hub_log(feed->sinks.hub, WEB_ERROR, "%s: %s", feed->points_address, zmq_strerror(errno));
+}
+
 /* Once per second. Without an answer the socket is replaced, and what waits in it is not sent to a later daemon. */
 static void tick(struct web_feed *feed)
 {
@@ -208,27 +219,35 @@ static void tick(struct web_feed *feed)
         ask_status(feed);
     (void)web_control_expire(feed->requests);
     web_hub_counters(feed->sinks.hub, &readers);
-    if (feed->points.socket && feed->wants_points != (readers.clients > 0)) {
-        feed->wants_points = readers.clients > 0;
-        zmq_setsockopt(feed->points.socket, feed->wants_points ? ZMQ_SUBSCRIBE : ZMQ_UNSUBSCRIBE, "", 0);
-    }
+    if (feed->points.socket)
+        watch_points(feed, readers.clients > 0);
+}
+
+/* Waits for frames, requests of the page, or the next tick. */
+static void wait_for_work(struct web_feed *feed)
+{
+    zmq_pollitem_t items[4] = {{.socket = feed->poses.socket, .events = ZMQ_POLLIN},
+                               {.fd = feed->wake_fd, .events = ZMQ_POLLIN}};
+    int count = 2;
+    uint64_t wakes;
+    if (feed->points.socket)
+        items[count++] = (zmq_pollitem_t){.socket = feed->points.socket, .events = ZMQ_POLLIN};
+    if (feed->control.socket)
+        items[count++] = (zmq_pollitem_t){.socket = feed->control.socket, .events = ZMQ_POLLIN};
+    const double left_us = feed->asked_us + STATUS_US - ndt_clock_us();
+    zmq_poll(items, count, left_us > 0 ? (long)(left_us * 1e-3) + 1 : 0);
+    if (items[1].revents)
+        (void)!read(feed->wake_fd, &wakes, sizeof(wakes));
 }
 
 static void *run(void *self)
 {
     struct web_feed *feed = self;
-    uint64_t count;
     while (!feed->stops) {
-        zmq_pollitem_t items[] = {{.socket = feed->poses.socket, .events = ZMQ_POLLIN},
-                                  {.socket = feed->points.socket, .events = ZMQ_POLLIN},
-                                  {.fd = feed->wake_fd, .events = ZMQ_POLLIN},
-                                  {.socket = feed->control.socket, .events = ZMQ_POLLIN}};
-        const double left_us = feed->asked_us + STATUS_US - ndt_clock_us();
-        zmq_poll(items, feed->control.socket ? 4 : 3, left_us > 0 ? (long)(left_us * 1e-3) + 1 : 0);
+        wait_for_work(feed);
         receive(feed, feed->poses.socket, take_result);
-        receive(feed, feed->points.socket, take_points);
-        if (items[2].revents)
-            (void)!read(feed->wake_fd, &count, sizeof(count));
+        if (feed->points.socket)
+            receive(feed, feed->points.socket, take_points);
         if (feed->control.socket) {
             send_requests(feed);
             receive(feed, feed->control.socket, take_reply);
@@ -241,34 +260,55 @@ static void *run(void *self)
 
 /* ---- begin and end ---- */
 
-/* The daemon's own rule: where only the address of the poses is given, the points are beside it (SCHEMA.md). */
-static void set_points_address(struct web_feed *feed)
+/* The daemon's own rule (SCHEMA.md): where only the address of the poses is given, the points are beside it; over
+ * tcp there are none unless their address is given. Returns whether there are. */
+static int set_points_address(struct web_feed *feed)
 {
-    const int is_beside = !*feed->config.points && strncmp(feed->config.poses, "ipc://", 6) == 0;
-    if (is_beside && strlen(feed->config.poses) + sizeof(".points") <= sizeof(feed->points_address))
-        snprintf(feed->points_address, sizeof(feed->points_address), "%s.points", feed->config.poses);
+    const char *poses = feed->config.poses;
+    if (*feed->config.points || !*poses)
+        return 1;
+    if (strncmp(poses, "ipc://", 6) != 0 || strlen(poses) + sizeof(".points") > sizeof(feed->points_address))
+        return 0;
+    snprintf(feed->points_address, sizeof(feed->points_address), "%s.points", poses);
+    return 1;
+}
+
+static enum ndt_status set_address(char address[NDTD_ENDPOINT_MAX], const char *given, const char *name,
+                                   struct ndt_error *err)
+{
+    return *address ? NDT_OK : ndtd_default_address(address, NDTD_ENDPOINT_MAX, given, name, 0, err);
+}
+
+/* Few scans wait, so that a feed that falls behind costs no memory: the limit counts for the next connection. */
+static enum ndt_status open_points(struct web_feed *feed, struct ndt_error *err)
+{
+    const int waiting = 4;
+    const enum ndt_status status =
+        live_open(&feed->points, ZMQ_SUB, feed->points_address, &feed->config.keys, 0, err);
+    if (status != NDT_OK)
+        return status;
+    if (zmq_setsockopt(feed->points.socket, ZMQ_RCVHWM, &waiting, sizeof(waiting)) != 0 ||
+        zmq_disconnect(feed->points.socket, feed->points_address) != 0)
+        return ndt_fail(err, NDT_ERR_IO, "%s: %s", feed->points_address, zmq_strerror(errno));
+    return NDT_OK;
 }
 
 static enum ndt_status connect_all(struct web_feed *feed, struct ndt_error *err)
 {
     const struct live_keys *keys = &feed->config.keys;
-    const struct {
-        char *address;
-        const char *given, *name;
-    } rows[] = {{feed->poses_address, feed->config.poses, "poses"},
-                {feed->points_address, feed->config.points, "points"},
-                {feed->control_address, feed->config.control, "control"}};
-    enum ndt_status status = NDT_OK;
-    set_points_address(feed);
-    for (size_t i = 0; status == NDT_OK && i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (!*rows[i].address)
-            status = ndtd_default_address(rows[i].address, NDTD_ENDPOINT_MAX, rows[i].given, rows[i].name, 0, err);
+    const int has_points = set_points_address(feed);
+    enum ndt_status status = set_address(feed->poses_address, feed->config.poses, "poses", err);
+    if (status == NDT_OK)
+        status = set_address(feed->control_address, feed->config.control, "control", err);
+    if (status == NDT_OK && has_points)
+        status = set_address(feed->points_address, feed->config.points, "points", err);
     if (status == NDT_OK)
         status = live_open(&feed->poses, ZMQ_SUB, feed->poses_address, keys, 0, err);
-    if (status == NDT_OK)
-        status = live_open(&feed->points, ZMQ_SUB, feed->points_address, keys, 0, err);
-    if (status == NDT_OK)
-        zmq_setsockopt(feed->points.socket, ZMQ_UNSUBSCRIBE, "", 0);
+    if (status == NDT_OK && has_points)
+        status = open_points(feed, err);
+    if (status == NDT_OK && !has_points)
+        web_hub_log(feed->sinks.hub, WEB_WARNING,
+                    "scans are not shown: --points is not given, and --poses is not ipc");
     return status == NDT_OK ? open_control(feed, err) : status;
 }
 
@@ -291,6 +331,7 @@ enum ndt_status web_feed_open(struct web_feed **out, const struct web_feed_confi
                                  : ndt_fail(err, NDT_ERR_MEMORY, "no memory or no file descriptors");
     if (status == NDT_OK) {
         tell_daemon(feed);
+        web_metrics_set_status(sinks->metrics, NULL);
         feed->asked_us = ndt_clock_us() - STATUS_US;
         feed->is_started = pthread_create(&feed->thread, NULL, run, feed) == 0;
         if (!feed->is_started)
@@ -318,7 +359,8 @@ void web_feed_stop(struct web_feed *feed)
         wake_up(feed);
         pthread_join(feed->thread, NULL);
     }
-    feed->is_started = feed->is_connected = 0;
+    feed->is_started = 0;
+    feed->is_connected = 0;
     if (feed->requests)
         web_control_fail(feed->requests, "ndt-web ends");
 }

@@ -43,7 +43,6 @@ enum ndt_status web_metrics_open(struct web_metrics **out, struct ndt_error *err
         for (size_t i = 0; i < WEB_MAX_LABELS; i++)
             metrics->values.numbers[row][i] = starts_at_zero ? 0 : NAN;
     }
-    metrics->values.numbers[WEB_UP][0] = 0;
     metrics->values.numbers[WEB_OWN_INFO][0] = 1;
     snprintf(metrics->values.texts[web_metric_info_slot(WEB_OWN_INFO)][0], WEB_TEXT_BYTES, "%s", ndt_version());
     *out = metrics;
@@ -259,7 +258,7 @@ static void note_answer(struct web_metrics *metrics, const struct reply_view *vi
 {
     double *up = &metrics->values.numbers[WEB_UP][0], uptime_s = 0;
     const int has_uptime = reply_view_find_number(view, "uptime_s", &uptime_s);
-    if (*up == 0)
+    if (*up != 1)
         metrics->values.numbers[WEB_CONNECTS][0]++;
     if (metrics->has_uptime && has_uptime && uptime_s < metrics->uptime_s)
         metrics->values.numbers[WEB_RESTARTS][0]++;

@@ -25,7 +25,7 @@
 
 struct web_metrics;
 
-/** Begins without a daemon (ndtd_up is 0). */
+/** Begins empty: without ndtd_up, as when no daemon is shown. */
 NDT_MUST_CHECK enum ndt_status web_metrics_open(struct web_metrics **out, struct ndt_error *err);
 /** Allowed on NULL. */
 void web_metrics_close(struct web_metrics *metrics);

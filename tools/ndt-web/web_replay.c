@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "ndt_io/bag.h"
+#include "ndt_io/trajectory.h"
+#include "ndtd/trajectory_error.h"
 #include "web_json.h"
 #include "web_points.h"
 
@@ -30,6 +32,7 @@ struct web_replay {
     int results_fd, points_fd; /* -1: there is none */
     struct places results, scans;
     size_t scan_points;
+    struct ndtd_trajectory_error truth; /* no results; sorted, so that threads share it */
     struct web_blob *summary;
     char map[PATH_MAX];
 };
@@ -165,6 +168,38 @@ static enum ndt_status open_scans(struct web_replay *replay, const char *path, s
     return status;
 }
 
+/* ---- ground truth ---- */
+
+/* A bag may have none. */
+static enum ndt_status open_truth(struct web_replay *replay, const char *path, struct ndt_error *err)
+{
+    struct ndt_trajectory poses = {0};
+    struct ndt_pose first;
+    if (access(path, F_OK) != 0)
+        return NDT_OK;
+    enum ndt_status status = ndt_trajectory_read(&poses, path, NDT_TUM, err);
+    for (size_t i = 0; status == NDT_OK && i < poses.count; i++)
+        status = ndtd_trajectory_error_add_truth(&replay->truth, poses.poses[i].stamp_ns,
+                                                 &poses.poses[i].T_map_sensor, err);
+    (void)ndtd_trajectory_error_truth_at(&replay->truth, 0, &first, NULL); /* sorts */
+    ndt_trajectory_free(&poses);
+    return status;
+}
+
+/* Writes the beginning of a result that has ground truth: the true pose at its stamp. Returns what follows. */
+static const char *begin_with_truth(struct web_replay *replay, FILE *file, const struct web_blob *line)
+{
+    const char *text = (const char *)line->data, *rest = memchr(text, '{', line->size);
+    int64_t stamp_ns;
+    struct ndt_pose pose;
+    if (!rest || !web_json_integer(text, line->size, "stamp_ns", &stamp_ns) ||
+        !ndtd_trajectory_error_truth_at(&replay->truth, stamp_ns, &pose, NULL))
+        return text;
+    fprintf(file, "{\"truth\":[%.17g,%.17g,%.17g,%.17g,%.17g,%.17g,%.17g],", pose.t_m[0], pose.t_m[1], pose.t_m[2],
+            pose.q_xyzw[0], pose.q_xyzw[1], pose.q_xyzw[2], pose.q_xyzw[3]);
+    return rest + 1;
+}
+
 /* ---- summary ---- */
 
 static int has_key(const char *text, size_t size, const char *key)
@@ -237,6 +272,9 @@ enum ndt_status web_replay_open(struct web_replay **out, const char *folder, siz
     snprintf(path, sizeof(path), "%.3000s/points.bag", folder);
     if (status == NDT_OK)
         status = open_scans(replay, path, err);
+    snprintf(path, sizeof(path), "%.3000s/truth.tum", folder);
+    if (status == NDT_OK)
+        status = open_truth(replay, path, err);
     snprintf(path, sizeof(path), "%.3000s/summary.json", folder);
     if (status == NDT_OK)
         status = open_summary(replay, path, &span, err);
@@ -257,6 +295,7 @@ void web_replay_close(struct web_replay *replay)
         close(replay->points_fd);
     free(replay->results.all);
     free(replay->scans.all);
+    ndtd_trajectory_error_free(&replay->truth);
     web_blob_drop(replay->summary);
     free(replay);
 }
@@ -276,15 +315,17 @@ static uint64_t replay_results(void *self, uint64_t *first)
 
 static struct web_blob *replay_result(void *self, uint64_t number)
 {
-    const struct web_replay *replay = self;
+    struct web_replay *replay = self;
     struct web_writer writer;
     struct web_blob *line =
         number < replay->results.count ? read_place(replay->results_fd, &replay->results.all[number]) : NULL;
     if (!line)
         return NULL;
     web_writer_open(&writer);
-    if (writer.file)
-        web_json_copy(writer.file, (const char *)line->data, line->size);
+    if (writer.file) {
+        const char *rest = begin_with_truth(replay, writer.file, line);
+        web_json_copy(writer.file, rest, line->size - (size_t)(rest - (const char *)line->data));
+    }
     web_blob_drop(line);
     return web_writer_finish(&writer);
 }

@@ -7,7 +7,8 @@
 #include "web_source.h"
 
 struct web_replay;
-/** Reads summary.json and results.jsonl, which are required, and points.bag. scan_points: of a scan for the page,
+/** Reads summary.json and results.jsonl, which are required, points.bag and truth.tum: results then have the key
+ * `truth`, the true pose at their stamp as `pose`. scan_points: of a scan for the page,
  * at most. NDT_ERR_IO, NDT_ERR_FORMAT with one line: the file, the line, what is wrong. */
 NDT_MUST_CHECK enum ndt_status web_replay_open(struct web_replay **out, const char *folder, size_t scan_points,
                                                struct ndt_error *err);

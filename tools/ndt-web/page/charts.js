@@ -1,7 +1,7 @@
 /** Time series on canvas elements: one line of values above, one cursor through all of them. */
 
-import {clock, colour, fixed, h, setText, short, tick} from "./dom.js";
-import {OUTCOMES} from "./history.js";
+import { clock, colour, fixed, h, setText, short, tick } from "./dom.js";
+import { OUTCOMES } from "./history.js";
 
 export const BUDGET_MS = 100;
 const WINDOW_S = 60;
@@ -26,7 +26,7 @@ const CHARTS = [
         title: "Scores",
         low: 0,
         high: 1,
-        series: [["nvtl", "NVTL", "info", 2], ["probability", "transform probability", "other", 2]]
+        series: [["nvtl", "NVTL", "info", 2], ["probability", "transform prob.", "other", 2]]
     },
     { id: "confidence", title: "Confidence", low: 0, high: 1, fixed: true, outcomes: true, series: [["confidence", "", "good", 3]] },
     {
@@ -40,8 +40,8 @@ const CHARTS = [
         drops: true,
         series: [["queue", "waiting", "still", 0]]
     },
-    { id: "error-position", title: "Error, position", unit: "m", low: 0, high: 0.05, truth: true, series: [["error_m", "", "bad", 3]] },
-    { id: "error-rotation", title: "Error, rotation", unit: "°", low: 0, high: 0.1, truth: true, series: [["error_deg", "", "other", 3]] },
+    { id: "error-position", title: "Error, position", unit: "m", low: 0, high: 0.01, truth: true, series: [["error_m", "", "bad", 3]] },
+    { id: "error-rotation", title: "Error, rotation", unit: "°", low: 0, high: 0.02, truth: true, series: [["error_deg", "", "other", 3]] },
 ];
 
 /** A round number at or above, of 1, 2, 5 times a power of ten */
@@ -169,7 +169,7 @@ class Chart {
             context.moveTo(this.left, y);
             context.lineTo(width - RIGHT, y);
             context.stroke();
-            context.fillText(tick(at), this.left - 5, Math.min(Math.max(y, 6), box.bottom - 2));
+            context.fillText(tick(at), this.left - 5, Math.min(Math.max(y, 0.6 * this.text), box.bottom - 2));
         }
         context.setLineDash([]);
         if (!axis) return;
@@ -188,7 +188,7 @@ class Chart {
             const before = index > history.first ? history.slot(index - 1) : -1;
             if (!holds(history.slot(index), before)) continue;
             const x = box.x(history.time[history.slot(index)]);
-            context.globalAlpha = 0.3;
+            context.globalAlpha = 0.2;
             context.fillRect(x - 1, TOP, 2, box.bottom - TOP);
             context.globalAlpha = 1;
             context.fillRect(x - 1.5, box.bottom - 7, 3, 7);

@@ -1,6 +1,6 @@
 /** The results so far as rings of typed arrays: bounded memory, cheap to draw. */
 
-import {yawDeg} from "./dom.js";
+import { yawDeg } from "./dom.js";
 
 export const OUTCOMES = [
     "converged", "iteration_limit", "deadline", "dropped", "rejected", "low_score", "degenerate", "no_map", "no_guess", "off_map", "lost",

@@ -1,6 +1,6 @@
 /** Keyboard: one table of keys that acts and that is the list of `?`. */
 
-import {$, h, setText} from "./dom.js";
+import { $, h, setText } from "./dom.js";
 
 const STEPS = {
     ArrowLeft: -1,

@@ -1,8 +1,9 @@
 /** The pane Log: refusals and events, filtered, paused, bounded. */
 
-import {$, h, icon, setText} from "./dom.js";
+import { $, h, icon, setText } from "./dom.js";
 
 const KEPT = 500;
+const KNOWN = 100;
 const SHOWN = 200;
 const RANK = {
     info: 0,
@@ -33,12 +34,14 @@ export class LogPane {
             this.#button();
     }
 
-    /** A line that repeats the one before is counted there. */
+    /** A line that repeats the one before is counted there; those that ndt-web tells again after a reconnection are known. */
     add(line) {
+        if (line.time_s && this.entries.slice(-KNOWN).some((entry) => entry.told_s === line.time_s && entry.text === line.text)) return;
         const entry = {
             time: Number(line.time_s) || Date.now() / 1000,
             level: RANK[line.level] === undefined ? "info" : line.level,
             text: String(line.text),
+            told_s: line.time_s,
             times: 1
         };
         const last = this.entries.at(-1);

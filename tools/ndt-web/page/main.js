@@ -1,14 +1,15 @@
 /** The page: what is known (state), who draws it, keys. window.ndt shows it to tests. */
 
-import {Charts, drawBars} from "./charts.js";
-import {$, colour, count, fixed, h, setText, setTheme} from "./dom.js";
-import {Feed, getJson} from "./feed.js";
-import {History, OUTCOMES, poseDifference, STATES} from "./history.js";
-import {LogPane} from "./log_pane.js";
-import {drawBanner, drawDaemon, drawHeader, drawScan, outcomeMark, stateMark} from "./panels.js";
-import {Player} from "./player.js";
-import {PoseTool, toast} from "./pose_tool.js";
-import {themes, View} from "./view.js";
+import { Charts, drawBars } from "./charts.js";
+import { $, colour, count, fixed, h, setText, setTheme } from "./dom.js";
+import { Feed, getJson } from "./feed.js";
+import { History, OUTCOMES, poseDifference, STATES } from "./history.js";
+import { Keys } from "./keys.js";
+import { LogPane } from "./log_pane.js";
+import { drawBanner, drawDaemon, drawHeader, drawScan, outcomeMark, stateMark } from "./panels.js";
+import { Player } from "./player.js";
+import { PoseTool, toast } from "./pose_tool.js";
+import { themes, View } from "./view.js";
 
 const KEPT = 6000;
 const METAS = 200;
@@ -339,7 +340,7 @@ const seen = (tab) => (settings.panel || isWall.matches) && (isWall.matches || s
 
 function drawStats() {
     const s = view.stats || {};
-    setText($("view-stats"), s.points ? `${count(s.points)} points, ${s.nodes} nodes, frame ${fixed(s.frame_ms, 1)} ms` : "No map yet.");
+    setText($("view-stats"), s.points ? `${count(s.points)} points in ${s.nodes} nodes` : "No map yet.");
 }
 
 let drawnAt = 0, drawnAge = -1, scanAt = 0;
@@ -507,7 +508,7 @@ function wire() {
     new ResizeObserver(() => view.resize()).observe($("stage"));
 }
 
-const isPhone = matchMedia("(max-width: 720px)");
+const isPhone = matchMedia("(max-width: 720px), (max-width: 1080px) and (orientation: portrait)");
 
 function toggleTheme() {
     settings.theme = themeName() === "dark" ? "light" : "dark";

@@ -1,9 +1,10 @@
 // What is drawn over the map: trail, vehicle, covariance, weak axes, candidates, GNSS, arrow of an initial pose.
 //
-// Lines are quads of constant width on the screen. The trail keeps its buffer; the few other items are built anew for
+// Lines are quads of constant width on the screen. The trail keeps its texture; the few other items are built anew for
 // every picture, relative to the eye.
 
 const STRIDE = 16; // float x y z, then four bytes of colour
+const ROW = 1024; // vertices in a row of a texture, as in the shader
 const CHI_95 = 2.4477; // deviations that hold 95 % of a plane's normal distribution
 const TRAIL_MAX = 65536;
 const JUMP_M = 8;
@@ -62,20 +63,38 @@ class Vertices {
     }
 }
 
-function lineArray(gl, buffer, step) {
+/** Vertices of lines as a texture. */
+class LineTexture {
+    constructor(gl) {
+        this.gl = gl;
+        this.texture = gl.createTexture();
+        this.rows = 0;
+    }
+
+    /** Uploads the vertices from `first` on. */
+    fill(vertices, first = 0) {
+        const gl = this.gl, rows = vertices.capacity / ROW, begin = Math.floor(first / ROW);
+        const end = Math.ceil(vertices.count / ROW), words = new Uint32Array(vertices.floats.buffer);
+        gl.bindTexture(gl.TEXTURE_2D, this.texture);
+        if (rows !== this.rows) {
+            gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA32UI, ROW, rows, 0, gl.RGBA_INTEGER, gl.UNSIGNED_INT, words);
+            for (const name of ["MIN_FILTER", "MAG_FILTER"]) gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${name}`], gl.NEAREST);
+            this.rows = rows;
+        } else if (end > begin) {
+            const part = words.subarray(4 * ROW * begin, 4 * ROW * end);
+            gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, begin, ROW, end - begin, gl.RGBA_INTEGER, gl.UNSIGNED_INT, part);
+        }
+    }
+}
+
+function shapeArray(gl, buffer) {
     const array = gl.createVertexArray();
     gl.bindVertexArray(array);
     gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-    for (const [index, size, type, normalised, offset] of [
-        [0, 3, gl.FLOAT, false, 0],
-        [1, 3, gl.FLOAT, false, STRIDE],
-        [2, 4, gl.UNSIGNED_BYTE, true, 12],
-        [3, 4, gl.UNSIGNED_BYTE, true, STRIDE + 12],
-    ]) {
-        gl.enableVertexAttribArray(index);
-        gl.vertexAttribPointer(index, size, type, normalised, step * STRIDE, offset);
-        gl.vertexAttribDivisor(index, 1);
-    }
+    gl.enableVertexAttribArray(0);
+    gl.vertexAttribPointer(0, 3, gl.FLOAT, false, STRIDE, 0);
+    gl.enableVertexAttribArray(1);
+    gl.vertexAttribPointer(1, 4, gl.UNSIGNED_BYTE, true, STRIDE, 12);
     gl.bindVertexArray(null);
     return array;
 }
@@ -105,8 +124,7 @@ export class Trail {
 
     setContext(gl) {
         this.gl = gl;
-        this.buffer = gl.createBuffer();
-        this.array = lineArray(gl, this.buffer, 1);
+        this.texture = new LineTexture(gl);
         this.stale = true;
     }
 
@@ -125,28 +143,58 @@ export class Trail {
     rebuild(theme) {
         this.theme = theme;
         this.anchor = this.items.length > 0 ? this.items[0].pose.slice(0, 3) : [0, 0, 0];
-        this.vertices = new Vertices(Math.max(1024, 2 * this.items.length));
+        this.vertices = new Vertices(ROW * Math.ceil((this.items.length + 1) / (ROW / 2)));
         for (let i = 0; i < this.items.length; i++) this.vertex(i);
-        this.upload();
+        this.texture.fill(this.vertices);
         this.stale = false;
     }
 
-    upload() {
-        const gl = this.gl;
-        gl.bindBuffer(gl.ARRAY_BUFFER, this.buffer);
-        gl.bufferData(gl.ARRAY_BUFFER, this.vertices.colours, gl.DYNAMIC_DRAW);
-    }
-
     addLast() {
-        const gl = this.gl, { capacity, count } = this.vertices;
+        const { count } = this.vertices;
         this.vertex(this.items.length - 1);
-        if (this.vertices.capacity !== capacity) return this.upload();
-        gl.bindBuffer(gl.ARRAY_BUFFER, this.buffer);
-        gl.bufferSubData(gl.ARRAY_BUFFER, count * STRIDE, this.vertices.colours.subarray(count * STRIDE, this.vertices.count * STRIDE));
+        this.texture.fill(this.vertices, count);
     }
 
     get segments() {
         return this.vertices ? Math.max(0, this.vertices.count - 1) : 0;
+    }
+}
+
+/** Lines on the ground around a place, every step_m; each tenth is stronger, and all fade with the distance. */
+export class Grid {
+    setContext(gl) {
+        this.gl = gl;
+        this.buffer = gl.createBuffer();
+        this.array = shapeArray(gl, this.buffer);
+        this.key = null;
+    }
+
+    /** Rebuilds the lines where step, place or colour have changed; x and y in the map frame. */
+    place(step_m, x, y, colour) {
+        const period = 10 * step_m, anchor = [x, y].map((value) => Math.round(value / period) * period);
+        const key = [step_m, ...anchor, colour].join();
+        if (key === this.key) return;
+        Object.assign(this, { key, anchor, vertices: new Vertices(4096) });
+        const parts = 12, count = 40;
+        for (let i = -count; i <= count; i++) {
+            const strength = i % 10 === 0 ? 1 : 0.45;
+            for (let part = -parts; part < parts; part++) {
+                const ends = [part, part + 1].map((end) => (end * count) / parts);
+                const fades = ends.map((end) => Math.max(0, 1 - Math.hypot(i, end) / count) * strength);
+                if (fades[0] + fades[1] < 0.02) continue;
+                for (const along of [false, true])
+                    for (const k of [0, 1]) {
+                        const at = along ? [i, ends[k]] : [ends[k], i];
+                        this.vertices.add([at[0] * step_m, at[1] * step_m, 0], colour, Math.max(fades[k], 0.005));
+                    }
+            }
+        }
+        this.gl.bindBuffer(this.gl.ARRAY_BUFFER, this.buffer);
+        this.gl.bufferData(this.gl.ARRAY_BUFFER, this.vertices.used, this.gl.DYNAMIC_DRAW);
+    }
+
+    get count() {
+        return this.vertices.count;
     }
 }
 
@@ -169,7 +217,7 @@ export class Sketch {
 
     line(from, to, colour, width, opacity = 1) {
         let lines = this.lines.get(width);
-        if (!lines) this.lines.set(width, (lines = new Vertices(256)));
+        if (!lines) this.lines.set(width, (lines = new Vertices(ROW)));
         lines.add(this.relative(from), colour, opacity);
         lines.add(this.relative(to), colour, opacity);
     }
@@ -286,25 +334,23 @@ export function halfAxes(xx, xy, yy) {
     ];
 }
 
-/** The buffers that sketches are drawn from. */
+/** What sketches are drawn from. */
 export class SketchBuffers {
     constructor(gl) {
         this.gl = gl;
-        this.lines = gl.createBuffer();
-        this.lineArray = lineArray(gl, this.lines, 2);
+        this.lines = new Map();
         this.shapes = gl.createBuffer();
-        this.shapeArray = gl.createVertexArray();
-        gl.bindVertexArray(this.shapeArray);
-        gl.bindBuffer(gl.ARRAY_BUFFER, this.shapes);
-        gl.enableVertexAttribArray(0);
-        gl.vertexAttribPointer(0, 3, gl.FLOAT, false, STRIDE, 0);
-        gl.enableVertexAttribArray(1);
-        gl.vertexAttribPointer(1, 4, gl.UNSIGNED_BYTE, true, STRIDE, 12);
-        gl.bindVertexArray(null);
+        this.shapeArray = shapeArray(gl, this.shapes);
     }
 
-    fill(buffer, vertices) {
-        this.gl.bindBuffer(this.gl.ARRAY_BUFFER, buffer);
-        this.gl.bufferData(this.gl.ARRAY_BUFFER, vertices.used, this.gl.STREAM_DRAW);
+    /** Uploads what the sketch holds. */
+    fill(sketch) {
+        const gl = this.gl;
+        gl.bindBuffer(gl.ARRAY_BUFFER, this.shapes);
+        gl.bufferData(gl.ARRAY_BUFFER, sketch.shapes.used, gl.STREAM_DRAW);
+        for (const [width, vertices] of sketch.lines) {
+            if (!this.lines.has(width)) this.lines.set(width, new LineTexture(gl));
+            if (vertices.count > 0) this.lines.get(width).fill(vertices);
+        }
     }
 }

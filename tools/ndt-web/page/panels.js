@@ -1,7 +1,7 @@
 /** Header, banner and the panes Scan and Daemon: what the daemon says, as text. */
 
-import {$, bytes, count, duration, fillValues, fixed, h, icon, setText, short, withUnit, yawDeg} from "./dom.js";
-import {latencyMs, poseDifference} from "./history.js";
+import { $, bytes, count, duration, fillValues, fixed, h, icon, setText, short, withUnit, yawDeg } from "./dom.js";
+import { latencyMs, poseDifference } from "./history.js";
 
 const STATE_NAMES = {
     initialising: "Initialising",
@@ -12,6 +12,7 @@ const STATE_NAMES = {
 };
 const STAGES =
     [["decode_us", "decode"], ["queue_us", "queue"], ["preprocess_us", "preprocess"], ["align_us", "align"], ["publish_us", "publish"]];
+const STALE_S = 3;
 const AXES = ["x", "y", "z", "rx", "ry", "rz"];
 /** Columns of the table of iterations: key, name, unit, digits (null: about three digits) */
 const ITERATION_COLUMNS = [
@@ -42,7 +43,7 @@ export function badge(state) {
     if (status && status.state === "stopped") return ["stopped", "Stopped", "scans are rejected"];
     if (status && status.state === "no_map") return ["away", "No map", ""];
     if (!result) return ["initialising", status && status.state === "no_guess" ? "No initial pose" : "No scans yet", ""];
-    if (age > 3) return ["stale", "No scans", `for ${duration(age)}; ${spaced(result.state || result.outcome)} before`];
+    if (age > STALE_S) return ["stale", "No scans", `for ${duration(age)}; ${spaced(result.state || result.outcome)} before`];
     return trust(result);
 }
 
@@ -97,8 +98,9 @@ export function drawHeader(state) {
             : (state.daemon && state.daemon.connected) ? "live"
                                                        : "no daemon");
     link.title = (state.daemon && state.daemon.poses) || "";
-    const isStale = state.link !== "open" || (state.mode === "live" && (!state.daemon || !state.daemon.connected || state.age > 3));
-    document.body.classList.toggle("stale", isStale);
+    const isCutOff = state.link !== "open" || (state.mode === "live" && (!state.daemon || !state.daemon.connected));
+    document.body.classList.toggle("cut-off", isCutOff);
+    document.body.classList.toggle("stale", isCutOff || state.age > STALE_S);
 }
 
 /** What is wrong and what to do, or null. [state, text, code, text] */
@@ -233,7 +235,7 @@ function drawIterations(rows, isReplay) {
             h("tbody", {},
               h("tr", {},
                 h("td", { class: "none" },
-                  isReplay ? "This replay has no times per iteration."
+                  isReplay ? "None is recorded for this scan."
                            : "Known for scans whose points are received: is the daemon's socket “points” reachable?"))));
     }
     rows = rows.map((row) => ({...row, time_us: (row.eval_us || 0) + (row.solve_us || 0) }));
@@ -263,7 +265,7 @@ function drawCandidates(meta, result, lookAt) {
         const place =
             h("button", { type: "button", class: "quiet small", title: "Look there", onclick: () => lookAt(pose) },
               `${fixed(pose[0], 1)}, ${fixed(pose[1], 1)}`);
-        return cells([[item.kind], [place], [fixed(yawDeg(pose), 1)], [fixed(away, 2)], [fixed(item.confidence, 3)]]);
+        return cells([[item.kind], [place], [fixed(yawDeg(pose), 1)], [fixed(away, 1)], [fixed(item.confidence, 3)]]);
     });
     table.replaceChildren(h("thead", {}, head), h("tbody", {}, ...body));
 }

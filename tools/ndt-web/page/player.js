@@ -1,11 +1,12 @@
 /** Replay: the drive as a strip of outcomes, a slider, play, steps and the worst scans. */
 
-import {$, clock, colour, fixed, h, setText} from "./dom.js";
-import {getJson} from "./feed.js";
-import {OUTCOMES} from "./history.js";
+import { $, clock, colour, fixed, h, setText } from "./dom.js";
+import { getJson } from "./feed.js";
+import { OUTCOMES } from "./history.js";
 
 const PAGE = 2000;
 const WORST = 10;
+const APART = 10; // scans: neighbours are bad for the same reason
 const CACHED = 1000;
 const AROUND = 100;
 /** grade of a scan: tone of the strip, whether it stands out above the others */
@@ -15,6 +16,21 @@ const GRADES = {
     refused: "bad",
     none: "still"
 };
+
+/** Diagonal lines */
+function hatched(context, tone) {
+    const tile = document.createElement("canvas"), size = 6;
+    tile.width = tile.height = size;
+    const lines = tile.getContext("2d");
+    lines.strokeStyle = tone;
+    lines.lineWidth = 1.5;
+    for (const shift of [-size, 0, size]) {
+        lines.moveTo(shift, size);
+        lines.lineTo(shift + size, 0);
+    }
+    lines.stroke();
+    return context.createPattern(tile, "repeat");
+}
 
 export class Player {
     /** `show(index)` draws a scan; history holds all results once load() is done. */
@@ -72,7 +88,12 @@ export class Player {
             (history.hasErrors ? history.error_m[i] : 1 - (Number.isFinite(history.confidence[i]) ? history.confidence[i] : 0));
         const all = Array.from({ length: history.length }, (_, k) => k).filter((k) => Number.isFinite(badness(k)));
         all.sort((a, b) => badness(b) - badness(a));
-        this.worst = all.slice(0, WORST);
+        const apart = Math.min(APART, history.length / (2 * WORST));
+        this.worst = [];
+        for (const k of all) {
+            if (this.worst.length === WORST) break;
+            if (this.worst.every((other) => Math.abs(other - k) >= apart)) this.worst.push(k);
+        }
         $("player-worst")
             .append(...this.worst.map(
                 (k) =>
@@ -145,7 +166,7 @@ export class Player {
         this.timer = setTimeout(() => this.#tick(), 30);
     }
 
-    /** Height is the confidence, colour the grade; refused scans fill it, so that colour is not needed. */
+    /** Height is the confidence, colour the grade; what is refused is hatched, so that colour is not needed. */
     drawStrip() {
         const canvas = $("player-canvas"), { history } = this;
         const width = canvas.clientWidth, height = canvas.clientHeight, ratio = Math.min(devicePixelRatio || 1, 2);
@@ -156,17 +177,16 @@ export class Player {
         context.scale(ratio, ratio);
         context.fillStyle = colour("track");
         context.fillRect(0, 0, width, height);
-        const columns = Math.min(history.length, Math.floor(width));
+        const hatch = hatched(context, colour("bad"));
+        const columns = Math.min(history.length, Math.floor(width)), wide = width / columns;
         for (let column = 0; column < columns; column++) {
             const [grade, part] =
                 this.#worstOf(Math.floor(column * history.length / columns), Math.floor((column + 1) * history.length / columns));
+            const x = Math.floor(column * wide), next = Math.floor((column + 1) * wide), tall = Math.max(3, part * (height - 2));
+            context.fillStyle = hatch;
+            if (grade === "refused") context.fillRect(x, 0, next - x, height);
             context.fillStyle = colour(GRADES[grade]);
-            const x = column * width / columns, tall = grade === "refused" ? height : Math.max(3, part * (height - 2));
-            context.fillRect(x, height - tall, width / columns + 0.5, tall);
-            if (grade === "refused") {
-                context.fillStyle = colour("bg");
-                context.fillRect(x, height / 2 - 1, width / columns + 0.5, 2);
-            }
+            context.fillRect(x, height - tall, next - x, tall);
         }
         const x = (this.index + 0.5) / history.length * width;
         context.fillStyle = colour("text");

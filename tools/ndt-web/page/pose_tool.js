@@ -1,6 +1,6 @@
 /** Requests to the daemon: initial pose by mouse or numbers, search, start and stop, recording. */
 
-import {$, duration, fixed, h, icon, poseOf, setText, yawDeg} from "./dom.js";
+import { $, duration, fixed, h, icon, poseOf, setText, yawDeg } from "./dom.js";
 
 const TOAST_S = 7;
 const SEARCH_POLL_MS = 300;
@@ -427,7 +427,7 @@ export class PoseTool {
     }
 
     #drawButtons(status) {
-        const isAway = !this.state.daemon || !this.state.daemon.connected;
+        const isAway = this.state.link !== "open" || !this.state.daemon || !this.state.daemon.connected;
         for (const button of $("control-buttons").children) button.disabled = isAway;
         if (isAway && this.armed) this.arm(false);
         const stopped = status && status.state === "stopped", recorder = (status && status.recorder) || {};

@@ -1,4 +1,4 @@
-// Programs of the view: points of the map and of the scan, eye-dome lighting, lines, shapes, the grid of the ground.
+// Programs of the view: points of the map and of the scan, eye-dome lighting, lines, shapes.
 //
 // Positions reach the GPU relative to the eye, subtracted in doubles: maps far from their origin do not shake.
 
@@ -79,7 +79,6 @@ uniform vec2 u_range;
 uniform float u_flat;
 uniform float u_strength;
 uniform int u_radius;
-uniform ivec2 u_last;
 uniform vec3 u_background;
 uniform vec3 u_shadow;
 out vec4 colour;
@@ -97,7 +96,7 @@ void main() {
     // Relative differences of distance, which are nearly those of its logarithm; absolute ones in a plan.
     float scale = u_flat > 0.0 ? (u_range.y - u_range.x) / u_flat
                                : (u_range.y - u_range.x) / (u_range.y - depth * (u_range.y - u_range.x));
-    ivec2 low = max(at - u_radius, ivec2(0)), high = min(at + u_radius, u_last);
+    ivec2 low = max(at - u_radius, ivec2(0)), high = min(at + u_radius, textureSize(u_depth, 0) - 1);
     vec4 others = vec4(texelFetch(u_depth, ivec2(low.x, at.y), 0).r, texelFetch(u_depth, ivec2(high.x, at.y), 0).r,
                        texelFetch(u_depth, ivec2(at.x, low.y), 0).r, texelFetch(u_depth, ivec2(at.x, high.y), 0).r);
     float sum = dot(clamp((depth - others) * scale, 0.0, 0.04), vec4(1.0));
@@ -108,10 +107,9 @@ const COPY_FRAGMENT = `#version 300 es
 precision highp float;
 uniform sampler2D u_colour;
 uniform highp sampler2D u_depth;
-uniform float u_detail;
 out vec4 colour;
 void main() {
-    ivec2 at = ivec2(gl_FragCoord.xy * u_detail);
+    ivec2 at = ivec2(gl_FragCoord.xy);
     gl_FragDepth = texelFetch(u_depth, at, 0).r;
     colour = vec4(texelFetch(u_colour, at, 0).rgb, 1.0);
 }`;
@@ -123,18 +121,19 @@ uniform highp sampler2D u_depth;
 uniform ivec2 u_corner;
 out vec4 colour;
 void main() {
-    float depth = texelFetch(u_depth, u_corner + ivec2(gl_FragCoord.xy), 0).r;
+    ivec2 at = u_corner + ivec2(gl_FragCoord.xy), size = textureSize(u_depth, 0);
+    bool is_inside = all(greaterThanEqual(at, ivec2(0))) && all(lessThan(at, size));
+    float depth = is_inside ? texelFetch(u_depth, at, 0).r : 1.0;
     vec3 parts = fract(depth * vec3(1.0, 255.0, 65025.0));
     parts -= vec3(parts.yz / 255.0, 0.0);
     colour = vec4(parts, depth < 1.0 ? 1.0 : 0.0);
 }`;
 
-// A segment as a quad of u_width pixels, clipped in front of the eye.
+// A segment as a quad of u_width pixels, clipped in front of the eye. Vertices are texels (three floats and a colour), of
+// which segment i joins u_step * i and the next: instances and copies of vertices are slow where a CPU draws them.
 const LINE_VERTEX = `#version 300 es
-layout(location = 0) in vec3 a_from;
-layout(location = 1) in vec3 a_to;
-layout(location = 2) in vec4 a_from_colour;
-layout(location = 3) in vec4 a_to_colour;
+uniform highp usampler2D u_vertices;
+uniform int u_step;
 uniform mat4 u_clip;
 uniform vec3 u_offset;
 uniform vec2 u_viewport;
@@ -143,9 +142,17 @@ uniform float u_near;
 uniform vec4 u_tint;
 out vec4 v_colour;
 out float v_side;
+uvec4 vertex(int i) {
+    return texelFetch(u_vertices, ivec2(i & 1023, i >> 10), 0);
+}
+vec4 place(uvec4 texel) {
+    return u_clip * vec4(uintBitsToFloat(texel.xyz) + u_offset, 1.0);
+}
 void main() {
-    vec4 from = u_clip * vec4(a_from + u_offset, 1.0), to = u_clip * vec4(a_to + u_offset, 1.0);
-    if (a_from_colour.a == 0.0 || a_to_colour.a == 0.0 || (from.w < u_near && to.w < u_near)) {
+    int first = u_step * (gl_VertexID / 6), corner = gl_VertexID % 6;
+    uvec4 from_texel = vertex(first), to_texel = vertex(first + 1);
+    vec4 from = place(from_texel), to = place(to_texel);
+    if (from_texel.w >> 24 == 0u || to_texel.w >> 24 == 0u || (from.w < u_near && to.w < u_near)) {
         gl_Position = vec4(2.0, 2.0, 2.0, 1.0);
         return;
     }
@@ -155,14 +162,14 @@ void main() {
         to = mix(to, from, (u_near - to.w) / (from.w - to.w));
     vec2 along = (to.xy / to.w - from.xy / from.w) * u_viewport;
     along = dot(along, along) > 1e-12 ? normalize(along) : vec2(1.0, 0.0);
-    bool is_end = gl_VertexID > 1;
-    float side = (gl_VertexID & 1) == 0 ? -1.0 : 1.0;
-    vec4 p = is_end ? to : from;
+    bool is_end = corner == 1 || corner == 4 || corner == 5;
+    float side = corner == 2 || corner == 3 || corner == 5 ? 1.0 : -1.0;
+    gl_Position = is_end ? to : from;
     vec2 shift = side * vec2(-along.y, along.x) * (u_width + 1.5) + (is_end ? 1.0 : -1.0) * along * 0.35 * u_width;
-    p.xy += shift / u_viewport * p.w;
-    gl_Position = p;
-    v_colour = mix(is_end ? a_to_colour : a_from_colour, vec4(u_tint.rgb, 1.0), u_tint.a);
-    v_colour.a = (is_end ? a_to_colour : a_from_colour).a;
+    gl_Position.xy += shift / u_viewport * gl_Position.w;
+    uint colour = is_end ? to_texel.w : from_texel.w;
+    v_colour = vec4(colour & 255u, colour >> 8 & 255u, colour >> 16 & 255u, colour >> 24) / 255.0;
+    v_colour.rgb = mix(v_colour.rgb, u_tint.rgb, u_tint.a);
     v_side = side * (u_width + 1.5);
 }`;
 
@@ -182,9 +189,10 @@ const SHAPE_VERTEX = `#version 300 es
 layout(location = 0) in vec3 a_position;
 layout(location = 1) in vec4 a_colour;
 uniform mat4 u_clip;
+uniform vec3 u_offset;
 out vec4 v_colour;
 void main() {
-    gl_Position = u_clip * vec4(a_position, 1.0);
+    gl_Position = u_clip * vec4(a_position + u_offset, 1.0);
     v_colour = a_colour;
 }`;
 
@@ -197,41 +205,6 @@ void main() {
     colour = vec4(v_colour.rgb, v_colour.a * u_opacity);
 }`;
 
-// Lines of the ground, one pixel wide at any distance; those of a coarser step are stronger.
-const GRID_VERTEX = `#version 300 es
-uniform mat4 u_clip;
-uniform vec3 u_centre;
-uniform float u_reach;
-uniform vec2 u_phase;
-out vec2 v_ground;
-out vec2 v_away;
-void main() {
-    vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 2.0 - 1.0;
-    v_away = corner;
-    v_ground = corner * u_reach + u_phase;
-    gl_Position = u_clip * vec4(u_centre + vec3(corner * u_reach, 0.0), 1.0);
-}`;
-
-const GRID_FRAGMENT = `#version 300 es
-precision highp float;
-uniform float u_step;
-uniform vec3 u_colour;
-uniform float u_opacity;
-in vec2 v_ground;
-in vec2 v_away;
-out vec4 colour;
-float lines(float step) {
-    vec2 place = v_ground / step, width = fwidth(place);
-    vec2 near = abs(fract(place - 0.5) - 0.5) / max(width, 1e-6);
-    vec2 cover = clamp(1.0 - near, 0.0, 1.0) * clamp(0.5 / max(width, 1e-6) - 1.0, 0.0, 1.0);
-    return max(cover.x, cover.y);
-}
-void main() {
-    float fade = clamp(1.0 - length(v_away), 0.0, 1.0);
-    float strength = max(0.45 * lines(u_step), lines(10.0 * u_step));
-    colour = vec4(u_colour, u_opacity * strength * fade);
-}`;
-
 const SOURCES = {
     map: [MAP_VERTEX, ROUND_FRAGMENT],
     scan: [SCAN_VERTEX, ROUND_FRAGMENT],
@@ -240,7 +213,6 @@ const SOURCES = {
     depth: [FULL_SCREEN, DEPTH_FRAGMENT],
     line: [LINE_VERTEX, LINE_FRAGMENT],
     shape: [SHAPE_VERTEX, SHAPE_FRAGMENT],
-    grid: [GRID_VERTEX, GRID_FRAGMENT],
 };
 
 function compile(gl, kind, source) {

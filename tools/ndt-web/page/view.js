@@ -6,8 +6,8 @@
 // All positions given to the view are in the map frame [m]; poses are [x, y, z, qx, qy, qz, qw].
 
 import { Camera, Controls } from "./camera.js";
-import { confidenceColour, headingOf, rgb, rotate, Sketch, SketchBuffers, Trail } from "./overlays.js";
-import { makePrograms } from "./shaders.js";
+import { Grid, headingOf, rgb, Sketch, Trail } from "./overlays.js";
+import { Painter } from "./painter.js";
 import { Tiles } from "./tiles.js";
 
 const MOVING_MS = 160; // after the last move
@@ -17,7 +17,6 @@ const SLOW_FOLLOW_MS = 500; // between the moves of a camera that follows, there
 const SLOW_SETTLE_MS = 1500; // after the last of them
 const BUDGET_MIN = 60000;
 const BUDGET_FIRST = 400000; // while moving, until measured
-const PICK_RADIUS = 7; // pixels
 const FAST_MS = 15; // pictures this fast follow the vehicle smoothly
 
 /** Colours, as "#rrggbb". ramp: of heights, from low to high. All are told apart with any colour blindness. */
@@ -40,12 +39,12 @@ export const themes = {
         gnss: "#7ee787",
         arrow: "#ffd166",
         grid: "#8b98a8",
-        gridOpacity: 0.35,
+        gridOpacity: 0.5,
         axes: ["#e2504c", "#2fbf8f", "#4aa3ff"],
     },
     light: {
         background: "#f6f8fa",
-        ramp: ["#bccbd6", "#9db9cc", "#7ba3c0", "#5b8bb0", "#43719b", "#355884", "#2b4068"],
+        ramp: ["#b3cbde", "#98b9d1", "#7ba3c0", "#5b8bb0", "#43719b", "#355884", "#2b4068"],
         plain: "#6b7c8c",
         shadow: "#3c4a5a",
         scan: "#d9480f",
@@ -59,14 +58,14 @@ export const themes = {
         weak: "#bf2c78",
         candidate: "#8a3f8f",
         gnss: "#1a7f37",
-        arrow: "#9a3412",
+        arrow: "#111820",
         grid: "#57606a",
-        gridOpacity: 0.3,
+        gridOpacity: 0.45,
         axes: ["#b3201f", "#007f5f", "#0057b8"],
     },
 };
 
-const COLOURINGS = { height: 0, intensity: 1, plain: 2 };
+const COLOURINGS = ["height", "intensity", "plain"];
 const now = () => performance.now();
 
 export class View {
@@ -80,6 +79,7 @@ export class View {
         this.tiles = new Tiles({ arrived: () => this.changeTiles(), url, cacheBytes });
         this.trail = new Trail();
         this.sketch = new Sketch();
+        this.grid = new Grid();
         this.theme = { ...themes.dark };
         this.origin = [0, 0, 0];
         this.hasOrigin = false;
@@ -91,7 +91,7 @@ export class View {
         this.measured = { frame_ms: 0, fps: 0, pictures: 0, times: [] };
         this.drawn = { nodes: 0, points: 0 };
         this.isSlow = false;
-        this.detail = 1; // pixels of the map's layer per pixel of the canvas, along an edge
+        this.layersStale = true; // they show another camera
         this.movingUntil = -Infinity;
         this.isFollowing = false;
         this.mapDirty = true;
@@ -117,66 +117,9 @@ export class View {
         const gl = this.gl;
         this.isLost = false;
         this.fence = null;
-        this.layers = null;
-        this.programs = makePrograms(gl);
-        this.buffers = new SketchBuffers(gl);
-        this.nothing = gl.createVertexArray();
-        this.ramp = gl.createTexture();
-        this.tiles.setContext(gl);
-        this.trail.setContext(gl);
-        this.uploadRamp();
-        this.scanBuffer = gl.createBuffer();
-        this.scanArray = gl.createVertexArray();
-        gl.bindVertexArray(this.scanArray);
-        gl.bindBuffer(gl.ARRAY_BUFFER, this.scanBuffer);
-        gl.enableVertexAttribArray(0);
-        gl.vertexAttribPointer(0, 3, gl.SHORT, false, 8, 0);
-        gl.bindVertexArray(null);
-        this.uploadScan();
+        this.painter = new Painter(gl, this);
+        for (const part of [this.tiles, this.trail, this.grid]) part.setContext(gl);
         this.changeMap();
-    }
-
-    uploadRamp() {
-        const gl = this.gl, stops = this.theme.ramp.map(rgb), texels = new Uint8Array(256 * 4);
-        for (let i = 0; i < 256; i++) {
-            const place = (i / 255) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
-            for (let k = 0; k < 3; k++)
-                texels[4 * i + k] = 255 * (stops[low][k] + (place - low) * (stops[low + 1][k] - stops[low][k]));
-            texels[4 * i + 3] = 255;
-        }
-        gl.bindTexture(gl.TEXTURE_2D, this.ramp);
-        gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, texels);
-        for (const [name, value] of [["MIN_FILTER", "LINEAR"], ["MAG_FILTER", "LINEAR"], ["WRAP_S", "CLAMP_TO_EDGE"], ["WRAP_T", "CLAMP_TO_EDGE"]])
-            gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${name}`], gl[value]);
-    }
-
-    uploadScan() {
-        if (!this.scan || this.isLost) return;
-        this.gl.bindBuffer(this.gl.ARRAY_BUFFER, this.scanBuffer);
-        this.gl.bufferData(this.gl.ARRAY_BUFFER, this.scan.points, this.gl.DYNAMIC_DRAW);
-    }
-
-    layer(width, height) {
-        const gl = this.gl, frame = gl.createFramebuffer(), colour = gl.createTexture(), depth = gl.createTexture();
-        gl.bindFramebuffer(gl.FRAMEBUFFER, frame);
-        for (const [texture, format, point] of [[colour, gl.RGBA8, gl.COLOR_ATTACHMENT0], [depth, gl.DEPTH_COMPONENT24, gl.DEPTH_ATTACHMENT]]) {
-            gl.bindTexture(gl.TEXTURE_2D, texture);
-            gl.texStorage2D(gl.TEXTURE_2D, 1, format, width, height);
-            for (const name of ["MIN_FILTER", "MAG_FILTER"]) gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${name}`], gl.NEAREST);
-            gl.framebufferTexture2D(gl.FRAMEBUFFER, point, gl.TEXTURE_2D, texture, 0);
-        }
-        return { frame, colour, depth, width, height };
-    }
-
-    prepareLayers() {
-        const gl = this.gl, { width, height } = this.canvas;
-        if (this.layers && this.layers.raw.width === width && this.layers.raw.height === height) return;
-        for (const layer of this.layers ? Object.values(this.layers) : []) {
-            gl.deleteFramebuffer(layer.frame);
-            gl.deleteTexture(layer.colour);
-            gl.deleteTexture(layer.depth);
-        }
-        this.layers = { raw: this.layer(width, height), lit: this.layer(width, height) };
     }
 
     // ---- what is shown
@@ -211,7 +154,7 @@ export class View {
     /** points: Int16Array of x y z and unsigned intensity per point, base frame, times scale [m]; pose: T_map_base. */
     setScan({ seq, points, scale, pose }) {
         this.scan = { seq, points, scale, pose, count: points.length >> 2 };
-        this.uploadScan();
+        this.painter.uploadScan();
         this.measureGround(points, scale);
         this.redraw();
     }
@@ -325,7 +268,7 @@ export class View {
 
     /** "height", "intensity" (of a map that has it) or "plain". */
     setColouring(name) {
-        if (!(name in COLOURINGS)) return;
+        if (!COLOURINGS.includes(name)) return;
         this.colouring = name;
         this.changeMap();
     }
@@ -356,7 +299,7 @@ export class View {
     /** "dark", "light", or colours that replace those of the current theme. */
     setTheme(theme) {
         this.theme = typeof theme === "string" ? { ...themes[theme] } : { ...this.theme, ...theme };
-        this.uploadRamp();
+        this.painter.uploadRamp();
         this.trail.recolour();
         this.changeMap();
     }
@@ -400,8 +343,15 @@ export class View {
     /** What is under a pixel of the canvas [CSS pixels]: a point of the map, else a place on the ground; map frame. null:
      * the sky. */
     pick(x, y) {
-        const camera = this.camera, found = this.isLost ? null : this.pickPoint(x, y);
-        const place = found || camera.ground(x, y, this.ground - this.origin[2]);
+        if (!this.isLost && (this.mapDirty || this.layersStale)) this.drawLayers(this.plan);
+        const found = this.isLost || this.drawn.points === 0 ? null : this.painter.pickPoint(x, y);
+        const place = found || this.camera.ground(x, y, this.ground - this.origin[2]);
+        return place ? place.map((value, k) => value + this.origin[k]) : null;
+    }
+
+    /** Where the ray through a pixel [CSS pixels] meets the plane of a height [m], map frame; null: the sky. */
+    placeAt(x, y, height) {
+        const place = this.camera.ground(x, y, height - this.origin[2]);
         return place ? place.map((value, k) => value + this.origin[k]) : null;
     }
 
@@ -422,11 +372,11 @@ export class View {
         return now() < this.movingUntil;
     }
 
-    /** Points, pixels along an edge per pixel of the canvas, and time of the next picture of the map. */
+    /** Points and time of the next picture of the map; is_plain: without layers and light. */
     get plan() {
-        if (!this.isMoving) return { budget: this.budget, detail: 1, target_ms: Infinity };
-        if (this.isSlow && this.isFollowing) return { budget: 2 * this.movingBudget, detail: 1, target_ms: 2 * TARGET_MS };
-        return { budget: this.movingBudget, detail: this.isSlow ? 0.5 : 1, target_ms: TARGET_MS };
+        if (!this.isMoving) return { budget: this.budget, target_ms: Infinity };
+        if (this.isSlow && this.isFollowing) return { budget: 2 * this.movingBudget, target_ms: 2 * TARGET_MS };
+        return { budget: this.movingBudget, target_ms: TARGET_MS, is_plain: this.isSlow };
     }
 
     cameraMoved(byVehicle = false) {
@@ -472,10 +422,16 @@ export class View {
         if (this.fence) return void (this.again = true); // the last picture is not finished
         const begin = now();
         this.advanceGlide(begin);
-        const withMap = this.mapDirty, plan = this.plan;
-        this.prepareLayers();
-        if (withMap) this.drawMap(plan);
-        this.compose();
+        const plan = this.plan, withMap = this.mapDirty || plan.is_plain;
+        if (plan.is_plain) {
+            this.painter.drawPlainMap(this.chooseNodes(plan));
+            this.layersStale = true;
+        } else {
+            if (withMap || this.layersStale) this.drawLayers(plan);
+            this.painter.compose();
+        }
+        this.sketchItems();
+        this.painter.drawItems();
         this.fence = this.gl.fenceSync(this.gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
         this.gl.flush();
         this.watchFence(begin, withMap ? plan : null);
@@ -514,7 +470,7 @@ export class View {
         }
     }
 
-    /** As many points as can be drawn while the camera moves, with half the pixels where that is a CPU's work. */
+    /** As many points as can be drawn while the camera moves. */
     adapt(took, { budget, target_ms }) {
         const { points } = this.drawn;
         if (target_ms === Infinity) {
@@ -529,195 +485,23 @@ export class View {
         else if (took < 0.4 * target_ms && this.movingBudget > 1.5 * SLOW_POINTS) this.isSlow = false;
     }
 
-    // ---- drawing
+    // ---- what is drawn
 
-    selectNodes({ budget, detail } = this.plan) {
-        return this.tiles.select(this.camera, budget, Math.min(this.ratio, 1.5) * detail);
+    selectNodes({ budget } = this.plan) {
+        return this.tiles.select(this.camera, budget, Math.min(this.ratio, 1.5));
     }
 
-    drawMap(plan) {
-        const gl = this.gl, { raw } = this.layers;
+    chooseNodes(plan) {
         const chosen = this.selectNodes(plan);
         this.mapDirty = false;
         this.lastMap = now();
         this.drawn = { nodes: chosen.length, points: this.tiles.points };
-        gl.bindFramebuffer(gl.FRAMEBUFFER, raw.frame);
-        this.detail = plan.detail;
-        gl.viewport(0, 0, Math.ceil(this.detail * raw.width), Math.ceil(this.detail * raw.height));
-        gl.disable(gl.BLEND);
-        gl.enable(gl.DEPTH_TEST);
-        gl.depthMask(true);
-        gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
-        this.drawNodes(chosen);
-        this.light();
-        this.drawGrid();
+        return chosen;
     }
 
-    drawNodes(chosen) {
-        const gl = this.gl, camera = this.camera, p = this.programs.map, ratio = this.ratio * this.detail;
-        const [low, high] = this.tiles.heights || [0, 1];
-        gl.useProgram(p.program);
-        gl.uniformMatrix4fv(p.clip, false, camera.clip);
-        const unit = camera.pixelsPerMetre(1) * ratio;
-        gl.uniform1f(p.scale, (this.isMoving ? 1.35 : 1.15) * unit * (this.pointSize / 2));
-        gl.uniform2f(p.pixels, this.pointSize * ratio * 0.7, 3.5 * this.pointSize * ratio);
-        gl.uniform2f(p.heights, low - camera.eye[2], 1 / (high - low));
-        const hasIntensity = this.tiles.info && this.tiles.info.has_intensity;
-        gl.uniform1i(p.colouring, this.colouring === "intensity" && !hasIntensity ? 0 : COLOURINGS[this.colouring]);
-        gl.uniform1f(p.shade, hasIntensity ? 0.35 : 0);
-        gl.uniform3fv(p.plain, rgb(this.theme.plain));
-        gl.activeTexture(gl.TEXTURE0);
-        gl.bindTexture(gl.TEXTURE_2D, this.ramp);
-        gl.uniform1i(p.ramp, 0);
-        for (const node of chosen) {
-            gl.uniform3f(p.offset, node.min[0] - camera.eye[0], node.min[1] - camera.eye[1], node.min[2] - camera.eye[2]);
-            gl.uniform1f(p.edge, node.size);
-            gl.uniform1fv(p.spacing, node.gaps);
-            gl.bindVertexArray(node.array);
-            gl.drawArrays(gl.POINTS, 0, node.count);
-        }
-    }
-
-    light() {
-        const gl = this.gl, camera = this.camera, p = this.programs.light, { raw, lit } = this.layers;
-        gl.bindFramebuffer(gl.FRAMEBUFFER, lit.frame);
-        gl.useProgram(p.program);
-        this.bindLayer(p, raw);
-        gl.uniform2f(p.range, camera.near, camera.far);
-        gl.uniform1f(p.flat, camera.isFlat ? 250 * camera.pixel_m : 0);
-        gl.uniform1f(p.strength, camera.isFlat ? 6 : 14);
-        gl.uniform1i(p.radius, this.ratio * this.detail > 1.4 ? 2 : 1);
-        gl.uniform2i(p.last, Math.ceil(this.detail * raw.width) - 1, Math.ceil(this.detail * raw.height) - 1);
-        gl.uniform3fv(p.background, rgb(this.theme.background));
-        gl.uniform3fv(p.shadow, rgb(this.theme.shadow));
-        this.drawFullScreen();
-    }
-
-    bindLayer(program, layer) {
-        const gl = this.gl;
-        gl.activeTexture(gl.TEXTURE0);
-        gl.bindTexture(gl.TEXTURE_2D, layer.colour);
-        gl.activeTexture(gl.TEXTURE1);
-        gl.bindTexture(gl.TEXTURE_2D, layer.depth);
-        gl.activeTexture(gl.TEXTURE0);
-        if (program.colour) gl.uniform1i(program.colour, 0);
-        gl.uniform1i(program.depth, 1);
-    }
-
-    drawFullScreen() {
-        const gl = this.gl;
-        gl.depthFunc(gl.ALWAYS);
-        gl.bindVertexArray(this.nothing);
-        gl.drawArrays(gl.TRIANGLES, 0, 3);
-        gl.depthFunc(gl.LEQUAL);
-    }
-
-    drawGrid() {
-        const gl = this.gl, camera = this.camera, p = this.programs.grid;
-        const step = 10 ** Math.ceil(Math.log10(camera.pixel_m * 14));
-        const reach = Math.max(30 * camera.range, 200), z = this.ground - this.origin[2];
-        const [x, y] = camera.target, period = 10 * step;
-        gl.useProgram(p.program);
-        gl.uniformMatrix4fv(p.clip, false, camera.clip);
-        gl.uniform3f(p.centre, x - camera.eye[0], y - camera.eye[1], z - camera.eye[2]);
-        gl.uniform1f(p.reach, reach);
-        const phase = [x + this.origin[0], y + this.origin[1]].map((value) => value - Math.floor(value / period) * period);
-        gl.uniform2f(p.phase, phase[0], phase[1]);
-        gl.uniform1f(p.step, step);
-        gl.uniform3fv(p.colour, rgb(this.theme.grid));
-        gl.uniform1f(p.opacity, this.theme.gridOpacity);
-        this.blend(true);
-        gl.depthMask(false);
-        gl.bindVertexArray(this.nothing);
-        gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
-        gl.depthMask(true);
-        this.blend(false);
-        this.gridStep_m = step;
-    }
-
-    blend(on) {
-        const gl = this.gl;
-        if (!on) return gl.disable(gl.BLEND);
-        gl.enable(gl.BLEND);
-        gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
-    }
-
-    compose() {
-        const gl = this.gl, p = this.programs.copy, { lit } = this.layers;
-        gl.bindFramebuffer(gl.FRAMEBUFFER, null);
-        gl.viewport(0, 0, this.canvas.width, this.canvas.height);
-        gl.enable(gl.DEPTH_TEST);
-        gl.depthMask(true);
-        gl.useProgram(p.program);
-        this.bindLayer(p, lit);
-        gl.uniform1f(p.detail, this.detail);
-        this.drawFullScreen();
-        this.drawScan();
-        this.sketchItems();
-        this.blend(true);
-        gl.depthMask(false);
-        this.drawTrail();
-        this.drawSketch();
-        gl.depthMask(true);
-        this.blend(false);
-    }
-
-    drawScan() {
-        if (!this.scan || !this.scan.pose) return;
-        const gl = this.gl, camera = this.camera, p = this.programs.scan, { pose, scale, count } = this.scan;
-        const columns = [0, 1, 2].map((k) => rotate(pose.slice(3), [0, 1, 2].map((i) => (i === k ? scale : 0))));
-        const offset = this.relative(pose).map((value, k) => value - camera.eye[k]);
-        gl.useProgram(p.program);
-        gl.uniformMatrix4fv(p.clip, false, camera.clip);
-        gl.uniformMatrix3fv(p.rotation, false, columns.flat());
-        gl.uniform3fv(p.offset, offset);
-        gl.uniform4f(p.toward, 0, 0, 1, camera.isFlat ? 1 : 0);
-        // As far as the discs of the map's points reach over the ground behind them.
-        gl.uniform2f(p.lift, camera.isFlat ? 40 : 0.25, camera.isFlat ? 0 : 12 / camera.pixelsPerMetre(1));
-        gl.uniform1f(p.pixels, Math.max(1.5, this.pointSize + (camera.range < 100 ? 1 : 0.4)) * this.ratio);
-        gl.uniform3fv(p.plain, rgb(this.theme.scan));
-        gl.bindVertexArray(this.scanArray);
-        gl.drawArrays(gl.POINTS, 0, count);
-    }
-
-    lineProgram(width, opacity, offset, tint) {
-        const gl = this.gl, p = this.programs.line;
-        gl.useProgram(p.program);
-        gl.uniformMatrix4fv(p.clip, false, this.camera.clip);
-        gl.uniform3fv(p.offset, offset);
-        gl.uniform2f(p.viewport, this.canvas.width, this.canvas.height);
-        gl.uniform1f(p.width, width * this.ratio);
-        gl.uniform1f(p.near, this.camera.isFlat ? -1 : this.camera.near);
-        gl.uniform4fv(p.tint, tint || [0, 0, 0, 0]);
-        gl.uniform1f(p.opacity, opacity);
-    }
-
-    /** What the map hides is drawn faintly. */
-    twice(draw) {
-        const gl = this.gl;
-        gl.depthFunc(gl.GREATER);
-        draw(0.35);
-        gl.depthFunc(gl.LEQUAL);
-        draw(1);
-    }
-
-    drawTrail() {
-        const gl = this.gl;
-        if (this.trail.items.length < 2) return;
-        if (this.trail.stale) this.trail.rebuild(this.theme);
-        const offset = this.relative(this.trail.anchor).map((value, k) => value - this.camera.eye[k]);
-        const edge = [...rgb(this.theme.edge), 1];
-        gl.bindVertexArray(this.trail.array);
-        const draw = (width, opacity, tint) => {
-            this.lineProgram(width, opacity, offset, tint);
-            gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, this.trail.segments);
-        };
-        if (this.camera.isFlat) gl.disable(gl.DEPTH_TEST);
-        this.twice((opacity) => {
-            draw(6, 0.55 * opacity, edge);
-            draw(3.5, opacity, null);
-        });
-        gl.enable(gl.DEPTH_TEST);
+    drawLayers(plan) {
+        this.painter.drawMap(this.chooseNodes(plan));
+        this.layersStale = false;
     }
 
     /** Builds the items of this picture. */
@@ -739,70 +523,4 @@ export class View {
         }
         if (this.arrow) sketch.arrow(this.arrow.from, this.arrow.to, rgb(theme.arrow), rgb(theme.edge), Math.max(1.2, 22 * pixel_m));
     }
-
-    drawSketch() {
-        const gl = this.gl, { sketch, buffers } = this;
-        if (this.camera.isFlat) gl.disable(gl.DEPTH_TEST);
-        this.twice((opacity) => {
-            if (sketch.shapes.count > 0) {
-                const p = this.programs.shape;
-                gl.useProgram(p.program);
-                gl.uniformMatrix4fv(p.clip, false, this.camera.clip);
-                gl.uniform1f(p.opacity, opacity);
-                buffers.fill(buffers.shapes, sketch.shapes);
-                gl.bindVertexArray(buffers.shapeArray);
-                gl.drawArrays(gl.TRIANGLES, 0, sketch.shapes.count);
-            }
-            for (const [width, lines] of [...sketch.lines].sort((a, b) => b[0] - a[0])) {
-                if (lines.count === 0) continue;
-                this.lineProgram(width, opacity, [0, 0, 0], null);
-                buffers.fill(buffers.lines, lines);
-                gl.bindVertexArray(buffers.lineArray);
-                gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, lines.count / 2);
-            }
-        });
-        gl.enable(gl.DEPTH_TEST);
-        gl.bindVertexArray(null);
-    }
-
-    // ---- picking
-
-    /** The point of the map nearest to a pixel, relative to the origin; from the depths of the last picture. */
-    pickPoint(x, y) {
-        const gl = this.gl, camera = this.camera, side = 2 * PICK_RADIUS + 1;
-        if (!this.layers) return null;
-        if (this.mapDirty) this.drawMap(this.plan);
-        if (this.drawn.points === 0) return null;
-        const { raw } = this.layers, scale = this.ratio * this.detail;
-        const [px, py] = [Math.round(x * scale), Math.round(raw.height * this.detail - y * scale)];
-        const corner = [px - PICK_RADIUS, py - PICK_RADIUS];
-        if (px < 0 || py < 0 || px >= raw.width || py >= raw.height) return null;
-        if (!this.pickLayer || !gl.isFramebuffer(this.pickLayer.frame)) this.pickLayer = this.layer(side, side);
-        gl.bindFramebuffer(gl.FRAMEBUFFER, this.pickLayer.frame);
-        gl.viewport(0, 0, side, side);
-        gl.useProgram(this.programs.depth.program);
-        this.bindLayer(this.programs.depth, raw);
-        gl.uniform2i(this.programs.depth.corner, corner[0], corner[1]);
-        this.drawFullScreen();
-        const bytes = new Uint8Array(4 * side * side);
-        gl.readPixels(0, 0, side, side, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
-        let best = Infinity, found = null;
-        for (let i = 0; i < side * side; i++) {
-            const dx = (i % side) - PICK_RADIUS, dy = Math.floor(i / side) - PICK_RADIUS, away = dx * dx + dy * dy;
-            if (bytes[4 * i + 3] === 0 || away >= best) continue;
-            best = away;
-            found = (bytes[4 * i] + bytes[4 * i + 1] / 255 + bytes[4 * i + 2] / 65025) / 255;
-        }
-        return found === null ? null : this.unproject(x, y, found);
-    }
-
-    unproject(x, y, depth) {
-        const camera = this.camera, { from, along } = camera.ray(x, y), { near, far } = camera;
-        if (camera.isFlat) return [from[0], from[1], camera.eye[2] - (near + depth * (far - near))];
-        const forward = (near * far) / (far - depth * (far - near));
-        const cosine = -(along[0] * camera.back[0] + along[1] * camera.back[1] + along[2] * camera.back[2]);
-        return from.map((value, k) => value + (forward / cosine) * along[k]);
-    }
 }
-
-export { confidenceColour };

@@ -93,12 +93,12 @@ def test_kitti(shared_data, run_program, browser, tmp_path):
 
 def test_on_paper(street_run, browser, tmp_path):
     """Printed: light, without the contents, no wider than the page."""
-    context = browser.new_context(color_scheme="dark")
+    context = browser.new_context(color_scheme="dark", viewport={"width": 690, "height": 1000})  # A4 without its margins
     sheet = context.new_page()
     sheet.goto(report(street_run, tmp_path / "street.html").as_uri())
     sheet.emulate_media(media="print")
     assert sheet.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(254, 254, 254)"
-    assert sheet.locator("nav").is_hidden()
+    assert sheet.locator("nav").is_hidden() and sheet.evaluate("document.documentElement.scrollWidth") <= 690
     assert len(sheet.pdf(format="A4")) > 100_000
     context.close()
 

@@ -56,7 +56,7 @@ def map_rgba(density: np.ndarray) -> np.ndarray:
 
 
 def _palette() -> np.ndarray:
-    alpha = np.concatenate([[0], np.linspace(50, 255, MAP_SHADES)]).astype(np.uint8)
+    alpha = np.concatenate([[0], np.linspace(70, 255, MAP_SHADES)]).astype(np.uint8)
     greys = np.array([(*MAP_RGB, a) for a in alpha], np.uint8)
     return np.concatenate([greys, np.array([(*BEFORE_RGB, 255), (*AFTER_RGB, 255)], np.uint8)])
 
