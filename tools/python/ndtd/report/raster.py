@@ -8,6 +8,7 @@ import numpy as np
 
 MAP_RGB, BEFORE_RGB, AFTER_RGB = (124, 133, 145), (222, 105, 20), (0, 124, 196)  # on light and on dark paper
 MAP_SHADES = 12
+SPARSE = 0.3  # part of the pixels that have a neighbour
 _BEFORE, _AFTER = MAP_SHADES + 1, MAP_SHADES + 2
 
 
@@ -51,7 +52,11 @@ def shades(density: np.ndarray) -> np.ndarray:
 
 def map_rgba(density: np.ndarray) -> np.ndarray:
     """(H, W, 4) uint8: grey, the denser the more opaque, for light and dark paper."""
-    out: np.ndarray = _palette()[shades(density)]
+    level = shades(density)
+    hit = level > 0
+    if hit.any() and (hit[:, 1:] & hit[:, :-1]).sum() < SPARSE * hit.sum():  # single points: larger, to be seen
+        level = thicken(level, 1)
+    out: np.ndarray = _palette()[level]
     return out
 
 
