@@ -39,8 +39,8 @@ def write_run(folder, pose, truth=None, lost=(), settings=None, summary=None, al
     for at in range(count):
         row = {"seq": first + at, "stamp_ns": FIRST_STAMP_NS + STEP_NS * (first + at), "frame_id": "map", "outcome": "converged",
                "reason": "", "state": "tracking", "iterations": 4 + at % 3, "evaluations": 5, "confidence": float(confidence[at]),
-               "match_ratio": 0.9, "nvtl_normalized": 0.6, "map_id": 7, "config_hash": 8, "decode_us": 30.0, "queue_us": 0.0, "preprocess_us": 500.0,
-               "upload_us": 10.0, "align_us": float(align_us[at]), "publish_us": 9.0, "pose": pose[at].tolist(),
+               "match_ratio": 0.9, "nvtl_normalized": 0.6, "map_id": 7, "config_hash": 8, "decode_us": 30.0, "queue_us": 0.0,
+               "preprocess_us": 500.0, "upload_us": 10.0, "align_us": float(align_us[at]), "publish_us": 9.0, "pose": pose[at].tolist(),
                "covariance": (np.eye(6) * 1e-4).ravel().tolist()}
         if at in lost:
             row.update(outcome="low_score", reason="the score is low", state="lost")

@@ -2,7 +2,7 @@
 import numpy as np
 
 from . import map_above, worst_scans
-from .compare import Comparison, with_unit
+from .compare import Comparison, Unit, with_unit
 from .figures import escape
 from .html_parts import pairs, paragraph, section
 from .raster import AFTER_RGB, BEFORE_RGB, data_url
@@ -45,7 +45,9 @@ class Pictures:
         found, (one, other) = self.found, self.found.pairs[at]
         title = f"Scan {found.first.seq[one]} at {found.time_s[at]:.1f} s"
         if np.isfinite(found.second_error_m[at]) and np.isfinite(found.first_error_m[at]):
-            title += f": {with_unit(found.first_error_m[at], 'm')} \N{RIGHTWARDS ARROW} {with_unit(found.second_error_m[at], 'm')}"
+            errors = float(found.first_error_m[at]), float(found.second_error_m[at])
+            unit = Unit.of("m", *errors)
+            title += f": {unit.number(errors[0])} \N{RIGHTWARDS ARROW} {unit.text(errors[1])} off"
         elif np.isfinite(found.distance_m[at]):
             title += f": {with_unit(found.distance_m[at], 'm')} apart"
         views = self._views(at) if has_map and at in self._points else ""
