@@ -49,6 +49,7 @@ def test_scan_and_trail_are_drawn(programs, open_page):
     programs.sender.start("--limit", FEW_SCANS)
     programs.sender.wait()
     page.wait_for_state("tracking")
+    page.page.keyboard.press("v")  # the camera stands
     page.page.click("#display")
     for layer, least in (("scan", 300), ("trail", 30)):
         page.settle()
