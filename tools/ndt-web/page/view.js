@@ -15,7 +15,7 @@ const TARGET_MS = 65; // of a picture while the camera moves
 const SLOW_POINTS = 300000; // a renderer that draws fewer in that time is a CPU
 const SLOW_FOLLOW_MS = 500; // between the moves of a camera that follows, there
 const SLOW_SETTLE_MS = 1500; // after the last of them
-const BUDGET_MIN = 60000;
+const BUDGET_MIN = 30000;
 const BUDGET_FIRST = 400000; // while moving, until measured
 const FAST_MS = 15; // pictures this fast follow the vehicle smoothly
 
