@@ -120,6 +120,8 @@ def drag(browser, page, seconds):
 
 def cost_ms(browser, page, call, count=6):
     """Processor time of a picture after a call of the view, such as redraw."""
+    wait_complete(page)
+    time.sleep(1)  # what the last picture left to the browser
     cpu = gpu_cpu_s(browser)
     for _ in range(count):
         before = stats_of(page)["pictures"]

@@ -94,6 +94,7 @@ export class View {
         this.layersStale = true; // they show another camera
         this.movingUntil = -Infinity;
         this.isFollowing = false;
+        this.isSettled = true; // a picture of all points is drawn or due
         this.mapDirty = true;
         this.lastMap = -Infinity;
         this.gl = canvas.getContext("webgl2", { antialias: false, alpha: false, depth: true, powerPreference: "high-performance" });
@@ -361,7 +362,7 @@ export class View {
         return {
             fps, frame_ms, nodes, points, bytes: received, gpu_bytes: bytes, requests, loading,
             first_points_ms: firstPoints_ms, moving_budget: this.movingBudget, pictures: this.measured.pictures,
-            complete: this.tiles.isComplete && !this.isMoving && !this.mapDirty && !this.fence,
+            complete: this.tiles.isComplete && this.isSettled && !this.mapDirty && !this.fence,
         };
     }
 
@@ -387,7 +388,11 @@ export class View {
         if (this.onMode && this.toldMode !== this.camera.mode) this.onMode((this.toldMode = this.camera.mode));
         this.redraw();
         clearTimeout(this.settleTimer);
-        this.settleTimer = setTimeout(() => this.changeMap(), lasts + 20);
+        this.isSettled = false;
+        this.settleTimer = setTimeout(() => {
+            this.isSettled = true;
+            this.changeMap();
+        }, lasts + 20);
     }
 
     changeMap() {
