@@ -51,8 +51,11 @@ def check_labels(expression, metrics):
     known = set(OF_PROMETHEUS)
     for name in names_in(expression, metrics):
         known |= set(metrics[name][2].split(","))
-    for label, _, _ in SELECTOR.findall(expression):
-        assert label in known, f"there is no label {label}: {expression}"
+    used = [label for label, _, _ in SELECTOR.findall(expression)]
+    for labels in re.findall(r"\b(?:by|on|ignoring|without)\s*\(([^)]*)\)", expression):
+        used += labels.replace(" ", "").split(",")
+    assert set(used) <= known, f"there are no labels {set(used) - known}: {expression}"
+    return known
 
 
 def alert_expressions(source):
@@ -104,7 +107,7 @@ def check_names(metrics):
         assert about.endswith(".") and len(about) > 12, (name, about)
 
 
-def check_layout(dashboard):
+def check_layout(dashboard, metrics):
     """Panels have a unit, the data source of the variable and room of their own."""
     taken, ids = {}, set()
     for panel in dashboard["panels"]:
@@ -121,6 +124,8 @@ def check_layout(dashboard):
         assert panel["type"] == "heatmap" or panel["fieldConfig"]["defaults"]["unit"], f"{title} has no unit"
         for target in panel["targets"]:
             assert target["datasource"]["uid"] == "${datasource}" and 'instance="$instance"' in target["expr"], title
+            legend = re.findall(r"{{(\w+)}}", target["legendFormat"])
+            assert set(legend) <= check_labels(target["expr"], metrics), f"{title}: {legend}"
     rows = [panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"]
     assert rows == ["Health", "Latency", "Quality", "Map", "Resources"], rows
     assert dashboard["id"] is None and [v["name"] for v in dashboard["templating"]["list"]] == ["datasource", "instance"]
@@ -137,7 +142,7 @@ def tables(source, bin_dir):
     metrics = metrics_of(bin_dir)
     check_names(metrics)
     check_docs(source, metrics)
-    check_layout(panels_of(source))
+    check_layout(panels_of(source), metrics)
     expressions = [*alert_expressions(source).items(), *panel_expressions(source)]
     for _, expression in expressions:
         assert list(names_in(expression, metrics)) or expression.startswith("up{"), f"no metric: {expression}"
@@ -328,8 +333,9 @@ def live(source, bin_dir):
             check_drive(prometheus, SCANS, 2 * SCANS)
             # What the first daemon counted is not lost: Prometheus sees that the counter began anew.
             prometheus.expect("resets(ndtd_received_scans_total[10m])", 1)
-            for program in reversed(programs):
-                program.expect_alive()
+            for program in (web, daemon):
+                code = program.end()
+                assert code == 0, f"{program.name} ends with {code}: {program.log()[-2000:]}"
         finally:
             for program in reversed(programs):
                 program.end()

@@ -15,7 +15,7 @@ import time
 import urllib.error
 import urllib.request
 
-PATIENCE_S = 120.0  # for a condition on a busy machine
+PATIENCE_S = float(os.environ.get("NDT_WEB_PATIENCE_S", "120"))  # for a condition on a busy machine
 PR_SET_PDEATHSIG = 1
 
 

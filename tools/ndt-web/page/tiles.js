@@ -141,14 +141,15 @@ export class Tiles {
         this.queue = [];
         const chosen = [], heap = new Heap();
         let points = 0, expected = 0;
+        budget = Math.min(budget, (0.7 * this.cacheBytes) / RECORD); // what is seen fits, and some of what was
         if (this.root) heap.push({ node: this.root, gap: Infinity });
         while (heap.size > 0) {
             const { node, gap } = heap.pop();
             if (!this.sees(node, camera)) continue;
             if (node.state !== "ready") {
                 node.wanted = this.frame;
-                expected += EXPECTED_POINTS;
-                if (points + expected <= budget || this.queue.length === 0) this.queue.push({ node, gap });
+                expected += node.count || EXPECTED_POINTS; // the count is known of one that was forgotten
+                if (points + expected <= budget || !this.root.count) this.queue.push({ node, gap });
                 continue;
             }
             if (points + node.count > budget && chosen.length > 0) break;
@@ -221,6 +222,7 @@ export class Tiles {
         node.abort = null;
         if (bytes && this.accept(node, bytes)) {
             node.state = "ready";
+            node.used = this.frame;
             this.evict();
             this.arrived(node);
         } else {

@@ -35,7 +35,7 @@ class ComparisonPage:
         self.pictures = Pictures(found)
         box = compare_figures.extent(found)
         density, self.map_note = map_above.read(
-            found.first.summary.get("map"), box, *trajectory_figure.pixels(box), list(self.pictures.windows.values()))
+            found.first.path_of("map"), box, *trajectory_figure.pixels(box), list(self.pictures.windows.values()))
         self.paths = compare_figures.trajectories(found, box, density, self.pictures.chosen)
         self.intervals = compare_figures.intervals(found)
         self.errors = [one for one in (compare_figures.over_time(found), compare_figures.distributions(found)) if one]

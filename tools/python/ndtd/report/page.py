@@ -12,7 +12,7 @@ from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
 from .pose_errors import statistics
 from .run import Run, default_settings
-from .verdict import Verdict, judge, length, milliseconds
+from .verdict import Verdict, count, judge, length, milliseconds
 
 WORDS = {"good": "Good", "fair": "Look closer", "poor": "Not good"}
 COLUMNS = ("rmse", "mean", "median", "std", "p95", "max")
@@ -75,7 +75,8 @@ class Report:
 
     def _trajectory(self) -> str:
         note = paragraph(f"The map is not drawn: {self.map_note}.", "sub") if self.map_note else ""
-        none = "" if self.run.trusted.any() else paragraph("No pose of this replay is trusted: crosses are what the alignments gave.", "sub")
+        untrusted = paragraph("No pose of this replay is trusted: crosses are what the alignments gave.", "sub")
+        none = "" if self.run.trusted.any() else untrusted
         return section("trajectory-section", "Trajectory", note, none, figure(self.trajectory))
 
     def _accuracy_section(self) -> str:
@@ -149,7 +150,7 @@ def _latency_table(run: Run) -> str:
             rows.append((name, *(milliseconds(float(one)) for one in (values.mean(), p50, p95, p99, values.max()))))
     budget = time_figures.budget_ms(run)
     late = int((total > budget).sum())
-    text = f"{late} of {len(run)} scans took longer than the budget of {budget:g} ms." if late else f"No scan took longer than the budget of {budget:g} ms."
+    text = (f"{late} of {len(run)} scans" if late else "No scan") + f" took longer than the budget of {budget:g} ms."
     speed = run.summary.get("replay_s")
     if isinstance(speed, (int, float)) and speed > 0:
         text += f" The replay took {speed:.3g} s: {len(run) / speed:.0f} scans per second."
@@ -166,7 +167,7 @@ def _state_changes(run: Run) -> str:
             rows.append((f"{run.time_s[row]:.1f} s", run.seq[row], f"{before} \N{RIGHTWARDS ARROW} {run.state[row]}", why))
             before = run.state[row]
     several = np.nan_to_num(run.values["hypotheses"]) > 1
-    text = f"{len(rows)} change{'' if len(rows) == 1 else 's'} of state; {int(several.sum())} scan{'' if several.sum() == 1 else 's'} with more than one hypothesis."
+    text = f"{count(len(rows), 'change')} of state; {count(int(several.sum()), 'scan')} with more than one hypothesis."
     if len(rows) > MOST_CHANGES:
         text += f" The first {MOST_CHANGES} changes:"
     return paragraph(text) + (table(("time", "scan", "state", "reason"), rows[:MOST_CHANGES], "text") if rows else "")

@@ -45,16 +45,18 @@ def shades(density: np.ndarray) -> np.ndarray:
         return np.zeros(density.shape, np.uint8)
     top = np.log1p(max(float(np.percentile(occupied, 99.5)), 1.0))
     level = np.ceil(np.log1p(density) / top * MAP_SHADES)
-    return np.clip(level, 0, MAP_SHADES).astype(np.uint8)
+    out: np.ndarray = np.clip(level, 0, MAP_SHADES).astype(np.uint8)
+    return out
 
 
 def map_rgba(density: np.ndarray) -> np.ndarray:
     """(H, W, 4) uint8: grey, the denser the more opaque, for light and dark paper."""
-    return _palette()[shades(density)]
+    out: np.ndarray = _palette()[shades(density)]
+    return out
 
 
 def _palette() -> np.ndarray:
-    alpha = np.concatenate([[0], np.linspace(50, 255, MAP_SHADES)]).astype(np.uint8)
+    alpha = np.concatenate([[0], np.linspace(70, 255, MAP_SHADES)]).astype(np.uint8)
     greys = np.array([(*MAP_RGB, a) for a in alpha], np.uint8)
     return np.concatenate([greys, np.array([(*BEFORE_RGB, 255), (*AFTER_RGB, 255)], np.uint8)])
 

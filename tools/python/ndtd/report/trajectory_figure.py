@@ -109,13 +109,15 @@ def _jumps(xy: np.ndarray) -> np.ndarray:
     """(N,) bool: farther from the one before than a vehicle drives between scans."""
     step = np.hypot(*np.diff(xy, axis=0, prepend=xy[:1]).T)
     usual = np.nanmedian(step) if np.isfinite(step).any() else 0.0
-    return np.nan_to_num(step) > max(20.0 * usual, 10.0)
+    out: np.ndarray = np.nan_to_num(step) > max(20.0 * usual, 10.0)
+    return out
 
 
 def _interrupted(xy: np.ndarray, shown: np.ndarray, jumps: np.ndarray) -> np.ndarray:
     """Positions with NaN where they are not shown and before jumps."""
     at = np.flatnonzero(jumps)
-    return np.insert(np.where(shown[:, None], xy, np.nan), at, np.nan, axis=0)
+    out: np.ndarray = np.insert(np.where(shown[:, None], xy, np.nan), at, np.nan, axis=0)
+    return out
 
 
 def _truth(ax: Any, run: Run, origin: np.ndarray) -> "list[Any]":
@@ -146,7 +148,8 @@ def _ends(ax: Any, run: Run, box: Box, origin: np.ndarray, worst: "list[int]") -
         near = next((one for one in labels if np.hypot(*(one[0] - place)) < 0.03 * box.width), None)
         near[1].append(str(number)) if near else labels.append((place, [str(number)]))
     for place, numbers in labels:
-        _note(ax, ", ".join(numbers[:3]) + (" \N{HORIZONTAL ELLIPSIS}" if len(numbers) > 3 else ""), place[0], place[1], (4, -10), VERMILION, 7)
+        text = ", ".join(numbers[:3]) + (" \N{HORIZONTAL ELLIPSIS}" if len(numbers) > 3 else "")
+        _note(ax, text, place[0], place[1], (4, -10), VERMILION, 7)
 
 
 def _note(ax: Any, text: str, x: float, y: float, offset: "tuple[float, float]", color: str, size: float) -> None:
