@@ -1,5 +1,6 @@
 """The report of one replay: one HTML file that needs nothing else."""
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Optional
@@ -11,6 +12,7 @@ from .error_figures import DEG, Errors
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
 from .pose_errors import statistics
+from .raster import Box
 from .run import Run, default_settings
 from .verdict import Verdict, count, judge, length, milliseconds
 
@@ -29,15 +31,21 @@ class Report:
         self.errors: "Optional[Errors]" = Errors(run) if run.is_compared.any() else None
         self.verdict: Verdict = judge(run, self.errors)
         rows, self.chosen_by = worst_scans.choose(run)
-        points = worst_scans.points_of(run, rows)
-        around = worst_scans.windows(run, rows, points)
         box = trajectory_figure.extent(run)
-        density, self.map_note = map_above.read(run.path_of("map"), box, *trajectory_figure.pixels(box), list(around.values()))
-        self.worst = worst_scans.describe(run, rows, points, around, self.map_note)
+        with ThreadPoolExecutor(1) as helper:  # numpy and zlib work on pictures while matplotlib draws
+            pictures = helper.submit(self._pictures, rows, box)
+            self.accuracy = self._accuracy()
+            self.latency = [time_figures.latency_histograms(run), time_figures.latency_over_time(run)]
+            self.matching = [time_figures.states(run), time_figures.matching(run)]
+            density, self.map_note, self.worst = pictures.result()
         self.trajectory = trajectory_figure.draw(run, box, density, rows)
-        self.accuracy = self._accuracy()
-        self.latency = [time_figures.latency_histograms(run), time_figures.latency_over_time(run)]
-        self.matching = [time_figures.states(run), time_figures.matching(run)]
+
+    def _pictures(self, rows: "list[int]", box: Box) -> "tuple[np.ndarray, str, list[worst_scans.Worst]]":
+        """Points of the map per pixel of the trajectory, why there are none, the worst scans."""
+        points = worst_scans.points_of(self.run, rows)
+        around = worst_scans.windows(self.run, rows, points)
+        density, note = map_above.read(self.run.path_of("map"), box, *trajectory_figure.pixels(box), list(around.values()))
+        return density, note, worst_scans.describe(self.run, rows, points, around, note)
 
     @property
     def drawings(self) -> "list[Drawing]":
