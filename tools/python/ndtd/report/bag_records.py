@@ -45,7 +45,8 @@ def truth(path: Any) -> "tuple[np.ndarray, np.ndarray]":
     stamps, poses = [], []
     for message in messages(path, TRUTH):
         stamp, pose = message.get("stamp_ns"), message.get("pose")
-        if isinstance(stamp, int) and abs(stamp) < 1 << 62 and isinstance(pose, list) and len(pose) == 7 and all(isinstance(one, (int, float)) for one in pose):
+        is_pose = isinstance(pose, list) and len(pose) == 7 and all(isinstance(one, (int, float)) for one in pose)
+        if is_pose and isinstance(stamp, int) and abs(stamp) < 1 << 62:
             stamps.append(stamp)
             poses.append(pose)
     found = np.array(poses, np.float64).reshape(-1, 7)
