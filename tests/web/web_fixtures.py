@@ -31,8 +31,8 @@ def bin_dir():
 
 @pytest.fixture(scope="session")
 def drive(bin_dir):
-    """Twenty seconds through a street."""
-    return Drive(bin_dir, pathlib.Path(tempfile.mkdtemp()), "--scans", 200)
+    """Ten seconds through a street."""
+    return Drive(bin_dir, pathlib.Path(tempfile.mkdtemp()), "--scans", 100)
 
 
 @pytest.fixture

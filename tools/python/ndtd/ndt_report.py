@@ -90,10 +90,10 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from .report import compare
+    from .report import comparison
 
-    found = compare.compare(args.run, args.other, compare.MARGIN_M if args.margin is None else args.margin,
-                            compare.MARGIN_DEG if args.margin_deg is None else args.margin_deg)
+    found = comparison.compare(args.run, args.other, comparison.MARGIN_M if args.margin is None else args.margin,
+                               comparison.MARGIN_DEG if args.margin_deg is None else args.margin_deg)
     for line in found.warnings:
         print(f"ndt-report: warning: {line}", file=sys.stderr)
     drawings = 0

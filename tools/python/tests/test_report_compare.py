@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from ndtd import ndt_report
-from ndtd.report import compare as comparison
-from ndtd.report.compare import Unit, compare, with_unit
+from ndtd.report import compare, comparison
+from ndtd.report.comparison import Unit, with_unit
 from ndtd.report.run import RunError
 from report_folders import DESKTOP, PHONE, check_page, chromium, drive_along, replay, wander, write_run
 

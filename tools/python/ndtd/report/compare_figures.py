@@ -4,7 +4,7 @@ from typing import Any, Optional
 import numpy as np
 
 from . import figures, plot_parts, trajectory_figure
-from .compare import LOST_M, Comparison, Latency, Test
+from .comparison import LOST_M, Comparison, Latency, Test
 from .curve_parts import factor_axis, margins
 from .figures import BLUE, GREEN, GRID, INK, MUTED, ORANGE, VERMILION, Drawing, decimate
 from .raster import Box

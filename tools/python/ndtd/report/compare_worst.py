@@ -2,7 +2,7 @@
 import numpy as np
 
 from . import map_above, worst_scans
-from .compare import Comparison, Unit, with_unit
+from .comparison import Comparison, Unit, with_unit
 from .figures import escape
 from .html_parts import pairs, paragraph, section
 from .raster import AFTER_RGB, BEFORE_RGB, data_url

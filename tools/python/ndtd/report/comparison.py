@@ -1,6 +1,6 @@
 """Two replays of the same scans, compared: what differs, and which one is better by what test.
 
-    found = ndtd.report.compare("before", "after")      # folders of `ndtd --replay ... --output FOLDER`
+    found = ndtd.report.compare("before", "after")      # import ndtd.report; folders of `ndtd --replay ... --output FOLDER`
     found.verdict, found.sentence, found.tests, found.latencies
 
 Scans are paired by stamp. Differences are second minus first; a verdict is that on the second run. Errors are those of pairs in
