@@ -8,6 +8,7 @@ const RECORD = 8;
 const AT_ONCE = 4;
 const GAP_PIXELS = 1.4; // finer nodes would not be seen
 const RETRY_MS = 2000;
+const FEW_POINTS = 400;
 const EXPECTED_POINTS = 5000; // of a node that has not arrived
 
 class Node {
@@ -175,16 +176,18 @@ export class Tiles {
         for (const node of chosen) node.drawn = this.frame;
         for (let n = chosen.length - 1; n >= 0; n--) {
             const node = chosen[n];
+            // The few points of a remote part are no surface with gaps to fill.
+            const own = node.mask === 0 && node.count < FEW_POINTS ? 0.4 * node.spacing : node.spacing;
             let sum = 0, parts = 0;
             for (let i = 0; i < 8; i++) {
                 const child = node.child(i);
-                node.gaps[i] = child && child.drawn === this.frame ? child.finest : node.spacing;
+                node.gaps[i] = child && child.drawn === this.frame ? child.finest : own;
                 if (child || node.mask === 0) {
                     sum += node.gaps[i];
                     parts++;
                 }
             }
-            node.finest = parts > 0 ? sum / parts : node.spacing;
+            node.finest = parts > 0 ? sum / parts : own;
         }
     }
 
