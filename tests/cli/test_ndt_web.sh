@@ -47,8 +47,10 @@ says "ndtd_up"
 
 # ---- a server ----
 
+trap '' PIPE # the server may end a connection first
 # start OPTIONS...: on a free port, with the address in $address and $port
 start() {
+    : >served
     "$bin/ndt-web" --listen 127.0.0.1:0 "$@" >served 2>said &
     web=$!
     for _ in $(seq 300); do
@@ -112,12 +114,13 @@ ask "PUT /" "$home" && answers 405 "Allow: GET, HEAD"
 ask "GET /api/request" "$home" && answers 405 "Allow: POST"
 ask "POST /api/request" "$home" "Content-Length: 0" && answers 403 "--allow-control"
 stop
+
 expect_request() { # CODE WORDS BODY HEADER...: a request to the daemon
     local code=$1 words=$2 body=$3
     shift 3
     exec 3<>"/dev/tcp/127.0.0.1/$port"
     { printf 'POST /api/request HTTP/1.1\r\n' && printf '%s\r\n' "$@" "$home" "Connection: close" "Content-Length: ${#body}" "" &&
-        printf '%s' "$body"; } >&3
+        printf '%s' "$body"; } >&3 2>/dev/null
     cat <&3 >out
     exec 3>&-
     answers "$code" "$words"
@@ -159,7 +162,8 @@ stop
 start --replay-dir replay
 home="Host: $address"
 ask "GET /api/replay" "$home" && answers 200 '"begin_ns":'
-ask "GET /api/history?from=19" "$home" && answers 200 '{"first":19,"results":[{"seq":19,'
+ask "GET /api/history?from=19" "$home" && answers 200 '{"first":19,"results":[{'
+says '"seq":19,'
 ask "GET /api/timing?seq=0" "$home" && answers 200 '"iterations":[{"iteration":0,'
 ask "GET /api/scan?seq=19" "$home" && answers 200 NDTS
 ask "GET /api/scan?seq=20" "$home" && answers 404 "nothing is kept of scan 20"

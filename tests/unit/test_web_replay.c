@@ -74,10 +74,32 @@ START_TEST(scans_are_thinned_evenly)
         for (size_t i = 1; i < count; i++) {
             const double step_m = coordinate(packed, i, 0) - coordinate(packed, i - 1, 0);
             ck_assert_double_gt(step_m, 0.008);
-            ck_assert_double_le(step_m, 0.01 * (1000.0 / (double)count + 1) + 0.002);
+            ck_assert_double_le(step_m, 0.01 * (1.62 * 1000.0 / (double)count + 1) + 0.002);
         }
         web_blob_drop(packed);
     }
+    ndt_cloud_free(&cloud);
+}
+END_TEST
+
+/* 64 rings, one point of each in turn; every sixth point would meet 32 of them. */
+START_TEST(thinned_scans_have_every_ring)
+{
+    struct ndt_cloud cloud;
+    size_t rings[64] = {0}, least = SIZE_MAX, most = 0;
+    make_cloud(&cloud, 64 * 600);
+    for (size_t i = 0; i < cloud.count; i++)
+        cloud.z_m[i] = (float)(i % 64);
+    struct web_blob *packed = web_scan_pack(1, 1, &cloud, cloud.count / 6);
+    for (size_t i = 0; i < web_scan_count(packed); i++)
+        rings[(size_t)lrint(coordinate(packed, i, 2))]++;
+    for (size_t i = 0; i < 64; i++) {
+        least = rings[i] < least ? rings[i] : least;
+        most = rings[i] > most ? rings[i] : most;
+    }
+    ck_assert_uint_ge(least, 90); /* 100 on average */
+    ck_assert_uint_le(most, 110);
+    web_blob_drop(packed);
     ndt_cloud_free(&cloud);
 }
 END_TEST
@@ -276,6 +298,7 @@ int main(void)
     TCase *tests = tcase_create("scans");
     tcase_add_test(tests, scans_are_packed);
     tcase_add_test(tests, scans_are_thinned_evenly);
+    tcase_add_test(tests, thinned_scans_have_every_ring);
     tcase_add_test(tests, points_that_are_not_finite_are_left_out);
     tcase_add_test(tests, the_last_scans_are_kept);
     suite_add_tcase(suite, tests);

@@ -15,7 +15,8 @@ def replay(bin_dir, drive, tmp_path_factory):
     if "--output" not in subprocess.run([bin_dir / "ndtd", "--help"], capture_output=True, text=True).stdout:
         pytest.skip("ndtd has no --output")
     bag = folder.with_name("short.bag")
-    subprocess.run([bin_dir / "ndt-bag", "cut", drive.bag, "--scans", f"1-{SCANS}", "--initial", "first", "--out", bag], check=True, capture_output=True)
+    subprocess.run([bin_dir / "ndt-bag", "cut", drive.bag, "--scans", f"1-{SCANS}", "--initial", "first", "--out", bag], check=True,
+                   capture_output=True)
     subprocess.run([bin_dir / "ndtd", "--replay", bag, "--map", drive.map, "--set", "preprocess.deskew=time", "--output", folder],
                    check=True, capture_output=True)
     return folder

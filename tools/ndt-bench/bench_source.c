@@ -6,6 +6,7 @@
 #include "bench.h"
 #include "ndt/clock.h"
 #include "ndt/names.h"
+#include "ndtd/machine_name.h"
 #ifndef NDT_BENCH_CORE
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/map_file.h"
@@ -149,33 +150,15 @@ const char *bench_align_levels_text(const struct ndt_align_params *params, char 
 
 /* ---- the tables ---- */
 
-static void read_cpu(char *text, size_t size)
-{
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    char line[256];
-    snprintf(text, size, "unknown");
-    while (file && fgets(line, sizeof(line), file)) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(text, size, "%s", colon + 1 + strspn(colon + 1, " \t"));
-        break;
-    }
-    if (file)
-        fclose(file);
-}
-
 static void put_machine(const struct bench_source *source, struct bench_report *report)
 {
     const struct bench_options *options = source->options;
     cpu_set_t cores;
     char cpu[128], variants[128];
     struct bench_table *table = bench_report_table(report, "machine", "Machine and input");
-    read_cpu(cpu, sizeof(cpu));
     ndt_cpu_variants(variants, sizeof(variants));
     bench_row(report, table);
-    bench_text(table, "cpu", "%s", cpu);
+    bench_text(table, "cpu", "%s", ndtd_cpu_name(cpu, sizeof(cpu)));
     bench_number(table, "cores", 0, sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1);
 #ifdef __clang__
     bench_text(table, "compiler", "%s", __VERSION__);

@@ -207,24 +207,31 @@ static void describe(struct web_tree *tree, const struct web_keys *keys)
                           ndt_hash64(info->origin_m, sizeof(info->origin_m), (uint64_t)tree->size_m));
 }
 
+static struct web_tree *new_tree(const struct web_keys *keys)
+{
+    struct web_tree *tree = calloc(1, sizeof(*tree));
+    if (!tree)
+        return NULL;
+    memcpy(tree->corner_m, keys->corner_m, sizeof(tree->corner_m));
+    tree->size_m = keys->size_m;
+    tree->records = malloc((keys->count + 1) * WEB_NODE_RECORD);
+    if (tree->records)
+        return tree;
+    free(tree);
+    return NULL;
+}
+
 enum ndt_status web_tree_build(struct web_tree **out, struct web_keys *keys, struct ndt_progress *progress,
                                struct ndt_error *err)
 {
-    struct web_tree *tree = calloc(1, sizeof(*tree));
+    struct web_tree *tree = new_tree(keys);
     const struct build build = {tree, keys->keys, keys->shades, progress};
     const struct node root = {0};
-    enum ndt_status status = NDT_OK;
     *out = NULL;
-    if (tree) {
-        memcpy(tree->corner_m, keys->corner_m, sizeof(tree->corner_m));
-        tree->size_m = keys->size_m;
-        tree->records = malloc((keys->count + 1) * WEB_NODE_RECORD);
-    }
-    if (!tree || !tree->records)
-        status = ndt_fail(err, NDT_ERR_MEMORY, "no memory for a tree of %zu points", keys->count);
-    if (status == NDT_OK)
-        status = divide(&build, &root, 0, keys->count, err);
-    if (status == NDT_OK) {
+    enum ndt_status status = tree
+                                 ? divide(&build, &root, 0, keys->count, err)
+                                 : ndt_fail(err, NDT_ERR_MEMORY, "no memory for a tree of %zu points", keys->count);
+    if (status == NDT_OK && tree && tree->nodes) {
         describe(tree, keys);
         *out = tree;
     } else {

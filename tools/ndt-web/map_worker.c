@@ -134,9 +134,11 @@ static void work(struct web_map *map, const char *path)
 {
     struct ndt_error err = {""};
     struct held_tree *fresh = calloc(1, sizeof(*fresh));
-    enum ndt_status status = fresh ? NDT_OK : ndt_fail(&err, NDT_ERR_MEMORY, "%s: no memory", path);
+    enum ndt_status status = NDT_OK;
     tell(map);
-    if (status == NDT_OK) {
+    if (!fresh) {
+        status = ndt_fail(&err, NDT_ERR_MEMORY, "%s: no memory", path);
+    } else {
         fresh->references = 1;
         snprintf(fresh->source, sizeof(fresh->source), "%s", path);
         status = make_tree(map, path, &fresh->tree, &err);

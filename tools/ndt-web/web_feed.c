@@ -40,7 +40,7 @@ struct web_feed {
     uint64_t status_id;
     double asked_us, answered_us;
     atomic_int is_connected;
-    int wants_points;
+    int is_watching; /* points are received */
     struct web_points scan;
     double map_id; /* of the map that was loaded last; 0: none */
     int has_result;
@@ -193,6 +193,17 @@ static void send_requests(struct web_feed *feed)
         (void)zmq_send(feed->control.socket, feed->frame.data, feed->frame.size, ZMQ_DONTWAIT); /* else expires */
 }
 
+/* The daemon encodes points for every connection, whatever it has subscribed to: there is one while somebody reads.
+ */
+static void watch_points(struct web_feed *feed, int is_watched)
+{
+    if (feed->is_watching == is_watched)
+        return;
+    feed->is_watching = is_watched;
+    if ((is_watched ? zmq_connect : zmq_disconnect)(feed->points.socket, feed->points_address) != 0)
+        web_hub_log(feed->sinks.hub, WEB_ERROR, "%s: %s", feed->points_address, zmq_strerror(errno));
+}
+
 /* Once per second. Without an answer the socket is replaced, and what waits in it is not sent to a later daemon. */
 static void tick(struct web_feed *feed)
 {
@@ -208,13 +219,8 @@ static void tick(struct web_feed *feed)
         ask_status(feed);
     (void)web_control_expire(feed->requests);
     web_hub_counters(feed->sinks.hub, &readers);
-    if (feed->points.socket && feed->wants_points != (readers.clients > 0)) {
-        feed->wants_points = readers.clients > 0;
-        if (feed->wants_points)
-            zmq_connect(feed->points.socket, feed->points_address);
-        else
-            zmq_disconnect(feed->points.socket, feed->points_address);
-    }
+    if (feed->points.socket)
+        watch_points(feed, readers.clients > 0);
 }
 
 /* Waits for frames, requests of the page, or the next tick. */
@@ -273,6 +279,20 @@ static enum ndt_status set_address(char address[NDTD_ENDPOINT_MAX], const char *
     return *address ? NDT_OK : ndtd_default_address(address, NDTD_ENDPOINT_MAX, given, name, 0, err);
 }
 
+/* Few scans wait, so that a feed that falls behind costs no memory: the limit counts for the next connection. */
+static enum ndt_status open_points(struct web_feed *feed, struct ndt_error *err)
+{
+    const int waiting = 4;
+    const enum ndt_status status =
+        live_open(&feed->points, ZMQ_SUB, feed->points_address, &feed->config.keys, 0, err);
+    if (status != NDT_OK)
+        return status;
+    if (zmq_setsockopt(feed->points.socket, ZMQ_RCVHWM, &waiting, sizeof(waiting)) != 0 ||
+        zmq_disconnect(feed->points.socket, feed->points_address) != 0)
+        return ndt_fail(err, NDT_ERR_IO, "%s: %s", feed->points_address, zmq_strerror(errno));
+    return NDT_OK;
+}
+
 static enum ndt_status connect_all(struct web_feed *feed, struct ndt_error *err)
 {
     const struct live_keys *keys = &feed->config.keys;
@@ -285,10 +305,7 @@ static enum ndt_status connect_all(struct web_feed *feed, struct ndt_error *err)
     if (status == NDT_OK)
         status = live_open(&feed->poses, ZMQ_SUB, feed->poses_address, keys, 0, err);
     if (status == NDT_OK && has_points)
-        status = live_open(&feed->points, ZMQ_SUB, feed->points_address, keys, 0, err);
-    if (status == NDT_OK && has_points)
-        zmq_disconnect(feed->points.socket, feed->points_address); /* until somebody watches: a daemon makes points
-                                                                      for each connection that has subscribed */
+        status = open_points(feed, err);
     if (status == NDT_OK && !has_points)
         web_hub_log(feed->sinks.hub, WEB_WARNING,
                     "scans are not shown: --points is not given, and --poses is not ipc");

@@ -29,12 +29,17 @@ static const char *asker(const struct web_request *request, char out[64])
     return out;
 }
 
-static enum MHD_Result refuse(struct web_server *server, struct web_request *request, unsigned status,
-                              const char *why)
+static void log_refusal(struct web_server *server, const struct web_request *request, const char *why)
 {
     char who[64];
     server->control_refused++;
     web_hub_log(server->site.hub, WEB_WARNING, "request from %s refused: %s", asker(request, who), why);
+}
+
+static enum MHD_Result refuse(struct web_server *server, struct web_request *request, unsigned status,
+                              const char *why)
+{
+    log_refusal(server, request, why);
     return web_reply_error(request, status, "%s", why);
 }
 
@@ -47,25 +52,30 @@ static int is_json(const char *type)
 
 /* A page of another site can send a form or a text, but neither this type nor the token; and a browser says where
  * it comes from. */
-enum MHD_Result web_post_check(struct web_server *server, struct web_request *request, int *is_refused)
+static unsigned check_header(const struct web_server *server, const struct web_request *request, const char **why)
 {
     const char *origin = web_header(request, MHD_HTTP_HEADER_ORIGIN);
     const char *site = web_header(request, "Sec-Fetch-Site");
-    const char *length = web_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    *is_refused = 1;
+    *why = "ndt-web runs without --allow-control";
     if (!server->site.allows_control || !server->site.source.ask)
-        return refuse(server, request, MHD_HTTP_FORBIDDEN, "ndt-web runs without --allow-control");
+        return MHD_HTTP_FORBIDDEN;
+    *why = "the request comes from the page of another site";
     if ((origin && !web_origin_is_same(origin, web_header(request, MHD_HTTP_HEADER_HOST))) ||
         (site && strcasecmp(site, "same-origin") != 0 && strcasecmp(site, "none") != 0))
-        return refuse(server, request, MHD_HTTP_FORBIDDEN, "the request comes from the page of another site");
+        return MHD_HTTP_FORBIDDEN;
+    *why = "the token is missing or wrong";
     if (!web_token_is_right(web_header(request, MHD_HTTP_HEADER_AUTHORIZATION), server->site.token))
-        return refuse(server, request, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong");
-    if (!is_json(web_header(request, MHD_HTTP_HEADER_CONTENT_TYPE)))
-        return refuse(server, request, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, "the type is not application/json");
-    if (length && strtoull(length, NULL, 10) > WEB_BODY_MAX)
-        return refuse(server, request, MHD_HTTP_CONTENT_TOO_LARGE, "the request is longer than 4096 bytes");
-    *is_refused = 0;
-    return MHD_YES;
+        return MHD_HTTP_UNAUTHORIZED;
+    *why = "the type is not application/json";
+    return is_json(web_header(request, MHD_HTTP_HEADER_CONTENT_TYPE)) ? 0 : MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
+}
+
+unsigned web_post_check(struct web_server *server, const struct web_request *request, const char **why)
+{
+    const unsigned status = check_header(server, request, why);
+    if (status)
+        log_refusal(server, request, *why);
+    return status;
 }
 
 /* Any thread. */
@@ -83,7 +93,7 @@ enum MHD_Result web_post_ask(struct web_server *server, struct web_request *requ
     struct ndt_request_message message;
     struct ndt_error err = {""};
     const struct web_source *source = &server->site.source;
-    if (request->is_too_long)
+    if (request->size > WEB_BODY_MAX)
         return refuse(server, request, MHD_HTTP_CONTENT_TOO_LARGE, "the request is longer than 4096 bytes");
     if (web_json_request(request->body, request->size, &message, &err) != NDT_OK)
         return refuse(server, request, MHD_HTTP_BAD_REQUEST, err.text);
@@ -120,8 +130,11 @@ enum MHD_Result web_post_answer(struct web_server *server, struct web_request *r
                     asker(request, who), request->why);
         return web_reply_error(request, MHD_HTTP_GATEWAY_TIMEOUT, "%s", request->why);
     }
-    const int is_done = strstr((const char *)answer->data, "\"ok\":true") != NULL;
-    web_hub_log(server->site.hub, is_done ? WEB_INFO : WEB_WARNING, "%s from %s: %s",
-                ndt_operation_name(request->op), asker(request, who), is_done ? "done" : "the daemon refuses");
+    char error[256] = "done";
+    const int is_refused =
+        web_json_text((const char *)answer->data, answer->size, "error", error, sizeof(error)); /* by the daemon */
+    if (is_refused || request->op != NDT_OP_SEARCH) /* its progress is asked for again and again */
+        web_hub_log(server->site.hub, is_refused ? WEB_WARNING : WEB_INFO, "%s from %s: %s",
+                    ndt_operation_name(request->op), asker(request, who), error);
     return web_reply_blob(request, MHD_HTTP_OK, "application/json", answer);
 }

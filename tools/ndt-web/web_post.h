@@ -6,9 +6,9 @@
 
 #include "web_reply.h"
 
-/** Checks the headers before the body is read: token, origin, type, length. MHD_YES and *is_refused: an answer has
- * been sent. */
-enum MHD_Result web_post_check(struct web_server *server, struct web_request *request, int *is_refused);
+/** Checks the headers before the body is read: token, origin, type. Returns the status of a refusal, and in `why`
+ * its reason; 0: none. */
+unsigned web_post_check(struct web_server *server, const struct web_request *request, const char **why);
 /** Passes the body on when it is complete. */
 enum MHD_Result web_post_ask(struct web_server *server, struct web_request *request);
 /** Sends the answer that came. */

@@ -38,9 +38,10 @@ struct web_request {
     unsigned status; /* of the answer, and the bytes of its body: for the metrics */
     uint64_t bytes;
     int is_get, is_post, is_control; /* GET or HEAD; the path of requests to the daemon */
-    char body[WEB_BODY_MAX + 1];
+    unsigned refusal;                /* status; 0: none */
+    const char *refusal_why;
+    char body[WEB_BODY_MAX + 1]; /* its begin, where it is longer */
     size_t size;
-    int is_too_long;
     /* Of a request to the daemon: */
     enum ndt_operation op;
     int is_waiting, has_answer;

@@ -66,6 +66,16 @@ static void put_point(uint8_t *at, const struct ndt_cloud *cloud, size_t i, doub
     put_16(at + 6, (uint16_t)(part > 0 ? lrint(fmin(part, 1) * FULL_INTENSITY) : 0)); /* NaN: 0 */
 }
 
+/* The i-th of `wanted` points out of `count`. Steps of equal length would meet the same rings of a sensor again and
+ * again: they vary, after the fractional parts of the multiples of the golden ratio. */
+static size_t choose_point(size_t i, size_t wanted, size_t count)
+{
+    const double golden = 0.6180339887498949, step = (double)count / (double)wanted;
+    const double jitter = step < 2 ? 0 : (double)i * golden - floor((double)i * golden);
+    const size_t chosen = (size_t)(((double)i + jitter) * step);
+    return chosen < count ? chosen : count - 1;
+}
+
 struct web_blob *web_scan_pack(uint64_t seq, int64_t stamp_ns, const struct ndt_cloud *cloud, size_t most)
 {
     const size_t wanted = cloud->count < most ? cloud->count : most;
@@ -78,7 +88,7 @@ struct web_blob *web_scan_pack(uint64_t seq, int64_t stamp_ns, const struct ndt_
     const float scale_m =
         (float)(extent_m > 0 ? extent_m / (FULL_SCALE - 1) : 1); /* room for the rounding to float */
     for (size_t i = 0; i < wanted; i++) {
-        const size_t from = (size_t)((double)i * (double)cloud->count / (double)wanted);
+        const size_t from = choose_point(i, wanted, cloud->count);
         if (is_finite(cloud, from))
             put_point(packed->data + WEB_SCAN_HEAD + POINT_BYTES * (size_t)count++, cloud, from, (double)scale_m,
                       full_intensity);

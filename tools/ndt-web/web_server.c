@@ -9,7 +9,7 @@
 #include "web_post.h"
 #include "web_get.h"
 
-enum { HEADER_BYTES = 16384, BEAT_TICKS = 15 };
+enum { HEADER_BYTES = 16384, BODY_READ_MAX = 65536, BEAT_TICKS = 15 };
 
 /* ---- who may ask ---- */
 
@@ -48,51 +48,56 @@ static struct web_request *begin_request(struct MHD_Connection *connection)
     return request;
 }
 
-/* Refuses what must not be read any further. A connection is kept alive only if the answer waits for the end of the
- * request, hence the others wait. */
-static enum MHD_Result take_header(struct web_server *server, struct web_request *request, const char *path,
-                                   const char *method)
+static unsigned check_request(struct web_server *server, const struct web_request *request, const char **why)
 {
-    int is_refused = 0;
-    enum MHD_Result result = MHD_YES;
-    request->is_post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
-    request->is_get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    request->is_control = strcmp(path, "/api/request") == 0;
-    if (!is_host_right(server, request)) {
-        web_peer_enter(server->peers, request->peer, WEB_ANSWERING);
-        return web_reply_error(request, MHD_HTTP_FORBIDDEN,
-                               "the Host header does not name this server; see --allow-host");
-    }
-    if (request->is_post && request->is_control)
-        result = web_post_check(server, request, &is_refused);
-    if (is_refused)
-        web_peer_enter(server->peers, request->peer, WEB_ANSWERING);
-    return result;
+    *why = "the Host header does not name this server; see --allow-host";
+    if (!is_host_right(server, request))
+        return MHD_HTTP_FORBIDDEN;
+    if (request->is_control && request->is_post)
+        return web_post_check(server, request, why);
+    *why = request->is_control ? "only POST is possible here" : "only GET and HEAD are possible here";
+    return request->is_control || !request->is_get ? MHD_HTTP_METHOD_NOT_ALLOWED : 0;
 }
 
 static enum MHD_Result answer(struct web_server *server, struct web_request *request, const char *path)
 {
     if (request->is_waiting)
         return request->has_answer ? web_post_answer(server, request) : MHD_YES;
-    if (request->is_post && request->is_control)
+    if (!request->refusal && request->is_post)
         return web_post_ask(server, request);
     web_peer_enter(server->peers, request->peer, WEB_ANSWERING);
-    if (request->is_get && !request->is_control)
-        return web_get_path(server, request, path);
-    return web_reply_error(request, MHD_HTTP_METHOD_NOT_ALLOWED, "%s",
-                           request->is_control ? "only POST is possible here"
-                                               : "only GET and HEAD are possible here");
+    return request->refusal ? web_reply_error(request, request->refusal, "%s", request->refusal_why)
+                            : web_get_path(server, request, path);
 }
 
-static void take_body(struct web_request *request, const char *data, size_t *size)
+/* A refusal waits for the end of a body that is not too long: a connection that is closed while the other side
+ * still sends may lose the answer. */
+static enum MHD_Result take_header(struct web_server *server, struct web_request *request, const char *path,
+                                   const char *method)
 {
-    if (*size > WEB_BODY_MAX - request->size)
-        request->is_too_long = 1; /* the rest is read and forgotten until its time is over */
-    else {
-        memcpy(request->body + request->size, data, *size);
-        request->size += *size;
+    const char *length = web_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    request->is_post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
+    request->is_get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    request->is_control = strcmp(path, "/api/request") == 0;
+    request->refusal = check_request(server, request, &request->refusal_why);
+    if (!length || strtoull(length, NULL, 10) <= BODY_READ_MAX)
+        return MHD_YES;
+    if (!request->refusal) {
+        request->refusal = MHD_HTTP_CONTENT_TOO_LARGE;
+        request->refusal_why = "the request is longer than 4096 bytes";
     }
+    return answer(server, request, path);
+}
+
+/* What is longer than a request may be is read and forgotten, up to a limit. */
+static enum MHD_Result take_body(struct web_request *request, const char *data, size_t *size)
+{
+    const size_t kept = request->size < WEB_BODY_MAX ? request->size : WEB_BODY_MAX;
+    const size_t left = WEB_BODY_MAX - kept;
+    memcpy(request->body + kept, data, *size < left ? *size : left);
+    request->size += *size;
     *size = 0;
+    return request->size <= BODY_READ_MAX ? MHD_YES : MHD_NO;
 }
 
 /* Called with the header, with each part of the body, at its end, and when a suspended request continues. */
@@ -107,10 +112,8 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *connection,
         request = *context = begin_request(connection);
         return request ? take_header(server, request, path, method) : MHD_NO;
     }
-    if (*size > 0) {
-        take_body(request, data, size);
-        return MHD_YES;
-    }
+    if (*size > 0)
+        return take_body(request, data, size);
     return answer(server, request, path);
 }
 

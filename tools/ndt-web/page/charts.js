@@ -26,7 +26,7 @@ const CHARTS = [
         title: "Scores",
         low: 0,
         high: 1,
-        series: [["nvtl", "NVTL", "info", 2], ["probability", "transform probability", "other", 2]]
+        series: [["nvtl", "NVTL", "info", 2], ["probability", "transform prob.", "other", 2]]
     },
     { id: "confidence", title: "Confidence", low: 0, high: 1, fixed: true, outcomes: true, series: [["confidence", "", "good", 3]] },
     {
@@ -169,7 +169,7 @@ class Chart {
             context.moveTo(this.left, y);
             context.lineTo(width - RIGHT, y);
             context.stroke();
-            context.fillText(tick(at), this.left - 5, Math.min(Math.max(y, 6), box.bottom - 2));
+            context.fillText(tick(at), this.left - 5, Math.min(Math.max(y, 0.6 * this.text), box.bottom - 2));
         }
         context.setLineDash([]);
         if (!axis) return;

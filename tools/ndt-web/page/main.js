@@ -340,7 +340,7 @@ const seen = (tab) => (settings.panel || isWall.matches) && (isWall.matches || s
 
 function drawStats() {
     const s = view.stats || {};
-    setText($("view-stats"), s.points ? `${count(s.points)} points, ${s.nodes} nodes, frame ${fixed(s.frame_ms, 1)} ms` : "No map yet.");
+    setText($("view-stats"), s.points ? `${count(s.points)} points in ${s.nodes} nodes` : "No map yet.");
 }
 
 let drawnAt = 0, drawnAge = -1, scanAt = 0;
@@ -508,7 +508,7 @@ function wire() {
     new ResizeObserver(() => view.resize()).observe($("stage"));
 }
 
-const isPhone = matchMedia("(max-width: 720px)");
+const isPhone = matchMedia("(max-width: 720px), (max-width: 1080px) and (orientation: portrait)");
 
 function toggleTheme() {
     settings.theme = themeName() === "dark" ? "light" : "dark";

@@ -37,8 +37,7 @@ export class Painter {
         }
         gl.bindTexture(gl.TEXTURE_2D, this.ramp);
         gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, texels);
-        for (const [name, value] of [["MIN_FILTER", "LINEAR"], ["MAG_FILTER", "LINEAR"], ["WRAP_S", "CLAMP_TO_EDGE"], ["WRAP_T", "CLAMP_TO_EDGE"]])
-            gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${name}`], gl[value]);
+        for (const name of ["MIN_FILTER", "MAG_FILTER"]) gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${name}`], gl.NEAREST);
     }
 
     uploadScan() {
@@ -50,7 +49,10 @@ export class Painter {
     layer(width, height) {
         const gl = this.gl, frame = gl.createFramebuffer(), colour = gl.createTexture(), depth = gl.createTexture();
         gl.bindFramebuffer(gl.FRAMEBUFFER, frame);
-        for (const [texture, format, point] of [[colour, gl.RGBA8, gl.COLOR_ATTACHMENT0], [depth, gl.DEPTH_COMPONENT24, gl.DEPTH_ATTACHMENT]]) {
+        for (const [texture, format, point] of [
+            [colour, gl.RGBA8, gl.COLOR_ATTACHMENT0],
+            [depth, gl.DEPTH_COMPONENT24, gl.DEPTH_ATTACHMENT],
+        ]) {
             gl.bindTexture(gl.TEXTURE_2D, texture);
             gl.texStorage2D(gl.TEXTURE_2D, 1, format, width, height);
             for (const name of ["MIN_FILTER", "MAG_FILTER"]) gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${name}`], gl.NEAREST);
@@ -106,8 +108,8 @@ export class Painter {
         gl.useProgram(p.program);
         gl.uniformMatrix4fv(p.clip, false, camera.clip);
         const unit = camera.pixelsPerMetre(1) * ratio;
-        gl.uniform1f(p.scale, (this.scene.isMoving ? 1.35 : 1.15) * unit * (this.scene.pointSize / 2));
-        gl.uniform2f(p.pixels, this.scene.pointSize * ratio * 0.7, 5 * this.scene.pointSize * ratio);
+        gl.uniform1f(p.scale, 1.4 * unit * (this.scene.pointSize / 2));
+        gl.uniform2f(p.pixels, this.scene.pointSize * ratio * 0.7, 4 * this.scene.pointSize * ratio);
         gl.uniform2f(p.heights, low - camera.eye[2], 1 / (high - low));
         const hasIntensity = this.scene.tiles.info && this.scene.tiles.info.has_intensity;
         gl.uniform1i(p.colouring, this.scene.colouring === "intensity" && !hasIntensity ? 0 : COLOURINGS[this.scene.colouring]);

@@ -12,6 +12,7 @@ const STATE_NAMES = {
 };
 const STAGES =
     [["decode_us", "decode"], ["queue_us", "queue"], ["preprocess_us", "preprocess"], ["align_us", "align"], ["publish_us", "publish"]];
+const STALE_S = 3;
 const AXES = ["x", "y", "z", "rx", "ry", "rz"];
 /** Columns of the table of iterations: key, name, unit, digits (null: about three digits) */
 const ITERATION_COLUMNS = [
@@ -42,7 +43,7 @@ export function badge(state) {
     if (status && status.state === "stopped") return ["stopped", "Stopped", "scans are rejected"];
     if (status && status.state === "no_map") return ["away", "No map", ""];
     if (!result) return ["initialising", status && status.state === "no_guess" ? "No initial pose" : "No scans yet", ""];
-    if (age > 3) return ["stale", "No scans", `for ${duration(age)}; ${spaced(result.state || result.outcome)} before`];
+    if (age > STALE_S) return ["stale", "No scans", `for ${duration(age)}; ${spaced(result.state || result.outcome)} before`];
     return trust(result);
 }
 
@@ -97,8 +98,9 @@ export function drawHeader(state) {
             : (state.daemon && state.daemon.connected) ? "live"
                                                        : "no daemon");
     link.title = (state.daemon && state.daemon.poses) || "";
-    const isStale = state.link !== "open" || (state.mode === "live" && (!state.daemon || !state.daemon.connected || state.age > 3));
-    document.body.classList.toggle("stale", isStale);
+    const isCutOff = state.link !== "open" || (state.mode === "live" && (!state.daemon || !state.daemon.connected));
+    document.body.classList.toggle("cut-off", isCutOff);
+    document.body.classList.toggle("stale", isCutOff || state.age > STALE_S);
 }
 
 /** What is wrong and what to do, or null. [state, text, code, text] */

@@ -121,7 +121,9 @@ uniform highp sampler2D u_depth;
 uniform ivec2 u_corner;
 out vec4 colour;
 void main() {
-    float depth = texelFetch(u_depth, u_corner + ivec2(gl_FragCoord.xy), 0).r;
+    ivec2 at = u_corner + ivec2(gl_FragCoord.xy), size = textureSize(u_depth, 0);
+    bool is_inside = all(greaterThanEqual(at, ivec2(0))) && all(lessThan(at, size));
+    float depth = is_inside ? texelFetch(u_depth, at, 0).r : 1.0;
     vec3 parts = fract(depth * vec3(1.0, 255.0, 65025.0));
     parts -= vec3(parts.yz / 255.0, 0.0);
     colour = vec4(parts, depth < 1.0 ? 1.0 : 0.0);

@@ -8,6 +8,7 @@ const RECORD = 8;
 const AT_ONCE = 4;
 const GAP_PIXELS = 1.4; // finer nodes would not be seen
 const RETRY_MS = 2000;
+const FEW_POINTS = 400;
 const EXPECTED_POINTS = 5000; // of a node that has not arrived
 
 class Node {
@@ -141,14 +142,15 @@ export class Tiles {
         this.queue = [];
         const chosen = [], heap = new Heap();
         let points = 0, expected = 0;
+        budget = Math.min(budget, (0.7 * this.cacheBytes) / RECORD); // what is seen fits, and some of what was
         if (this.root) heap.push({ node: this.root, gap: Infinity });
         while (heap.size > 0) {
             const { node, gap } = heap.pop();
             if (!this.sees(node, camera)) continue;
             if (node.state !== "ready") {
                 node.wanted = this.frame;
-                expected += EXPECTED_POINTS;
-                if (points + expected <= budget || this.queue.length === 0) this.queue.push({ node, gap });
+                expected += node.count || EXPECTED_POINTS; // the count is known of one that was forgotten
+                if (points + expected <= budget || !this.root.count) this.queue.push({ node, gap });
                 continue;
             }
             if (points + node.count > budget && chosen.length > 0) break;
@@ -174,16 +176,18 @@ export class Tiles {
         for (const node of chosen) node.drawn = this.frame;
         for (let n = chosen.length - 1; n >= 0; n--) {
             const node = chosen[n];
+            // The few points of a remote part are no surface with gaps to fill.
+            const own = node.mask === 0 && node.count < FEW_POINTS ? 0.4 * node.spacing : node.spacing;
             let sum = 0, parts = 0;
             for (let i = 0; i < 8; i++) {
                 const child = node.child(i);
-                node.gaps[i] = child && child.drawn === this.frame ? child.finest : node.spacing;
+                node.gaps[i] = child && child.drawn === this.frame ? child.finest : own;
                 if (child || node.mask === 0) {
                     sum += node.gaps[i];
                     parts++;
                 }
             }
-            node.finest = parts > 0 ? sum / parts : node.spacing;
+            node.finest = parts > 0 ? sum / parts : own;
         }
     }
 
@@ -221,6 +225,7 @@ export class Tiles {
         node.abort = null;
         if (bytes && this.accept(node, bytes)) {
             node.state = "ready";
+            node.used = this.frame;
             this.evict();
             this.arrived(node);
         } else {

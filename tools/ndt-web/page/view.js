@@ -349,6 +349,12 @@ export class View {
         return place ? place.map((value, k) => value + this.origin[k]) : null;
     }
 
+    /** Where the ray through a pixel [CSS pixels] meets the plane of a height [m], map frame; null: the sky. */
+    placeAt(x, y, height) {
+        const place = this.camera.ground(x, y, height - this.origin[2]);
+        return place ? place.map((value, k) => value + this.origin[k]) : null;
+    }
+
     get stats() {
         const { frame_ms, fps } = this.measured, { nodes, points } = this.drawn;
         const { received, bytes, requests, loading, firstPoints_ms } = this.tiles;

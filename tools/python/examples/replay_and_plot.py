@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Replays a bag and plots path, error, confidence and times (pip install 'ndtd[report]').
+"""Replays a bag and plots path, error, confidence and times (pip install 'ndtd[report]'). The whole story: ndtd --replay --report.
 
     replay_and_plot.py BAG MAP [--config FILE] [--set KEY=VALUE]... [-o PICTURE]
 """
 import argparse
+from pathlib import Path
 
 import numpy as np
 
 import ndtd
-from ndtd import _extras
+from ndtd.report import figures
 
 
 def replay(bag, target, config=None, options=None):
@@ -32,20 +33,18 @@ def replay(bag, target, config=None, options=None):
 
 
 def plot(data, picture):
-    _extras.need("matplotlib", "report").use("Agg")
-    pyplot = _extras.need("matplotlib.pyplot", "report")
-    figure, ((path, error), (confidence, times)) = pyplot.subplots(2, 2, figsize=(10, 8), layout="constrained")
+    drawing = figures.new("replay", "A replay", rows=2, columns=2, height_in=7.5, share_x=False, gap_in=0.75, top_in=0.3)
+    path, error, confidence, times = drawing.axes
     seconds = data["stamp_s"] - data["stamp_s"][0]
     path.plot(data["position_m"][:, 0], data["position_m"][:, 1], ".-")
-    path.set(title="path", xlabel="x [m]", ylabel="y [m]", aspect="equal")
+    path.set(title="path", xlabel="x [m]", ylabel="y [m]", aspect="equal", adjustable="datalim")
     error.plot(seconds, 100 * data["error_m"])
     error.set(title="error against the truth of the bag", xlabel="t [s]", ylabel="[cm]")
     confidence.plot(seconds, data["confidence"])
     confidence.set(title="confidence", xlabel="t [s]", ylim=(0, 1.05))
     times.hist(data["align_ms"], bins=30)
     times.set(title="duration of alignments", xlabel="[ms]", ylabel="scans")
-    figure.savefig(picture)
-    pyplot.close(figure)
+    Path(picture).write_bytes(drawing.file(Path(picture).suffix.lower().strip(".") or "png"))
     print("written:", picture)
 
 

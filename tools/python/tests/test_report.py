@@ -207,7 +207,8 @@ def test_bad_files_are_one_line(name, content, why, folder, tmp_path, capsys):
 def test_wrong_command_lines(folder, tmp_path, capsys):
     out = tmp_path / "out.html"
     for arguments, code, why in (((tmp_path / "none", "--out", out), 3, "no such folder"), ((tmp_path, "--out", out), 3, "not the folder"),
-                                 ((folder, "--out", tmp_path), 2, "is a folder"), ((folder, "--out", tmp_path / "no/x.html"), 2, "no folder"),
+                                 ((folder, "--out", tmp_path), 2, "is a folder"),
+                                 ((folder, "--out", tmp_path / "no/x.html"), 2, "no folder"),
                                  ((folder, "--out", out, "--format", "png"), 2, "--figures"),
                                  ((folder, "--out", folder / "summary.json"), 2, "is a file of the replay"),
                                  ((folder, "--out", out, "--figures", folder / "results.jsonl"), 2, "is not a folder")):
@@ -269,7 +270,7 @@ def test_long_lines_keep_their_extremes(rng):
 def test_rare_states_are_seen_in_strips():
     axes = figures.new("strip", "strip").axes
     names = np.full(50_000, "tracking", object).astype(str)
-    names[31_415] = "lost" + " " * 0
+    names[31_415] = "lost"
     axis = plot_parts.Axis(np.arange(50_000.0), "time", np.empty(0, int))
     found = plot_parts.strip(axes[0], axis, names, {"tracking": figures.BLUE, "lost": figures.VERMILION})
     assert [(name, count) for name, _, count in found] == [("tracking", 49_999), ("lost", 1)]
@@ -372,7 +373,7 @@ def test_coordinates_of_utm(tmp_path, rng):
     assert Errors(run).translation_m == pytest.approx(0.02, abs=1e-8)
     box = trajectory_figure.extent(run)
     one = trajectory_figure.draw(run, box, np.zeros(trajectory_figure.pixels(box)[::-1], int), [])
-    assert one.axes[0].get_xlabel() == "x \N{MINUS SIGN} 389\N{NO-BREAK SPACE}000 [m]" or "388" in one.axes[0].get_xlabel()
+    assert one.axes[0].get_xlabel() == "x \N{MINUS SIGN} 389\N{NO-BREAK SPACE}000 [m]"
     assert max(map(abs, one.axes[0].get_xlim() + one.axes[0].get_ylim())) < 2000
 
 

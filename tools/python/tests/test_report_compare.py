@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from ndtd import ndt_report
-from ndtd.report import compare as comparison
-from ndtd.report.compare import Unit, compare, with_unit
+from ndtd.report import compare, comparison
+from ndtd.report.comparison import Unit, with_unit
 from ndtd.report.run import RunError
 from report_folders import DESKTOP, PHONE, check_page, chromium, drive_along, replay, wander, write_run
 
@@ -140,7 +140,8 @@ def test_scans_are_paired_by_stamp(plant, rng):
     lines = (two / "results.jsonl").read_text().splitlines()
     (two / "results.jsonl").write_text("\n".join(line for line in lines if '"seq": 150,' not in line) + "\n")
     found = compare(one, two)
-    assert len(found.pairs) == COUNT - 21 and np.array_equal(found.first.stamp_ns[found.pairs[:, 0]], found.second.stamp_ns[found.pairs[:, 1]])
+    assert len(found.pairs) == COUNT - 21
+    assert np.array_equal(found.first.stamp_ns[found.pairs[:, 0]], found.second.stamp_ns[found.pairs[:, 1]])
     assert np.array_equal(found.first_error_m, found.second_error_m) and np.nanmax(found.distance_m) == 0
     assert found.warnings == [f"21 of {COUNT} scans of {one} have no scan of the other run with their stamp: left out"]
     assert found.verdict == "equivalent"  # all that can be compared is equal, but not the runs
@@ -164,7 +165,8 @@ def test_other_maps_and_recordings_are_told(plant, rng):
 def test_latencies_are_compared_as_by_ndt_bench(plant, rng):
     """Factor: first over second, median of the pairs, quartiles; 2 %, or 1 between the quartiles, is no difference."""
     error, base = wander(rng, 200, 0.01), rng.uniform(300, 500, 200)
-    times = {"one": base, "half": base / 2, "noisy": base * rng.permutation(np.repeat([0.5, 2.0], 100)), "near": base * 1.015, "slow": base * 1.1}
+    times = {"one": base, "half": base / 2, "noisy": base * rng.permutation(np.repeat([0.5, 2.0], 100)), "near": base * 1.015,
+             "slow": base * 1.1}
     runs = {name: plant(name, error, align_us=one) for name, one in times.items()}
 
     def of(other):
@@ -217,17 +219,21 @@ def test_figures_and_the_same_bytes_twice(plant, rng, tmp_path):
     assert names == {path.stem for path in (tmp_path / "png").glob("*.png")}
 
 
+def change_text(path, old, new):
+    path.write_text(path.read_text().replace(old, new))
+
+
 @pytest.mark.parametrize("change, words", [
     (lambda two: two.rename(two.parent / "gone"), "no such folder"),
     (lambda two: (two / "results.jsonl").unlink(), "results.jsonl is not there"),
     (lambda two: (two / "results.jsonl").write_text(""), "contains no result"),
     (lambda two: (two / "results.jsonl").write_text("{}\n"), "line 1: not a result"),
     (lambda two: (two / "results.jsonl").write_bytes(bytes(range(256)) * 9), "line 1: not a result"),
-    (lambda two: (two / "results.jsonl").write_text((two / "results.jsonl").read_text().replace('"pose": [', '"pose": [1, ')), "pose is not 7"),
+    (lambda two: change_text(two / "results.jsonl", '"pose": [', '"pose": [1, '), "pose is not 7"),
     (lambda two: (two / "summary.json").write_text("[1]"), "summary.json: not a summary"),
     (lambda two: (two / "summary.json").write_text("{"), "summary.json: not JSON"),
     (lambda two: (two / "truth.tum").write_text("1.0 a b\n"), "truth.tum: line 1"),
-    (lambda two: (two / "results.jsonl").write_text((two / "results.jsonl").read_text().replace("17000000", "16000000")), "no stamp in common")])
+    (lambda two: change_text(two / "results.jsonl", "17000000", "16000000"), "no stamp in common")])
 def test_bad_folders_are_one_line(plant, rng, tmp_path, capsys, change, words):
     error = wander(rng, 20, 0.01)
     one, two = plant("one", error), plant("two", error)
@@ -241,7 +247,8 @@ def test_bad_folders_are_one_line(plant, rng, tmp_path, capsys, change, words):
     ((), "nothing to do"), (("one", "two"), "--out OUT is wanted"), (("one", "--fail-if-worse"), "--fail-if-worse is for comparisons"),
     (("one", "two", "--out", "x.html", "--margin", "-1"), "--margin: -1 is not a margin"),
     (("one", "two", "--out", "x.html", "--margin-deg", "nan"), "--margin-deg: nan is not a margin"),
-    (("one", "two", "--out", "no/where.html"), "there is no folder"), (("one", "two", "--out", "two/results.jsonl"), "is a file of the replay"),
+    (("one", "two", "--out", "no/where.html"), "there is no folder"),
+    (("one", "two", "--out", "two/results.jsonl"), "is a file of the replay"),
     (("one", "two", "--out", "x.html", "--format", "png"), "--figures DIR"), (("one", "--curves", "x.json"), "without RUN")])
 def test_wrong_usage_is_one_line(plant, rng, tmp_path, monkeypatch, capsys, arguments, words):
     for name in ("one", "two"):
@@ -307,8 +314,9 @@ def test_simulated_drive(simulate, run_program, tmp_path, browser):
 def test_kitti(shared_data, run_program, tmp_path, browser):
     """One level of 2 m against three: docs/benchmarks.md says 1.84 cm against 1.04 cm."""
     data = shared_data / "kitti0005_lite"
-    run_program("ndt-bag", "pack", "--scans", data / "scans", "--times", data / "times.txt", "--truth", data / "poses_velo_lidar_refined.txt",
-                "--format", "kitti", "--every", 2, "--offset", 1, "--initial", "first", "--out", tmp_path / "odd.bag")
+    run_program("ndt-bag", "pack", "--scans", data / "scans", "--times", data / "times.txt",
+                "--truth", data / "poses_velo_lidar_refined.txt", "--format", "kitti", "--every", 2, "--offset", 1, "--initial", "first",
+                "--out", tmp_path / "odd.bag")
     world, usual = data / "map_from_even_scans_0.20m.pcd", ("--set", "preprocess.deskew=azimuth_cw")
     replay(run_program, tmp_path / "three", tmp_path / "odd.bag", world, *usual)
     replay(run_program, tmp_path / "one", tmp_path / "odd.bag", world, *usual, "--set", "ndt.levels=[2.0]")

@@ -71,8 +71,8 @@ def test_pictures_lie_on_the_map(street_run, browser, tmp_path):
 def test_a_drive_that_is_lost(simulate, run_program, browser, tmp_path):
     """Nothing is known at the start, and the first pose is a kilometre off: states, recovery and hints are told."""
     drive = simulate("--seed", 5, "--scans", 80, "--beams", 16, "--columns", 900, "--world", "utm", "--gaps", 2)
-    folder = replay(run_program, tmp_path / "run", drive.bag, drive.map, "--set", "preprocess.deskew=time", "--set", "recovery.enable=false",
-                    "--set", "initial_pose.mode=given", "--initial-pose", "389500,4970300,120,0,0,0,1")
+    folder = replay(run_program, tmp_path / "run", drive.bag, drive.map, "--set", "preprocess.deskew=time",
+                    "--set", "recovery.enable=false", "--set", "initial_pose.mode=given", "--initial-pose", "389500,4970300,120,0,0,0,1")
     found = check_page(browser, report(folder, tmp_path / "lost.html"), DESKTOP)
     assert "Not good" in found["text"].replace("NOT GOOD", "Not good") and "no trusted pose at all" in found["text"]
     assert "Something may be set wrongly" in found["text"] and "off_map" in found["text"]
@@ -93,12 +93,12 @@ def test_kitti(shared_data, run_program, browser, tmp_path):
 
 def test_on_paper(street_run, browser, tmp_path):
     """Printed: light, without the contents, no wider than the page."""
-    context = browser.new_context(color_scheme="dark")
+    context = browser.new_context(color_scheme="dark", viewport={"width": 690, "height": 1000})  # A4 without its margins
     sheet = context.new_page()
     sheet.goto(report(street_run, tmp_path / "street.html").as_uri())
     sheet.emulate_media(media="print")
     assert sheet.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(254, 254, 254)"
-    assert sheet.locator("nav").is_hidden()
+    assert sheet.locator("nav").is_hidden() and sheet.evaluate("document.documentElement.scrollWidth") <= 690
     assert len(sheet.pdf(format="A4")) > 100_000
     context.close()
 
@@ -115,5 +115,6 @@ def test_ndtd_makes_the_report(drive, bin_dir, run_program, tmp_path):
         assert f"written: {out}" in done.stdout and "20 scans, all converged" in out.read_text()
         assert ("/kept" in out.read_text()) == bool(options) and "ndtd-replay-" not in out.read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.html", "2.html", "kept"]
-    again = subprocess.run([str(program), str(tmp_path / "kept"), "--out", str(tmp_path / "again.html"), "-q"], capture_output=True, text=True)
+    command = [str(program), str(tmp_path / "kept"), "--out", str(tmp_path / "again.html"), "-q"]
+    again = subprocess.run(command, capture_output=True, text=True)
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")

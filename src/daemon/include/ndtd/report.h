@@ -57,8 +57,8 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
  * (their number, the first ones), lost,
  * translation_error_m, rotation_error_deg, align_ms, iterations, evaluations, confidence, stages_us, backend,
  * backend_description, variant, threads, trajectory_hash, map_id, map_points, map_load_ms, replay_s,
- * peak_memory_bytes, bag, map, settings (files and overrides), hints, machine, version, commit. Without ground truth lost and both
- * errors are null; without inputs bag, map and settings are absent. */
+ * peak_memory_bytes, bag, map, settings (files and overrides), hints, machine, version, commit. Without ground
+ * truth lost and both errors are null; without inputs bag, map and settings are absent. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
 
 #ifdef __cplusplus

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from . import compare_figures, html_parts, map_above, paired, trajectory_figure
-from .compare import LOST_DEG, LOST_M, Comparison, Setting, Test, Unit, unit_of, with_unit
+from .comparison import LOST_DEG, LOST_M, Comparison, Setting, Test, Unit, unit_of, with_unit
 from .compare_worst import Pictures
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
@@ -35,7 +35,7 @@ class ComparisonPage:
         self.pictures = Pictures(found)
         box = compare_figures.extent(found)
         density, self.map_note = map_above.read(
-            found.first.summary.get("map"), box, *trajectory_figure.pixels(box), list(self.pictures.windows.values()))
+            found.first.path_of("map"), box, *trajectory_figure.pixels(box), list(self.pictures.windows.values()))
         self.paths = compare_figures.trajectories(found, box, density, self.pictures.chosen)
         self.intervals = compare_figures.intervals(found)
         self.errors = [one for one in (compare_figures.over_time(found), compare_figures.distributions(found)) if one]

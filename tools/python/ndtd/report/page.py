@@ -1,5 +1,6 @@
 """The report of one replay: one HTML file that needs nothing else."""
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Optional
@@ -11,8 +12,9 @@ from .error_figures import DEG, Errors
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
 from .pose_errors import statistics
+from .raster import Box
 from .run import Run, default_settings
-from .verdict import Verdict, judge, length, milliseconds
+from .verdict import Verdict, count, judge, length, milliseconds
 
 WORDS = {"good": "Good", "fair": "Look closer", "poor": "Not good"}
 COLUMNS = ("rmse", "mean", "median", "std", "p95", "max")
@@ -29,15 +31,21 @@ class Report:
         self.errors: "Optional[Errors]" = Errors(run) if run.is_compared.any() else None
         self.verdict: Verdict = judge(run, self.errors)
         rows, self.chosen_by = worst_scans.choose(run)
-        points = worst_scans.points_of(run, rows)
-        around = worst_scans.windows(run, rows, points)
         box = trajectory_figure.extent(run)
-        density, self.map_note = map_above.read(run.path_of("map"), box, *trajectory_figure.pixels(box), list(around.values()))
-        self.worst = worst_scans.describe(run, rows, points, around, self.map_note)
+        with ThreadPoolExecutor(1) as helper:  # numpy and zlib work on pictures while matplotlib draws
+            pictures = helper.submit(self._pictures, rows, box)
+            self.accuracy = self._accuracy()
+            self.latency = [time_figures.latency_histograms(run), time_figures.latency_over_time(run)]
+            self.matching = [time_figures.states(run), time_figures.matching(run)]
+            density, self.map_note, self.worst = pictures.result()
         self.trajectory = trajectory_figure.draw(run, box, density, rows)
-        self.accuracy = self._accuracy()
-        self.latency = [time_figures.latency_histograms(run), time_figures.latency_over_time(run)]
-        self.matching = [time_figures.states(run), time_figures.matching(run)]
+
+    def _pictures(self, rows: "list[int]", box: Box) -> "tuple[np.ndarray, str, list[worst_scans.Worst]]":
+        """Points of the map per pixel of the trajectory, why there are none, the worst scans."""
+        points = worst_scans.points_of(self.run, rows)
+        around = worst_scans.windows(self.run, rows, points)
+        density, note = map_above.read(self.run.path_of("map"), box, *trajectory_figure.pixels(box), list(around.values()))
+        return density, note, worst_scans.describe(self.run, rows, points, around, note)
 
     @property
     def drawings(self) -> "list[Drawing]":
@@ -75,7 +83,8 @@ class Report:
 
     def _trajectory(self) -> str:
         note = paragraph(f"The map is not drawn: {self.map_note}.", "sub") if self.map_note else ""
-        none = "" if self.run.trusted.any() else paragraph("No pose of this replay is trusted: crosses are what the alignments gave.", "sub")
+        untrusted = paragraph("No pose of this replay is trusted: crosses are what the alignments gave.", "sub")
+        none = "" if self.run.trusted.any() else untrusted
         return section("trajectory-section", "Trajectory", note, none, figure(self.trajectory))
 
     def _accuracy_section(self) -> str:
@@ -149,7 +158,7 @@ def _latency_table(run: Run) -> str:
             rows.append((name, *(milliseconds(float(one)) for one in (values.mean(), p50, p95, p99, values.max()))))
     budget = time_figures.budget_ms(run)
     late = int((total > budget).sum())
-    text = f"{late} of {len(run)} scans took longer than the budget of {budget:g} ms." if late else f"No scan took longer than the budget of {budget:g} ms."
+    text = (f"{late} of {len(run)} scans" if late else "No scan") + f" took longer than the budget of {budget:g} ms."
     speed = run.summary.get("replay_s")
     if isinstance(speed, (int, float)) and speed > 0:
         text += f" The replay took {speed:.3g} s: {len(run) / speed:.0f} scans per second."
@@ -166,7 +175,7 @@ def _state_changes(run: Run) -> str:
             rows.append((f"{run.time_s[row]:.1f} s", run.seq[row], f"{before} \N{RIGHTWARDS ARROW} {run.state[row]}", why))
             before = run.state[row]
     several = np.nan_to_num(run.values["hypotheses"]) > 1
-    text = f"{len(rows)} change{'' if len(rows) == 1 else 's'} of state; {int(several.sum())} scan{'' if several.sum() == 1 else 's'} with more than one hypothesis."
+    text = f"{count(len(rows), 'change')} of state; {count(int(several.sum()), 'scan')} with more than one hypothesis."
     if len(rows) > MOST_CHANGES:
         text += f" The first {MOST_CHANGES} changes:"
     return paragraph(text) + (table(("time", "scan", "state", "reason"), rows[:MOST_CHANGES], "text") if rows else "")

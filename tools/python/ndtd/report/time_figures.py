@@ -175,7 +175,8 @@ def states(run: Run) -> Drawing:
         rows.append(("scans dropped", values["drop_counter"]))
     one = figures.new("states", "Outcomes, states and hypotheses", rows=2 + len(rows), height_in=2.1 + 0.6 * len(rows), gap_in=0.34,
                       ratios=[0.5, 0.5] + [1.0] * len(rows), top_in=0.3)
-    for ax, label, names, colours in ((one.axes[0], "outcome", run.outcome, OUTCOME_COLOURS), (one.axes[1], "state", run.state, STATE_COLOURS)):
+    strips = (("outcome", run.outcome, OUTCOME_COLOURS), ("state", run.state, STATE_COLOURS))
+    for ax, (label, names, colours) in zip(one.axes, strips):
         shown = np.where(names == "", "not told", names)
         found = plot_parts.strip(ax, axis, shown, colours)
         ax.set_ylabel(label, rotation=0, ha="right", va="center")

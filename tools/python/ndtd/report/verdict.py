@@ -9,6 +9,7 @@ from .time_figures import budget_ms, total_ms
 
 LOST_M, LOST_DEG = 1.0, 5.0  # a scan with a larger error is lost, as in the summary of ndtd
 GOOD, FAIR, POOR = "good", "fair", "poor"
+NB, DEG_SIGN, NONE = "\N{NO-BREAK SPACE}", "\N{DEGREE SIGN}", "\N{EN DASH}"
 MOST_FAIR = 0.05  # of the time without a trusted pose
 
 
@@ -26,14 +27,14 @@ def judge(run: Run, errors: "Optional[Errors]") -> Verdict:
     parts = [_outcomes(run, matched)]
     if errors is not None and errors.compared.any():
         median, p95 = np.nanpercentile(errors.translation_m, (50, 95))
-        parts.append(f"median error {length(median)} and {np.nanmedian(errors.rotation_rad) * DEG:.2g}\N{DEGREE SIGN} "
-                     f"(95\N{NO-BREAK SPACE}%: {length(p95)})" if errors.compared.sum() > 1 else f"error {length(median)}")
+        parts.append(f"median error {length(median)} and {np.nanmedian(errors.rotation_rad) * DEG:.2g}{DEG_SIGN} "
+                     f"(95{NB}%: {length(p95)})" if errors.compared.sum() > 1 else f"error {length(median)}")
     elif not run.has_truth:
         confidence = run.values["confidence"][np.isfinite(run.values["confidence"])]
         parts.append("no ground truth" + (f", median confidence {np.median(confidence):.4g}" if len(confidence) else ""))
     parts.append(_time_lost(run, matched, untrusted_s))
     if lost:
-        parts.append(f"{_count(lost, 'trusted pose')} over {LOST_M:g} m or {LOST_DEG:g}\N{DEGREE SIGN} off")
+        parts.append(f"{count(lost, 'trusted pose')} over {LOST_M:g} m or {LOST_DEG:g}{DEG_SIGN} off")
     share = untrusted_s / max(_duration_s(run), 1e-9)
     none_trusted = not run.trusted.any()
     level = POOR if none_trusted or lost or share > MOST_FAIR else FAIR if (~run.trusted[matched]).any() else GOOD
@@ -43,36 +44,37 @@ def judge(run: Run, errors: "Optional[Errors]") -> Verdict:
 def length(metres: float) -> str:
     """With the unit in which it has few digits."""
     if not np.isfinite(metres):
-        return "\N{EN DASH}"
+        return NONE
     size = abs(metres)
     value, unit = (metres * 1000, "mm") if size < 0.00995 else (metres * 100, "cm") if size < 0.995 else (metres, "m")
     text = f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
-    return f"{text}\N{NO-BREAK SPACE}{unit}"
+    return f"{text}{NB}{unit}"
 
 
 def duration(seconds: float) -> str:
     if seconds < 120:
-        return f"{seconds:.3g}\N{NO-BREAK SPACE}s"
+        return f"{seconds:.3g}{NB}s"
     minutes = round(seconds / 60)
-    return f"{minutes}\N{NO-BREAK SPACE}min" if minutes < 120 else f"{minutes // 60}\N{NO-BREAK SPACE}h {minutes % 60:02d}\N{NO-BREAK SPACE}min"
+    return f"{minutes}{NB}min" if minutes < 120 else f"{minutes // 60}{NB}h{NB}{minutes % 60:02d}{NB}min"
 
 
 def milliseconds(value: float) -> str:
     if not np.isfinite(value):
-        return "\N{EN DASH}"
+        return NONE
     if 0 < value < 0.1:
-        return f"{value * 1000:.3g}\N{NO-BREAK SPACE}\N{MICRO SIGN}s"
-    return f"{value:.3g}\N{NO-BREAK SPACE}ms" if value < 1000 else f"{value / 1000:.3g}\N{NO-BREAK SPACE}s"
+        return f"{value * 1000:.3g}{NB}\N{MICRO SIGN}s"
+    return f"{value:.3g}{NB}ms" if value < 1000 else f"{value / 1000:.3g}{NB}s"
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
+    """With the plural where it is one."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _outcomes(run: Run, matched: np.ndarray) -> str:
     total, names = len(run), run.outcome[matched]
     merged = total - len(names)
-    head = _count(total, "scan") + (f" ({merged} merged into others)" if merged else "")
+    head = count(total, "scan") + (f" ({merged} merged into others)" if merged else "")
     converged = int((names == "converged").sum())
     if len(names) and converged == len(names):
         return f"{head}, {'all ' if len(names) > 1 else ''}converged"
@@ -80,7 +82,7 @@ def _outcomes(run: Run, matched: np.ndarray) -> str:
     worst = ", ".join(f"{number} {kind}" for number, kind in sorted(zip(numbers.tolist(), kinds.tolist()), reverse=True)[:3])
     if converged == 0:
         return f"{head}, none converged: {worst}"
-    return f"{head}, {converged} converged ({100 * converged / max(len(names), 1):.3g}\N{NO-BREAK SPACE}%), {worst}"
+    return f"{head}, {converged} converged ({100 * converged / max(len(names), 1):.3g}{NB}%), {worst}"
 
 
 def _intervals(run: Run) -> np.ndarray:
@@ -124,22 +126,22 @@ def _lost(run: Run) -> int:
 def _numbers(run: Run, errors: "Optional[Errors]", untrusted_s: float) -> "list[tuple[str, str, str]]":
     total, matched = total_ms(run), run.outcome != "merged"
     share = 100 * run.trusted[matched].mean() if matched.any() else 0.0
-    out = [("drive", f"{run.distance_m[-1]:.4g}\N{NO-BREAK SPACE}m" if run.distance_m[-1] < 10000 else
-            f"{run.distance_m[-1] / 1000:.4g}\N{NO-BREAK SPACE}km", f"{_count(len(run), 'scan')} in {duration(_duration_s(run))}"),
-           ("trusted poses", f"{share:.4g}\N{NO-BREAK SPACE}%", f"{duration(untrusted_s)} without one")]
+    out = [("drive", f"{run.distance_m[-1]:.4g}{NB}m" if run.distance_m[-1] < 10000 else
+            f"{run.distance_m[-1] / 1000:.4g}{NB}km", f"{count(len(run), 'scan')} in {duration(_duration_s(run))}"),
+           ("trusted poses", f"{share:.4g}{NB}%", f"{duration(untrusted_s)} without one")]
     if errors is not None and errors.compared.any():
-        out.append(("APE, median", length(float(np.nanmedian(errors.translation_m))), f"largest {length(float(np.nanmax(errors.translation_m)))}"))
-        out.append(("APE, rotation", f"{np.nanmedian(errors.rotation_rad) * DEG:.2g}\N{DEGREE SIGN}",
-                    f"largest {np.nanmax(errors.rotation_rad) * DEG:.2g}\N{DEGREE SIGN}"))
-        longest = [r for r in errors.relative if len(r.translation_m)]
-        if longest:
-            r = longest[-1]
-            out.append((f"RPE {r.distance_m:g}\N{NO-BREAK SPACE}m, median", f"{100 * np.median(r.translation_m) / r.distance_m:.2g}\N{NO-BREAK SPACE}%",
-                        length(float(np.median(r.translation_m)))))
+        shift, turn = errors.translation_m, errors.rotation_rad * DEG
+        out.append(("APE, median", length(float(np.nanmedian(shift))), f"largest {length(float(np.nanmax(shift)))}"))
+        out.append(("APE, rotation", f"{np.nanmedian(turn):.2g}{DEG_SIGN}", f"largest {np.nanmax(turn):.2g}{DEG_SIGN}"))
+        longest = [one for one in errors.relative if len(one.translation_m)][-1:]
+        for one in longest:
+            middle = float(np.median(one.translation_m))
+            out.append((f"RPE {one.distance_m:g}{NB}m, median", f"{100 * middle / one.distance_m:.2g}{NB}%", length(middle)))
     else:
         confidence = run.values["confidence"][np.isfinite(run.values["confidence"])]
         if len(confidence):
             out.append(("confidence, median", f"{np.median(confidence):.4f}", f"least {confidence.min():.4f}"))
     p50, p99 = np.percentile(total, (50, 99))
-    out.append(("latency, median", milliseconds(float(p50)), f"99\N{NO-BREAK SPACE}%: {milliseconds(float(p99))}; budget {budget_ms(run):g}\N{NO-BREAK SPACE}ms"))
+    against = f"99{NB}%: {milliseconds(float(p99))}; budget {budget_ms(run):g}{NB}ms"
+    out.append(("latency, median", milliseconds(float(p50)), against))
     return out

@@ -15,16 +15,16 @@ from .verdict import length, milliseconds
 from .worst_scans import APART_S, View, Worst, centre_of
 
 VEHICLE_M = 4.5
-STEPS = (("iteration", "iteration", 0), ("level", "level", 0), ("score", "score", 5), ("step_m", "step [m]", 3), ("step_rad", "step [rad]", 3),
-         ("matched", "matched points", 0), ("eval_us", "evaluation [us]", 3))
+STEPS = (("iteration", "iteration", 0), ("level", "level", 0), ("score", "score", 5), ("step_m", "step [m]", 3),
+         ("step_rad", "step [rad]", 3), ("matched", "matched points", 0), ("eval_us", "evaluation [us]", 3))
 
 
 def section_of(run: Run, worst: "list[Worst]", chosen_by: str) -> str:
     """By what they were chosen, then one card each."""
     if not worst:
         return section("worst", "Worst scans", paragraph("No scan has a pose."))
-    head = paragraph(f"By {chosen_by}; at least {APART_S:g} s apart. Each picture shows the map from above in grey and the points of the scan on "
-                     "it: at the guess, where the alignment began, and at the result. Details show a place with walls in both "
+    head = paragraph(f"By {chosen_by}; at least {APART_S:g} s apart. Each picture shows the map from above in grey and the points of "
+                     "the scan on it: at the guess, where the alignment began, and at the result. Details show a place with walls in both "
                      "directions, without the ground.")
     iterations = run.iterations_of([one.row for one in worst])
     total = total_ms(run)
@@ -37,13 +37,15 @@ def _card(run: Run, number: int, one: Worst, steps: "list[dict[str, str]]", time
     title = f"Scan {run.seq[row]} at {run.time_s[row]:.1f} s"
     if math.isfinite(one.error_m):
         title += f": {length(one.error_m)} and {one.error_rad * DEG:.2g}\N{DEGREE SIGN} off"
-    facts = [("outcome", run.outcome[row]), ("state", run.state[row]), ("error of the guess", _error(one.guess_error_m, one.guess_error_rad)),
-             ("from guess to result", _moved(run, row)), ("confidence", _number(values["confidence"][row], 4)),
+    facts = [("outcome", run.outcome[row]), ("state", run.state[row]),
+             ("error of the guess", _error(one.guess_error_m, one.guess_error_rad)), ("from guess to result", _moved(run, row)),
+             ("confidence", _number(values["confidence"][row], 4)),
              ("innovation", _number(values["innovation"][row], 3, " sigma")), ("iterations", _number(values["iterations"][row], 3)),
              ("hypotheses", _number(values["hypotheses"][row], 3)), ("matched", _percent(values["match_ratio"][row])),
              ("NVTL", _number(values["nvtl_normalized"][row], 3)), ("time", milliseconds(time_ms)), ("reason", run.reason[row])]
     shown = pairs((name, value) for name, value in facts if value)
-    views = f'<div class="views">{"".join(_view(run, row, view) for view in one.views)}</div>' if one.views else paragraph(one.why_none, "sub")
+    drawn = "".join(_view(run, row, view) for view in one.views)
+    views = f'<div class="views">{drawn}</div>' if drawn else paragraph(one.why_none, "sub")
     return (f'<div class="worst" id="worst-{number}"><h3><i>{number}</i>{escape(title)}</h3><div class="facts">{shown}</div>'
             f"{views}{_steps(steps)}</div>")
 
@@ -97,7 +99,8 @@ def _view(run: Run, row: int, view: View) -> str:
     alt = f"Scan {run.seq[row]} on the map at its {view.label}"
     return (f'<figure class="view"><div><img alt="{escape(alt)}" src="{data_url(view.png)}" width="520" height="390">'
             f'<svg viewBox="0 0 {box.width:.2f} {height:.2f}" aria-hidden="true">{"".join(drawn)}</svg></div>'
-            f'<figcaption><b><i class="dot" style="background:{rgb}"></i>{escape(view.label)}</b><span>bar {bar:g} m</span></figcaption></figure>')
+            f'<figcaption><b><i class="dot" style="background:{rgb}"></i>{escape(view.label)}</b><span>bar {bar:g} m</span>'
+            "</figcaption></figure>")
 
 
 def _bar_length(width_m: float) -> float:

@@ -1,6 +1,6 @@
 """Two replays of the same scans, compared: what differs, and which one is better by what test.
 
-    found = ndtd.report.compare("before", "after")      # folders of `ndtd --replay ... --output FOLDER`
+    found = ndtd.report.compare("before", "after")      # import ndtd.report; folders of `ndtd --replay ... --output FOLDER`
     found.verdict, found.sentence, found.tests, found.latencies
 
 Scans are paired by stamp. Differences are second minus first; a verdict is that on the second run. Errors are those of pairs in
@@ -372,9 +372,10 @@ def _lost(found: Comparison) -> str:
 
 
 def _told(found: Comparison) -> str:
-    """The test that says most: for the verdict, else the first."""
+    """The test that says most: one that tells the runs apart, of translations before rotations; else the first."""
     order = {"worse": 0, "better": 0, "undecided": 1, "equivalent": 2, "equal": 3}
-    test = min(found.tests, key=lambda test: (order[test.verdict], test.p_holm if order[test.verdict] == 0 else 0))
+    names = [one.name for one in found.quantities]
+    test = min(found.tests, key=lambda one: (order[one.verdict], names.index(one.quantity), one.p_holm if order[one.verdict] == 0 else 0))
     by, unit = test.found, unit_of(found, test.quantity)
     name = f"{test.quantity[0].upper()}{test.quantity[1:]}, {test.statistic}"
     return (f"{name}: {unit.number(by.first)} \N{RIGHTWARDS ARROW} {unit.text(by.second)}, "
