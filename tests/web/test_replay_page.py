@@ -59,7 +59,7 @@ def test_replay_by_keyboard(web, open_page):
     page.wait_for("five scans on", "() => Number(document.getElementById('player-slider').value) === 15")
     page.wait_for("another pose", "pose => document.getElementById('pose').innerText !== pose", pose)
     page.settle()
-    assert pixels_that_changed(before, page.canvas()) > 200
+    assert pixels_that_changed(before, page.canvas()) > 100
     page.page.keyboard.press("Space")
     page.wait_for("it plays to the end", "n => Number(document.getElementById('player-slider').value) === n", SCANS - 1)
 
