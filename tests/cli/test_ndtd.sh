@@ -138,6 +138,11 @@ expect 2 'CURVE needs .*the list of clients is missing' --check-config --set soc
 expect 2 'tcp://127.0.0.1:7000: one address for two sockets' --check-config --set sockets.scans=tcp://127.0.0.1:7000 --set sockets.poses=tcp://127.0.0.1:7000
 expect 2 'missing.secret' --check-config --set sockets.server_secret_key_file=missing.secret --set sockets.allowed_clients_file=missing.list
 expect 0 "" --check-config --set sockets.scans=tcp://127.0.0.1:7000 --set sockets.poses=ipc:///tmp/x/poses
+expect 2 'ipc:///tmp/x/p.points: one address for two sockets' --check-config --set sockets.scans=ipc:///tmp/x/p.points --set sockets.poses=ipc:///tmp/x/p
+expect 2 "'on' is not the address of a socket" --check-config --set sockets.points=on
+expect 2 'tcp://0.0.0.0:7003: ' --check-config --set sockets.points=tcp://0.0.0.0:7003
+expect 0 "" --check-config --set sockets.points=off
+expect 2 'sockets.points_max: 99 is outside 100' --check-config --set sockets.points_max=99
 mkfifo pipe.yaml
 expect 2 'pipe.yaml: is a pipe' --check-config --config pipe.yaml
 expect 2 "nearest is 'ndt.max_trials'|did you mean 'ndt.max_trials'|'ndt.max_trials'" --check-config --set ndt.max_trial=3

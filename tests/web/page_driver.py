@@ -1,10 +1,10 @@
 """One page of ndt-web in a browser: what it shows, as numbers, and what it did wrong."""
-import collections
 import io
 import pathlib
 import re
 from urllib.parse import urlsplit
 
+import numpy as np
 from PIL import Image
 from web_programs import wait_until
 
@@ -62,15 +62,20 @@ class PageDriver:
     def text(self):
         return self.page.inner_text("body")
 
+    def stats(self):
+        return self.evaluate("() => window.ndt.stats()")
+
     def settle(self):
-        """Until two pictures of the map, taken one after the other, are the same."""
+        """Until everything in sight is drawn, and two pictures of it are the same."""
         last = []
 
         def same():
+            if not self.stats()["complete"]:
+                return False
             last.append(self.page.locator("#view").screenshot())
             return len(last) > 1 and last[-1] == last[-2]
 
-        wait_until("the picture of the map is still", same)
+        wait_until(lambda: f"the picture of the map is still: {self.stats()}", same)
 
     def canvas(self):
         """The picture of the map, RGB."""
@@ -88,10 +93,14 @@ def number_in(text):
 
 def pixels_unlike_background(picture, distance=40):
     """How many pixels differ from the most frequent colour by more than `distance` (sum of channels, 0 to 765)."""
-    count = collections.Counter(picture.getdata())
-    (red, green, blue), _ = count.most_common(1)[0]
-    return sum(n for (r, g, b), n in count.items() if abs(r - red) + abs(g - green) + abs(b - blue) > distance)
+    pixels = np.asarray(picture, dtype=int)
+    colours, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_counts=True)
+    return int((np.abs(pixels - colours[counts.argmax()]).sum(axis=2) > distance).sum())
 
 
 def pixels_that_changed(before, after, distance=40):
-    return sum(1 for a, b in zip(before.getdata(), after.getdata()) if sum(abs(x - y) for x, y in zip(a, b)) > distance)
+    """How many pixels differ together with their eight neighbours: areas count, thin lines that move by a fraction of a pixel do not."""
+    changed = np.abs(np.asarray(before, dtype=int) - np.asarray(after, dtype=int)).sum(axis=2) > distance
+    rows, columns = changed.shape
+    inner = [changed[y : rows - 2 + y, x : columns - 2 + x] for y in range(3) for x in range(3)]
+    return int(np.logical_and.reduce(inner).sum())

@@ -106,7 +106,7 @@ def test_read_only_without_token(programs, open_page):
     assert not page.page.is_visible("#localize-dialog")
     assert ask(page, {}) in (401, 403)
     assert ask(page, {"Authorization": "Bearer guess"}) in (401, 403)
-    assert "state       localising" in programs.daemon.ctl("status")
+    assert "state       stopped" not in programs.daemon.ctl("status")
 
 
 def test_read_only_unless_allowed(programs, open_page, bin_dir, folder):

@@ -234,11 +234,12 @@ def check_programs(daemon, web, sender, ledger, at_rest):
         ledger.fault(f"ndt-web grew by {grown / 1e6:.0f} MB")
     sender.end()
     state = wait_until("the daemon answers", lambda: daemon.ctl("status"))
-    outcomes = re.search(r"outcomes +converged (\d+) +(.*)", state)
-    others = sum(map(int, re.findall(r"\b(\d+)\b", outcomes.group(2))))
-    scans, given = (int(re.search(rf"{key} +(\d+)", state).group(1)) for key in (r"\nscans", "receiver .* scans"))
-    print(f"daemon: {scans} of {given} scans answered, {outcomes.group(1)} converged, {others} did not; log of {len(daemon.log())} bytes")
-    if scans != given or others or "dropped 0" not in state or list(daemon.folder.glob("*stolen*")):
+    outcomes = dict(re.findall(r"(\w+) (\d+)", re.search(r"outcomes +(.*)", state).group(1)))
+    given = re.search(r"\nreceiver .*?scans (\d+)", state).group(1)
+    answered = re.search(r"\npublisher .*?published (\d+)", state).group(1)
+    others = {name: number for name, number in outcomes.items() if int(number) and name not in ("converged", "dropped")}
+    print(f"daemon: {given} scans, {answered} answered, {outcomes['converged']} converged, {outcomes['dropped']} dropped on a busy machine")
+    if given != answered or others or "stopped" in state or list(daemon.folder.rglob("*stolen*")):
         ledger.fault(f"the daemon was disturbed: {state}")
     for program in (web, daemon):
         code = program.end()

@@ -80,6 +80,18 @@ def panel_expressions(source):
             yield panel["title"], expression
 
 
+def doc_expressions(source):
+    """The questions of docs/metrics.md."""
+    for line in (source / "docs/metrics.md").read_text().splitlines():
+        match = re.fullmatch(r"\| ([a-z][^|`]*) \| `(.*)` \|", line)
+        if match:
+            yield match.group(1), match.group(2).replace("\\|", "|")
+
+
+def expressions_of(source):
+    return [*alert_expressions(source).items(), *panel_expressions(source), *doc_expressions(source)]
+
+
 # ---- tables
 
 
@@ -143,7 +155,8 @@ def tables(source, bin_dir):
     check_names(metrics)
     check_docs(source, metrics)
     check_layout(panels_of(source), metrics)
-    expressions = [*alert_expressions(source).items(), *panel_expressions(source)]
+    expressions = expressions_of(source)
+    assert len(list(doc_expressions(source))) >= 5
     for _, expression in expressions:
         assert list(names_in(expression, metrics)) or expression.startswith("up{"), f"no metric: {expression}"
         check_labels(expression, metrics)
@@ -236,26 +249,30 @@ def check_formats(web, metrics):
 def check_label_values(source, web):
     """Alerts and dashboard select values of labels that there are."""
     text = web.get("metrics")[2].decode()
-    for _, expression in [*alert_expressions(source).items(), *panel_expressions(source)]:
+    for _, expression in expressions_of(source):
         for label, operator, values in SELECTOR.findall(expression):
             for value in values.split("|") if "~" in operator else [values]:
                 has_it = label in ("job", "instance") or f'{label}="{value}"' in text
                 assert has_it, f'/metrics has no {label}="{value}": {expression}'
 
 
-def check_drive(prometheus, scans, all_scans):
-    """Prometheus has the scans that were sent: `scans` to this daemon, `all_scans` since ndt-web runs."""
+def check_drive(prometheus, scans, all_scans, dropped_before=0):
+    """Prometheus has the scans that were sent: `scans` to this daemon, `all_scans` since ndt-web runs. On a busy machine
+    some are dropped, and answered: they have no state and no time in the matcher. Returns how many, with those before."""
+    dropped = 'sum(ndtd_drops_total{queue="scans"})'
     prometheus.expect("sum(ndtd_scans_total)", scans)
     prometheus.expect("ndtd_received_scans_total", scans)
-    prometheus.expect("sum(ndtd_localisation_scans_total)", scans)
+    prometheus.expect(f"sum(ndtd_localisation_scans_total) + {dropped}", scans)
+    prometheus.expect(f'sum(ndtd_scans_total{{outcome="dropped"}}) - {dropped}', 0)
     prometheus.expect("ndt_web_results_total", all_scans)
-    prometheus.expect("sum(ndtd_scan_latency_seconds_count)", all_scans)
-    prometheus.expect('ndtd_scan_stage_seconds_count{stage="align"}', all_scans)
+    for series in ('ndtd_scan_latency_seconds_count{outcome!="dropped"}', 'ndtd_scan_stage_seconds_count{stage="align"}'):
+        prometheus.expect(f"sum({series}) + {dropped_before} + {dropped}", all_scans)
     for rank in (0.5, 0.99):
         seconds = prometheus.value(f"histogram_quantile({rank}, sum by (le) (ndtd_scan_latency_seconds_bucket))")
         assert 0 < seconds <= 0.5, seconds
     recent = prometheus.value("histogram_quantile(0.9, sum by (le) (rate(ndtd_scan_iterations_bucket[5m])))")
     assert 0 < recent <= 50, recent
+    return dropped_before + prometheus.value(dropped)
 
 
 def check_points(web, prometheus):
@@ -277,13 +294,14 @@ def check_rules(source, prometheus):
 
     count = wait_until("the rules are evaluated", is_evaluated)
     assert count == len(alert_expressions(source)), count
-    firing = prometheus.ask("/api/v1/query", query='ALERTS{alertstate="firing"}')["result"]
+    # On a busy machine the drive ended long ago.
+    firing = prometheus.ask("/api/v1/query", query='ALERTS{alertstate="firing",alertname!="NdtdNoResults"}')["result"]
     assert not firing, firing
 
 
 def check_panels(source, prometheus, metrics):
-    """Every query of the dashboard is valid and, unless it selects by value, has a result."""
-    for title, expression in panel_expressions(source):
+    """Every query of the dashboard and the docs is valid and, unless it selects by value, has a result."""
+    for title, expression in [*panel_expressions(source), *doc_expressions(source)]:
         may_be_empty = re.search(r"[<>]=? \d", expression) or NOT_IN_DRIVE & set(names_in(expression, metrics))
         assert prometheus.values(expression) or may_be_empty, f"{title}: no data: {expression}"
 
@@ -312,10 +330,10 @@ def live(source, bin_dir):
             programs.append(prometheus)
             prometheus.expect("up", 1)
             prometheus.expect("ndtd_up", 0)
-            daemon = Daemon(bin_dir, folder, drive.map).start()
+            daemon = Daemon(bin_dir, folder, drive.map, **{"live.queue_depth": 8}).start()
             programs.append(daemon)
             play(prometheus, drive, bin_dir, folder)
-            check_drive(prometheus, SCANS, SCANS)
+            dropped = check_drive(prometheus, SCANS, SCANS)
             missing = set(metrics) - check_formats(web, metrics)
             assert missing == NOT_IN_DRIVE, missing ^ NOT_IN_DRIVE
             check_points(web, prometheus)
@@ -330,7 +348,7 @@ def live(source, bin_dir):
             daemon.start()
             play(prometheus, drive, bin_dir, folder)
             prometheus.expect("ndt_web_daemon_restarts_total", 1)
-            check_drive(prometheus, SCANS, 2 * SCANS)
+            check_drive(prometheus, SCANS, 2 * SCANS, dropped)
             # What the first daemon counted is not lost: Prometheus sees that the counter began anew.
             prometheus.expect("resets(ndtd_received_scans_total[10m])", 1)
             for program in (web, daemon):

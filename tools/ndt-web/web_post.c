@@ -133,7 +133,8 @@ enum MHD_Result web_post_answer(struct web_server *server, struct web_request *r
     char error[256] = "done";
     const int is_refused =
         web_json_text((const char *)answer->data, answer->size, "error", error, sizeof(error)); /* by the daemon */
-    web_hub_log(server->site.hub, is_refused ? WEB_WARNING : WEB_INFO, "%s from %s: %s",
-                ndt_operation_name(request->op), asker(request, who), error);
+    if (is_refused || request->op != NDT_OP_SEARCH) /* its progress is asked for again and again */
+        web_hub_log(server->site.hub, is_refused ? WEB_WARNING : WEB_INFO, "%s from %s: %s",
+                    ndt_operation_name(request->op), asker(request, who), error);
     return web_reply_blob(request, MHD_HTTP_OK, "application/json", answer);
 }

@@ -94,6 +94,7 @@ const view = openView();
 const charts = new Charts($("charts"), state.history, (index) => select(index));
 const log = new LogPane();
 let player = null, dirty = true, scanDirty = true, daemonDirty = true, lastScan = null;
+let pinned = null; // of the last scans, the one that is looked at: {seq, result, meta}, both null where no longer kept
 
 /* What comes in */
 
@@ -133,7 +134,7 @@ const feed = new Feed({
     scan(meta) {
         keepMeta(meta);
         state.gnss = meta.gnss || null;
-        if (state.selected === null) {
+        if (!pinned) {
             showCandidates(meta);
             showGnss(meta.gnss);
         }
@@ -143,13 +144,13 @@ const feed = new Feed({
     log: (line) => log.add(line),
     ready() {
         if (settings.trail) view.setTrail(state.history.trail());
-        if (state.result && state.selected === null) showPose(state.result);
+        if (state.result && !pinned) showPose(state.result);
         dirty = true;
     },
     reset() {
         state.history.clear();
         state.metas.clear();
-        state.selected = null;
+        state.selected = pinned = null;
         state.result = null;
         view.setTrail([]);
         view.clearScan();
@@ -174,7 +175,7 @@ function addResult(result) {
     if (!feed.loading) {
         const item = state.history.trailItem(index);
         if (item && settings.trail) view.appendTrail(item);
-        if (state.selected === null) showPose(result);
+        if (!pinned) showPose(result);
     }
     dirty = scanDirty = charts.dirty = true;
 }
@@ -183,6 +184,9 @@ function keepMeta(meta) {
     state.metas.set(String(meta.seq), meta);
     while (state.metas.size > METAS) state.metas.delete(state.metas.keys().next().value);
 }
+
+const metaOf = (result) => (result ? state.metas.get(String(result.seq)) || null : null);
+const shownResult = () => (pinned ? pinned.result : state.result);
 
 /* What the view shows */
 
@@ -198,8 +202,9 @@ function showPose(result) {
 }
 
 function showPoints(scan) {
-    lastScan = scan;
     tool.tookScan(scan);
+    if (pinned && Number(pinned.seq) !== scan.seq) return; // another one is looked at
+    lastScan = scan;
     if (!settings.scan) return;
     const index = state.history.find(scan.seq);
     const item = index >= 0 ? state.history.trailItem(index) : null;
@@ -242,15 +247,21 @@ function select(index) {
         return;
     }
     if (index !== null && (index < 0 || index >= state.history.end)) return;
+    const result = index === null ? null : state.history.result(index);
     state.selected = index;
     charts.setSelected(index);
-    const result = index === null ? state.result : state.history.result(index);
-    showPose(result);
-    if (index !== null && result) {
-        feed.fetchScan(result.seq);
+    pinned = index === null ? null : { seq: state.history.seq[state.history.slot(index)], result, meta: result && metaOf(result) };
+    if (pinned) {
+        const item = state.history.trailItem(index);
+        showPose(result || (item && { pose: item.pose }));
+        showCandidates(pinned.meta);
+        showGnss(pinned.meta && pinned.meta.gnss);
+        view.clearScan(); // until its points come, where they are still kept
+        feed.fetchScan(pinned.seq);
         showTab("scan");
-    }
-    scanDirty = true;
+    } else
+        showPose(state.result);
+    dirty = scanDirty = true;
 }
 
 /* Replay */
@@ -304,19 +315,17 @@ async function showReplayed(index) {
 /* Drawing: at most ten times per second, nothing where nothing changed or nothing is seen */
 
 function drawScanPane() {
-    const { history, selected } = state;
-    const result = player || selected === null ? state.result : history.result(selected);
-    const meta = result ? state.metas.get(String(result.seq)) : null;
+    const result = shownResult(), meta = pinned ? pinned.meta : metaOf(result);
     drawScan(
         {
             result,
             meta,
             iterations: meta && meta.iterations,
-            pinned: selected !== null && !player,
+            pinned: pinned !== null,
             isReplay: Boolean(player),
             error: result && result.pose && result.truth ? poseDifference(result.pose, result.truth) : null,
-            empty: selected === null ? "No scan yet. Its values, iterations and hypotheses appear here."
-                                     : "Only the numbers of this scan are kept: the charts show them.",
+            empty: pinned === null ? "No scan yet. Its values, iterations and hypotheses appear here."
+                                   : "Only the numbers of this scan are kept: the charts show them.",
         },
         (pose) => view.lookAt(pose));
 }
@@ -361,14 +370,14 @@ function draw(now) {
         drawHeader(state);
         drawBanner(state);
         tool.draw();
-        const shown = player || state.selected === null ? state.result : state.history.result(state.selected);
+        const shown = pinned || state.result;
         setText($("scan-title"), shown ? `Scan ${shown.seq}` : "Scan");
         if (seen("overview")) drawCounts();
         setText($("tab-daemon"), state.mode === "replay" ? "Replay" : "Daemon");
         if (!$("display-box").hidden) drawStats();
     }
     if (seen("overview") && charts.dirty) charts.draw(state.age > 0.5 ? state.age : 0);
-    if (seen("scan") && scanDirty && (now - scanAt > READ_MS || player || state.selected !== null)) {
+    if (seen("scan") && scanDirty && (now - scanAt > READ_MS || player || pinned)) {
         scanDirty = false;
         scanAt = now;
         drawScanPane();
@@ -470,7 +479,7 @@ function redrawScene() {
         showPoints(lastScan);
     else
         view.clearScan();
-    const meta = state.result ? state.metas.get(String(state.result.seq)) : null;
+    const meta = pinned ? pinned.meta : metaOf(state.result);
     showCandidates(meta);
     showGnss(meta && meta.gnss);
 }
@@ -529,7 +538,7 @@ function showDisplay(on) {
 
 /* Keys */
 
-/** [key, what it does, function, when]; group titles are single texts */
+/** For Keys: [key, what it does, function]; titles of groups are single texts */
 const KEYS = [
     "View",
     ["F", "follow the vehicle", () => setMode("follow")],
@@ -551,19 +560,12 @@ const KEYS = [
     ["I", "initial pose by numbers", () => tool.openPose()],
     ["L", "localise", () => tool.openLocalize()],
     "Replay",
-    ["Space", "play, pause", () => player && player.play(!player.playing), true],
-    ["← →", "one scan back, on", null, true],
-    ["PgUp PgDn", "ten scans back, on", null, true],
-    ["Home End", "first, last scan", null, true],
-    ["W", "next of the worst scans", () => nextWorst(), true],
+    ["Space", "play, pause", () => player && player.play(!player.playing)],
+    ["← →", "one scan back, on", null],
+    ["PgUp PgDn", "ten scans back, on", null],
+    ["Home End", "first, last scan", null],
+    ["W", "next of the worst scans", () => player && player.nextWorst()],
 ];
-
-function nextWorst() {
-    if (!player || !player.worst.length) return;
-    player.play(false);
-    player.seek(player.worst[(player.worst.indexOf(player.index) + 1) % player.worst.length]);
-    $("player-worst").value = String(player.index);
-}
 
 const keys = new Keys(KEYS, {
     escape() {

@@ -127,7 +127,8 @@ function trouble(state) {
             return ["info", "The daemon is ready and waits for scans at its socket", "scans.ipc", "."];
     }
     if (state.viewError) return ["warn", `The map cannot be drawn: ${state.viewError}. All values are shown.`];
-    if (map && map.state === "failed") return ["warn", `The map cannot be shown: ${map.error}`];
+    if (map && map.state === "failed")
+        return ["warn", `The map cannot be shown: ${map.error}. Name its path on this machine with`, "ndt-web --map PATH", "."];
     if (map && map.state === "loading") return ["info", `Reading the map to show it: ${Math.floor(map.percent || 0)} %.`];
     return null;
 }

@@ -136,6 +136,13 @@ export class Player {
         this.seek(this.index + by);
     }
 
+    nextWorst() {
+        if (!this.worst.length) return;
+        this.play(false);
+        this.seek(this.worst[(this.worst.indexOf(this.index) + 1) % this.worst.length]);
+        $("player-worst").value = String(this.index);
+    }
+
     play(on) {
         if (on === this.playing) return;
         this.playing = on;

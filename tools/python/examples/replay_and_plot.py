@@ -33,7 +33,7 @@ def replay(bag, target, config=None, options=None):
 
 
 def plot(data, picture):
-    drawing = figures.new("replay", "A replay", rows=2, columns=2, height_in=7.5, share_x=False, gap_in=0.75)
+    drawing = figures.new("replay", "A replay", rows=2, columns=2, height_in=7.5, share_x=False, gap_in=0.75, top_in=0.3)
     path, error, confidence, times = drawing.axes
     seconds = data["stamp_s"] - data["stamp_s"][0]
     path.plot(data["position_m"][:, 0], data["position_m"][:, 1], ".-")

@@ -17,7 +17,7 @@ import itertools
 import os
 import stat
 import time
-from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterator, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -121,6 +121,17 @@ def _imu(stamp_ns: int, rate: ArrayLike, acceleration: Optional[ArrayLike], rate
             "linear_acceleration_covariance": acceleration_covariance}
 
 
+def _viewed(message: Message) -> Message:
+    """A message `points` with arrays instead of its bytes."""
+    kinds = {7: "<f4", 8: "<f8"}
+    names, offsets, formats = zip(*((name, offset, kinds[kind]) for name, offset, kind, _ in message.pop("fields")))
+    layout = np.dtype({"names": names, "offsets": offsets, "formats": formats, "itemsize": message.pop("point_step")})
+    records = np.frombuffer(message.pop("data"), dtype=layout)
+    message["points"] = np.stack([records[axis] for axis in "xyz"], axis=1)
+    message["intensity"] = records["intensity"].copy() if "intensity" in names else None
+    return message
+
+
 def _plain(value: Any) -> Any:
     """Numbers and arrays of numpy as msgpack takes them."""
     return np.ravel(value).tolist() if np.ndim(value) else np.asarray(value).item()
@@ -141,6 +152,7 @@ class _Sockets:
         self._seq = itertools.count()
         self._id = itertools.count(1)
         self._curve = curve
+        self._viewers: List[Any] = []  # an iterator that was not used up is closed with the client
         # XPUB instead of PUB: it receives subscriptions, for which wait_ready waits, because a PUB drops what it sends
         # before the subscription of the daemon arrives.
         self._push = push
@@ -148,7 +160,16 @@ class _Sockets:
         self._poses = self._connect(self._zmq.SUB, poses or default_endpoint("poses"))
         self._control = self._connect(self._zmq.DEALER, control or default_endpoint("control"))
 
-    def _connect(self, kind: int, endpoint: str) -> Any:
+    def _connect_viewer(self, endpoint: str) -> Any:
+        if not endpoint:
+            raise RequestError("the daemon has no socket of points: sockets.points")
+        socket = self._open(self._zmq.SUB)
+        socket.rcvhwm = 4  # a viewer that is slow shows the newest
+        socket.connect(endpoint)
+        self._viewers.append(socket)
+        return socket
+
+    def _open(self, kind: int) -> Any:
         socket = self._context.socket(kind)
         socket.linger = 1000  # ms: frames published just before close are still sent
         socket.sndhwm = 64
@@ -157,13 +178,18 @@ class _Sockets:
             socket.curve_serverkey, socket.curve_publickey, socket.curve_secretkey = keys
         if kind == self._zmq.SUB:
             socket.subscribe(b"")
+        return socket
+
+    def _connect(self, kind: int, endpoint: str) -> Any:
+        socket = self._open(kind)
+        if kind == self._zmq.SUB:
             self._events = socket.get_monitor_socket(self._zmq.EVENT_HANDSHAKE_SUCCEEDED)
         socket.connect(endpoint)
         return socket
 
     def _close(self) -> None:
         self._poses.disable_monitor()
-        for socket in (self._events, self._scans, self._poses, self._control):
+        for socket in (self._events, self._scans, self._poses, self._control, *self._viewers):
             socket.close()
         self._context.term()
 
@@ -277,6 +303,18 @@ class Client(_Sockets):
         while self._poses.poll(None if timeout is None else int(timeout * 1000)):
             yield self._unpack(self._poses.recv())
 
+    def points(self, timeout: Optional[float] = None, endpoint: Optional[str] = None) -> Iterator[Message]:
+        """Yields what a viewer shows of each scan, as dicts: seq, points (N, 3) float32 in the base frame without the motion of
+        the sensor, intensity (N,) or None, iterations, candidates, gnss if known; ends when none arrives for `timeout` seconds.
+
+        The daemon makes them while this iterator is used. endpoint: default: the one that the daemon tells."""
+        socket = self._connect_viewer(endpoint or self.request("hello")["points"])
+        try:
+            while socket.poll(None if timeout is None else int(timeout * 1000)):
+                yield _viewed(self._unpack(socket.recv()))
+        finally:
+            socket.close()
+
     def request(self, op: str, timeout: float = 5.0, **arguments: Any) -> Message:
         """Returns the reply as a dict; RequestError with the daemon's reason, TimeoutError without a reply."""
         end, number = time.monotonic() + timeout, next(self._id)
@@ -389,6 +427,15 @@ class AsyncClient(_Sockets):
         """As Client.results: `async for`."""
         while await self._poses.poll(None if timeout is None else int(timeout * 1000)):
             yield self._unpack(await self._poses.recv())
+
+    async def points(self, timeout: Optional[float] = None, endpoint: Optional[str] = None) -> AsyncIterator[Message]:
+        """As Client.points: `async for`."""
+        socket = self._connect_viewer(endpoint or (await self.request("hello"))["points"])
+        try:
+            while await socket.poll(None if timeout is None else int(timeout * 1000)):
+                yield _viewed(self._unpack(await socket.recv()))
+        finally:
+            socket.close()
 
     async def request(self, op: str, timeout: float = 5.0, **arguments: Any) -> Message:
         """As Client.request; requests of several tasks wait for one another."""

@@ -30,17 +30,17 @@ def wander(rng, count, deviation, phi=0.6):
 
 
 def write_run(folder, pose, truth=None, lost=(), settings=None, summary=None, align_us=400.0, confidence=0.99, first=0):
-    """A folder as ndtd writes it: pose (N, 7) of scans from `first` on; lost: rows without a pose; align_us, confidence: numbers or (N,)."""
+    """A folder as ndtd writes it: pose (N, 7) of scans from `first` on; lost: rows without a pose; align_us, confidence: one or (N,)."""
     folder = Path(folder)
     folder.mkdir(parents=True)
     count = len(pose)
     align_us, confidence = (np.broadcast_to(one, count) for one in (align_us, confidence))
     lines = []
     for at in range(count):
-        row = {"seq": first + at, "stamp_ns": FIRST_STAMP_NS + STEP_NS * (first + at), "frame_id": "map", "outcome": "converged", "reason": "",
-               "state": "tracking", "iterations": 4 + at % 3, "evaluations": 5, "confidence": float(confidence[at]), "match_ratio": 0.9,
-               "nvtl_normalized": 0.6, "map_id": 7, "config_hash": 8, "decode_us": 30.0, "queue_us": 0.0, "preprocess_us": 500.0,
-               "upload_us": 10.0, "align_us": float(align_us[at]), "publish_us": 9.0, "pose": pose[at].tolist(),
+        row = {"seq": first + at, "stamp_ns": FIRST_STAMP_NS + STEP_NS * (first + at), "frame_id": "map", "outcome": "converged",
+               "reason": "", "state": "tracking", "iterations": 4 + at % 3, "evaluations": 5, "confidence": float(confidence[at]),
+               "match_ratio": 0.9, "nvtl_normalized": 0.6, "map_id": 7, "config_hash": 8, "decode_us": 30.0, "queue_us": 0.0,
+               "preprocess_us": 500.0, "upload_us": 10.0, "align_us": float(align_us[at]), "publish_us": 9.0, "pose": pose[at].tolist(),
                "covariance": (np.eye(6) * 1e-4).ravel().tolist()}
         if at in lost:
             row.update(outcome="low_score", reason="the score is low", state="lost")

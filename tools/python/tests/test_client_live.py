@@ -1,8 +1,10 @@
 """A live ndtd and the clients: a drive, requests, bad frames, the end."""
 import asyncio
+import itertools
 import json
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -167,6 +169,55 @@ async def follow_asynchronously(endpoints, messages):
         report = await search
         assert not report["running"] and "accepted" in report
         await client.request("shutdown")
+
+
+def check_points(view):
+    assert view["frame_id"] == "base" and view["points"].shape == (view["count"], 3) and 1000 < view["count"] <= 20000
+    assert view["intensity"].shape == (view["count"],) and np.all(np.diff(view["intensity"]) > 0)
+    assert isinstance(view["iterations"], list) and isinstance(view["candidates"], list) and "gnss" not in view
+
+
+async def view_asynchronously(endpoints):
+    async with ndtd.AsyncClient(**endpoints) as client:
+        async for view in client.points(timeout=20):
+            check_points(view)
+            break
+
+
+def test_points_of_scans(daemon, messages):
+    """While scans come; made only while somebody asks for them."""
+    start = next(message for kind, message in messages if kind == "initial_pose")
+    scan = next(message for kind, message in messages if kind == "scan")
+    numbered = np.c_[scan["points"], np.arange(len(scan["points"]))]
+    stop = threading.Event()
+
+    def publish():
+        with ndtd.Client(**daemon.endpoints) as source:
+            source.wait_ready(30)
+            source.publish_initial_pose(start["pose"], start["stamp_ns"], twist=start.get("twist"))
+            while not stop.wait(0.1):
+                source.publish_scan(numbered, scan["stamp_ns"], time_s=scan["time_s"])
+
+    with ndtd.Client(**daemon.endpoints) as client:
+        wait_for_map(client)
+        thread = threading.Thread(target=publish)
+        thread.start()
+        try:
+            next(client.results(timeout=10))
+            assert client.request("status")["points"] == {"published": 0, "lost": 0, "subscribers": 0}
+            views = client.points(timeout=20)
+            for view in itertools.islice(views, 3):
+                check_points(view)
+            assert client.request("status")["points"]["subscribers"] == 1
+            views.close()
+            asyncio.run(asyncio.wait_for(view_asynchronously(daemon.endpoints), 60))
+            end = time.monotonic() + 10
+            while client.request("status")["points"]["subscribers"] and time.monotonic() < end:
+                time.sleep(0.05)
+            assert client.request("status")["points"]["subscribers"] == 0
+        finally:
+            stop.set()
+            thread.join()
 
 
 def test_the_asynchronous_client(daemon, messages):

@@ -1,12 +1,14 @@
 """ndt-report RUN OTHER: planted differences are found, others are not, and the page holds in a browser."""
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from ndtd import ndt_report
-from ndtd.report import compare as comparison
-from ndtd.report.compare import Unit, compare, with_unit
+from ndtd.report import compare, comparison
+from ndtd.report.comparison import Unit, with_unit
 from ndtd.report.run import RunError
 from report_folders import DESKTOP, PHONE, check_page, chromium, drive_along, replay, wander, write_run
 
@@ -140,7 +142,8 @@ def test_scans_are_paired_by_stamp(plant, rng):
     lines = (two / "results.jsonl").read_text().splitlines()
     (two / "results.jsonl").write_text("\n".join(line for line in lines if '"seq": 150,' not in line) + "\n")
     found = compare(one, two)
-    assert len(found.pairs) == COUNT - 21 and np.array_equal(found.first.stamp_ns[found.pairs[:, 0]], found.second.stamp_ns[found.pairs[:, 1]])
+    assert len(found.pairs) == COUNT - 21
+    assert np.array_equal(found.first.stamp_ns[found.pairs[:, 0]], found.second.stamp_ns[found.pairs[:, 1]])
     assert np.array_equal(found.first_error_m, found.second_error_m) and np.nanmax(found.distance_m) == 0
     assert found.warnings == [f"21 of {COUNT} scans of {one} have no scan of the other run with their stamp: left out"]
     assert found.verdict == "equivalent"  # all that can be compared is equal, but not the runs
@@ -164,7 +167,8 @@ def test_other_maps_and_recordings_are_told(plant, rng):
 def test_latencies_are_compared_as_by_ndt_bench(plant, rng):
     """Factor: first over second, median of the pairs, quartiles; 2 %, or 1 between the quartiles, is no difference."""
     error, base = wander(rng, 200, 0.01), rng.uniform(300, 500, 200)
-    times = {"one": base, "half": base / 2, "noisy": base * rng.permutation(np.repeat([0.5, 2.0], 100)), "near": base * 1.015, "slow": base * 1.1}
+    times = {"one": base, "half": base / 2, "noisy": base * rng.permutation(np.repeat([0.5, 2.0], 100)), "near": base * 1.015,
+             "slow": base * 1.1}
     runs = {name: plant(name, error, align_us=one) for name, one in times.items()}
 
     def of(other):
@@ -175,6 +179,30 @@ def test_latencies_are_compared_as_by_ndt_bench(plant, rng):
     assert of("near").verdict == "no difference" and of("slow").verdict == "slower"
     total = next(one for one in compare(runs["one"], runs["half"]).latencies if one.stage == "total")
     assert total.first_us == pytest.approx(np.median(base) + 539) and compare(runs["one"], runs["slow"]).verdict == "same"
+
+
+def test_several_runs_share_the_correction(plant, rng, tmp_path):
+    """Against the first one; p accounts for the tests of all."""
+    error = wander(rng, COUNT, 0.01)
+    runs = [plant("one", error), plant("two", grown(error, 0.02)), plant("three", error), plant("four", wander(rng, COUNT, 0.01))]
+    found = comparison.compare_all(runs)
+    assert [one.verdict for one in found] == ["worse", "same", "equivalent"]
+    tests = [test for one in found for test in one.tests]
+    assert [test.p_holm for test in tests] == pytest.approx(comparison.paired.holm([test.found.p for test in tests])) and len(tests) == 18
+    assert run(*runs, "--out", tmp_path / "out.html", "-q") == 0 and run(*runs, "--fail-if-worse", "-q") == 1
+    assert (tmp_path / "out.html").read_text().count("<tr>") >= 5
+    assert run(*runs, "--out", tmp_path / "x.html", "--figures", tmp_path / "f") == 2
+
+
+def test_the_verdict_needs_numpy_alone(plant, rng):
+    """No matplotlib, scipy or msgpack, as in a small image of CI."""
+    one, two = plant("one", wander(rng, COUNT, 0.01)), plant("two", wander(rng, COUNT, 0.05))
+    code = ("import sys\n"
+            "for name in ('matplotlib', 'scipy', 'msgpack', 'PIL', 'yaml'): sys.modules[name] = None\n"
+            "from ndtd import ndt_report\n"
+            "sys.exit(ndt_report.main(sys.argv[1:]))")
+    done = subprocess.run([sys.executable, "-c", code, str(one), str(two), "--fail-if-worse"], capture_output=True, text=True)
+    assert done.returncode == 1 and "two is worse than one" in done.stdout, done.stderr
 
 
 def test_few_scans_are_not_tested(plant, rng):
@@ -217,17 +245,21 @@ def test_figures_and_the_same_bytes_twice(plant, rng, tmp_path):
     assert names == {path.stem for path in (tmp_path / "png").glob("*.png")}
 
 
+def change_text(path, old, new):
+    path.write_text(path.read_text().replace(old, new))
+
+
 @pytest.mark.parametrize("change, words", [
     (lambda two: two.rename(two.parent / "gone"), "no such folder"),
     (lambda two: (two / "results.jsonl").unlink(), "results.jsonl is not there"),
     (lambda two: (two / "results.jsonl").write_text(""), "contains no result"),
     (lambda two: (two / "results.jsonl").write_text("{}\n"), "line 1: not a result"),
     (lambda two: (two / "results.jsonl").write_bytes(bytes(range(256)) * 9), "line 1: not a result"),
-    (lambda two: (two / "results.jsonl").write_text((two / "results.jsonl").read_text().replace('"pose": [', '"pose": [1, ')), "pose is not 7"),
+    (lambda two: change_text(two / "results.jsonl", '"pose": [', '"pose": [1, '), "pose is not 7"),
     (lambda two: (two / "summary.json").write_text("[1]"), "summary.json: not a summary"),
     (lambda two: (two / "summary.json").write_text("{"), "summary.json: not JSON"),
     (lambda two: (two / "truth.tum").write_text("1.0 a b\n"), "truth.tum: line 1"),
-    (lambda two: (two / "results.jsonl").write_text((two / "results.jsonl").read_text().replace("17000000", "16000000")), "no stamp in common")])
+    (lambda two: change_text(two / "results.jsonl", "17000000", "16000000"), "no stamp in common")])
 def test_bad_folders_are_one_line(plant, rng, tmp_path, capsys, change, words):
     error = wander(rng, 20, 0.01)
     one, two = plant("one", error), plant("two", error)
@@ -241,7 +273,8 @@ def test_bad_folders_are_one_line(plant, rng, tmp_path, capsys, change, words):
     ((), "nothing to do"), (("one", "two"), "--out OUT is wanted"), (("one", "--fail-if-worse"), "--fail-if-worse is for comparisons"),
     (("one", "two", "--out", "x.html", "--margin", "-1"), "--margin: -1 is not a margin"),
     (("one", "two", "--out", "x.html", "--margin-deg", "nan"), "--margin-deg: nan is not a margin"),
-    (("one", "two", "--out", "no/where.html"), "there is no folder"), (("one", "two", "--out", "two/results.jsonl"), "is a file of the replay"),
+    (("one", "two", "--out", "no/where.html"), "there is no folder"),
+    (("one", "two", "--out", "two/results.jsonl"), "is a file of the replay"),
     (("one", "two", "--out", "x.html", "--format", "png"), "--figures DIR"), (("one", "--curves", "x.json"), "without RUN")])
 def test_wrong_usage_is_one_line(plant, rng, tmp_path, monkeypatch, capsys, arguments, words):
     for name in ("one", "two"):
@@ -281,6 +314,8 @@ def test_pages_of_planted_runs(plant, rng, tmp_path, browser):
         assert shown["drawn"] > 10_000 and shown["figures"] >= 3
         dark = check_page(browser, tmp_path / f"{name}.html", PHONE, "dark")
         assert dark["paper"] != shown["paper"]
+    assert run(*(one for pair in list(pairs.values())[:1] for one in (*pair, pair[0])), "--out", tmp_path / "table.html", "-q") == 0
+    assert check_page(browser, tmp_path / "table.html", PHONE)["figures"] == 1
 
 
 def test_simulated_drive(simulate, run_program, tmp_path, browser):
@@ -307,8 +342,9 @@ def test_simulated_drive(simulate, run_program, tmp_path, browser):
 def test_kitti(shared_data, run_program, tmp_path, browser):
     """One level of 2 m against three: docs/benchmarks.md says 1.84 cm against 1.04 cm."""
     data = shared_data / "kitti0005_lite"
-    run_program("ndt-bag", "pack", "--scans", data / "scans", "--times", data / "times.txt", "--truth", data / "poses_velo_lidar_refined.txt",
-                "--format", "kitti", "--every", 2, "--offset", 1, "--initial", "first", "--out", tmp_path / "odd.bag")
+    run_program("ndt-bag", "pack", "--scans", data / "scans", "--times", data / "times.txt",
+                "--truth", data / "poses_velo_lidar_refined.txt", "--format", "kitti", "--every", 2, "--offset", 1, "--initial", "first",
+                "--out", tmp_path / "odd.bag")
     world, usual = data / "map_from_even_scans_0.20m.pcd", ("--set", "preprocess.deskew=azimuth_cw")
     replay(run_program, tmp_path / "three", tmp_path / "odd.bag", world, *usual)
     replay(run_program, tmp_path / "one", tmp_path / "odd.bag", world, *usual, "--set", "ndt.levels=[2.0]")

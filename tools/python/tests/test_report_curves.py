@@ -37,7 +37,8 @@ def write(tmp_path):
 
 def lines_of(drawing, axes=0):
     """label -> (K, 2) of what was drawn."""
-    return {line.get_label(): np.column_stack(line.get_data()) for line in drawing.axes[axes].get_lines() if not line.get_label().startswith("_")}
+    lines = [line for line in drawing.axes[axes].get_lines() if not line.get_label().startswith("_")]
+    return {line.get_label(): np.column_stack(line.get_data()) for line in lines}
 
 
 # ---- what is drawn
@@ -48,7 +49,8 @@ def test_basin():
     drawing = curves.draw(table, [table])
     shown = lines_of(drawing)
     assert set(shown) == {"robust", "autoware"} and shown["autoware"].tolist() == [[0, 100], [1, 90], [2, 40]]
-    assert drawing.axes[0].get_ylabel() == "success [%]" and [text.get_text() for text in drawing.axes[0].get_xticklabels()][2] == "3 m\n20 deg"
+    assert drawing.axes[0].get_ylabel() == "success [%]"
+    assert [text.get_text() for text in drawing.axes[0].get_xticklabels()][2] == "3 m\n20 deg"
 
 
 def bench_tables_rows(rows):
@@ -79,15 +81,15 @@ def test_a_backend_that_is_not_here_makes_no_line():
     assert "cuda" not in lines_of(curves.draw(Table("align", rows), []))
 
 
-@pytest.mark.parametrize("rows", [[], [{"cpu": "x", "cores": 2.0}], [{"points": 500.0, "align_ms": 1.0}], [{"points": 5.0}, {"points": 6.0}],
-                                  [{"align_ms": 1.0}, {"align_ms": 2.0}]])
+@pytest.mark.parametrize("rows", [[], [{"cpu": "x", "cores": 2.0}], [{"points": 500.0, "align_ms": 1.0}],
+                                  [{"points": 5.0}, {"points": 6.0}], [{"align_ms": 1.0}, {"align_ms": 2.0}]])
 def test_tables_without_curves(rows):
     assert curves.draw(Table("any", rows), []) is None
 
 
 def test_markdown_is_the_same_table(tmp_path):
-    (tmp_path / "a.md").write_text("# Head\n\n## Alignments\n\nmedians.\n\n| backend | points | align_ms |\n|---|---:|---|\n| cpu | 500 | 0.1 |\n"
-                                   "| cpu | 1500 | - |\n\ntext\n")
+    (tmp_path / "a.md").write_text("# Head\n\n## Alignments\n\nmedians.\n\n| backend | points | align_ms |\n|---|---:|---|\n"
+                                   "| cpu | 500 | 0.1 |\n| cpu | 1500 | - |\n\ntext\n")
     table, = bench_tables.read(tmp_path / "a.md")
     assert (table.title, table.note, table.columns) == ("Alignments", "medians.", ["backend", "points", "align_ms"])
     assert table.rows == [{"backend": "cpu", "points": 500.0, "align_ms": 0.1}, {"backend": "cpu", "points": 1500.0, "align_ms": None}]
@@ -106,7 +108,8 @@ def test_formats(write, tmp_path):
 
 
 @pytest.mark.parametrize("content, words", [
-    (b"", "contains no table"), (b"{}", "contains no table"), (b'{"basin": []}', "contains no table"), (b"{", "not JSON"), (b"[1]", "no tables"),
+    (b"", "contains no table"), (b"{}", "contains no table"), (b'{"basin": []}', "contains no table"), (b"{", "not JSON"),
+    (b"[1]", "no tables"),
     (b'{"a": [1]}', "a row is no object"), (b'{"a": 1}', "lists of rows"), (b"\0\1\2", "a binary file"), (b"[" * 100_000, "JSON"),
     (b"just a text\n", "contains no table"), (b'{"machine": [{"cpu": "x"}]}', "nothing to draw")])
 def test_bad_files_are_one_line(tmp_path, capsys, content, words):
@@ -118,7 +121,8 @@ def test_bad_files_are_one_line(tmp_path, capsys, content, words):
 
 @pytest.mark.parametrize("arguments, code, words", [
     (("--out", "a.pdf"), 2, "does not tell the format"), (("--out", "tables.json"), 2, "does not tell the format"),
-    (("--figures", "x"), 2, "without --figures"), (("--fail-if-worse",), 2, "without --fail-if-worse"), (("--margin", "1"), 2, "for comparisons")])
+    (("--figures", "x"), 2, "without --figures"), (("--fail-if-worse",), 2, "without --fail-if-worse"),
+    (("--table", "zz"), 3, "there is no table 'zz', but align"), (("--margin", "1"), 2, "for comparisons")])
 def test_wrong_usage_is_one_line(write, tmp_path, monkeypatch, capsys, arguments, code, words):
     source = write({"align": SWEEP})
     monkeypatch.chdir(tmp_path)

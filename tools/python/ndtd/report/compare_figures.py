@@ -3,8 +3,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import figures, plot_parts, raster, trajectory_figure
-from .compare import LOST_M, Comparison, Latency, Test
+from . import figures, plot_parts, trajectory_figure
+from .comparison import LOST_M, Comparison, Latency, Test
 from .curve_parts import factor_axis, margins
 from .figures import BLUE, GREEN, GRID, INK, MUTED, ORANGE, VERMILION, Drawing, decimate
 from .raster import Box
@@ -40,7 +40,7 @@ def extent(found: Comparison) -> Box:
 
 def trajectories(found: Comparison, box: Box, density: np.ndarray, worst: "list[int]") -> Drawing:
     """Both paths over the map; worst: pairs that are numbered."""
-    drawing, axes, origin = _on_map(box, density)
+    drawing, axes, origin = trajectory_figure.on_map("trajectories", "Trajectories over the map, from above", box, density)
     handles = []
     for run, name, colour, width in ((found.second, found.names[1], SECOND, 3.4), (found.first, found.names[0], FIRST, 1.4)):
         path = np.where(run.trusted[:, None], run.pose[:, :2] - origin, np.nan)
@@ -50,28 +50,11 @@ def trajectories(found: Comparison, box: Box, density: np.ndarray, worst: "list[
         place = found.second.pose[found.pairs[at, 1], :2] - origin
         if np.isfinite(place[0]):
             axes.plot(*place, "o", color=VERMILION, markeredgecolor=figures.PAPER, markeredgewidth=0.6, markersize=3.6, zorder=6)
-            trajectory_figure._note(axes, str(number), place[0], place[1], (4, -10), VERMILION, 7)
+            trajectory_figure.note(axes, str(number), place[0], place[1], (4, -10), VERMILION, 7)
     plot_parts.legend(axes, handles[::-1])
     drawing.caption = ("Trusted poses of both runs over the points of the map" +
                        ("; numbers: the scans that got worse most." if worst else "."))
     return drawing
-
-
-def _on_map(box: Box, density: np.ndarray) -> "tuple[Drawing, Any, np.ndarray]":
-    """The map in grey: figure, axes, origin of their coordinates."""
-    height = (figures.WIDTH_IN - figures.LEFT_IN - figures.RIGHT_IN) * box.height / box.width + figures.BOTTOM_IN + figures.TOP_IN
-    drawing = figures.new("trajectories", "Trajectories over the map, from above", height_in=height)
-    margins(drawing, top_in=0.34)
-    axes, origin = drawing.axes[0], trajectory_figure._origin(box)
-    x, y = box.x - origin[0], box.y - origin[1]
-    axes.imshow(raster.map_rgba(density), extent=(x, x + box.width, y, y + box.height), aspect="equal", zorder=0)
-    trajectory_figure._scale_bar(axes, box, origin)
-    axes.set_xlim(x, x + box.width)
-    axes.set_ylim(y, y + box.height)
-    axes.grid(False)
-    axes.set_xlabel(trajectory_figure._label("x", origin[0]))
-    axes.set_ylabel(trajectory_figure._label("y", origin[1]))
-    return drawing, axes, origin
 
 
 # ---- the tests
@@ -207,7 +190,8 @@ def distributions(found: Comparison) -> "Optional[Drawing]":
         cumulative.set_xlabel(f"{one.name} [{unit}]")
         top = 1.05 * factor * max(one.first.max(), one.second.max()) or 1.0
         scatter.plot([0, top], [0, top], color=INK, linewidth=0.7)
-        scatter.plot(factor * one.first, factor * one.second, ".", color=MUTED, markersize=2.5, alpha=0.6, rasterized=len(one.first) > 2000)
+        scatter.plot(factor * one.first, factor * one.second, ".", color=MUTED, markersize=2.5,
+                     alpha=0.6 if len(one.first) <= 2000 else 0.15, rasterized=len(one.first) > 2000)
         scatter.set(xlim=(0, top), ylim=(0, top), aspect="equal")
         scatter.set_xlabel(f"{short(found.names[0], 16)} [{unit}]")
         scatter.set_ylabel(f"{short(found.names[1], 16)} [{unit}]")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from . import compare_figures, html_parts, map_above, paired, trajectory_figure
-from .compare import LOST_DEG, LOST_M, Comparison, Setting, Test, Unit, unit_of, with_unit
+from .comparison import LOST_DEG, LOST_M, Comparison, Setting, Test, Unit, unit_of, with_unit
 from .compare_worst import Pictures
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table

@@ -1,11 +1,8 @@
 """Scans that got worse most: their points on the map at the pose of either run."""
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 
 from . import map_above, worst_scans
-from .compare import Comparison, with_unit
+from .comparison import Comparison, Unit, with_unit
 from .figures import escape
 from .html_parts import pairs, paragraph, section
 from .raster import AFTER_RGB, BEFORE_RGB, data_url
@@ -48,7 +45,9 @@ class Pictures:
         found, (one, other) = self.found, self.found.pairs[at]
         title = f"Scan {found.first.seq[one]} at {found.time_s[at]:.1f} s"
         if np.isfinite(found.second_error_m[at]) and np.isfinite(found.first_error_m[at]):
-            title += f": {with_unit(found.first_error_m[at], 'm')} \N{RIGHTWARDS ARROW} {with_unit(found.second_error_m[at], 'm')}"
+            errors = float(found.first_error_m[at]), float(found.second_error_m[at])
+            unit = Unit.of("m", *errors)
+            title += f": {unit.number(errors[0])} \N{RIGHTWARDS ARROW} {unit.text(errors[1])} off"
         elif np.isfinite(found.distance_m[at]):
             title += f": {with_unit(found.distance_m[at], 'm')} apart"
         views = self._views(at) if has_map and at in self._points else ""
@@ -69,14 +68,12 @@ class Pictures:
         return f'<div class="facts">{pairs(out)}</div>'
 
     def _views(self, at: int) -> str:
-        found, world = self.found, self.windows[at].points
+        found, window = self.found, self.windows[at]
         one, other = found.pairs[at]
-        if not (np.isfinite(found.first.pose[one, 0]) or np.isfinite(found.second.pose[other, 0])):
-            return ""
-        pair: Any = SimpleNamespace(pose=found.first.pose[one:one + 1], guess=found.second.pose[other:other + 1])  # before, after
-        views = worst_scans._views(pair, 0, self._points[at], world)
+        names = ("second", "first")  # the first run has the colour of results, also in the figures
+        views = worst_scans.views_of(self._points[at], window.points, window.centre, found.second.pose[other], found.first.pose[one], names)
         views.sort(key=lambda view: (view.label.endswith("detail"), not view.is_after))
-        return "".join(_view(view, found.names[0 if view.is_after else 1], found.first.seq[one]) for view in views)
+        return "".join(_view(view, found.names[0 if view.is_after else 1], int(found.first.seq[one])) for view in views)
 
 
 def _view(view: View, name: str, seq: int) -> str:

@@ -12,7 +12,9 @@ MOST_ROWS, LONG = 200, 40  # rows of a table on the page; long ones are folded
 
 
 def write(source: Any, out: Any, name: Optional[str] = None) -> "list[Drawing]":
-    """Draws the tables of a file, or the one named: as .html, or the main one as .svg or .png. Returns what was drawn. TableError, OSError."""
+    """Draws the tables of a file, or the one named, as .html; the main one as .svg or .png. Returns what was drawn.
+
+    TableError, OSError."""
     source, out = Path(source), Path(out)
     kind = FORMATS[out.suffix.lower()]
     tables = bench_tables.read(source)

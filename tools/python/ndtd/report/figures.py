@@ -42,7 +42,7 @@ STYLE = {
     "ytick.major.width": 0.7, "xtick.major.size": 3, "ytick.major.size": 3, "axes.grid": True, "grid.color": GRID,
     "grid.linewidth": 0.6, "axes.axisbelow": True, "lines.linewidth": 1.1, "lines.markersize": 3, "patch.linewidth": 0,
     "axes.facecolor": "none", "figure.facecolor": "none", "savefig.facecolor": PAPER, "axes.prop_cycle": None,
-    "axes.formatter.useoffset": False, "svg.hashsalt": "ndtd", "image.interpolation": "nearest", "path.simplify": True,
+    "axes.formatter.useoffset": False, "svg.hashsalt": "ndtd", "image.interpolation": "none", "path.simplify": True,
     "path.simplify_threshold": 0.25, "axes.xmargin": 0.01,
 }
 

@@ -59,7 +59,7 @@ def _overlap(box: Box, low: "tuple[float, float]", high: "tuple[float, float]") 
 
 
 def _blocks(path: Path) -> "Iterator[np.ndarray]":
-    """Points (N, 3) float64, N > 0. Of a compiled map: three per voxel, drawn from its Gaussian."""
+    """Points (N, 3) float64, N > 0. Of a compiled map: eight per voxel, drawn from its Gaussian."""
     if path.suffix.lower() == ".ndtmap":
         yield _points_of_voxels(path)
         return
@@ -84,7 +84,7 @@ def _points_of_voxels(path: Path) -> np.ndarray:
         raise ValueError(f"{path}: has no voxels")
     values, vectors = np.linalg.eigh(information)
     deviation = 1.0 / np.sqrt(np.maximum(values, 1e-6))
-    normal = np.random.default_rng(1).standard_normal((3, len(mean), 3))
+    normal = np.random.default_rng(1).standard_normal((8, len(mean), 3))
     drawn = mean + np.einsum("nij,knj->kni", vectors, normal * np.minimum(deviation, 1.0))
     out: np.ndarray = drawn.reshape(-1, 3)
     return out

@@ -1,5 +1,6 @@
 """The report of one replay: one HTML file that needs nothing else."""
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Optional
@@ -11,6 +12,7 @@ from .error_figures import DEG, Errors
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
 from .pose_errors import statistics
+from .raster import Box
 from .run import Run, default_settings
 from .verdict import Verdict, count, judge, length, milliseconds
 
@@ -29,15 +31,21 @@ class Report:
         self.errors: "Optional[Errors]" = Errors(run) if run.is_compared.any() else None
         self.verdict: Verdict = judge(run, self.errors)
         rows, self.chosen_by = worst_scans.choose(run)
-        points = worst_scans.points_of(run, rows)
-        around = worst_scans.windows(run, rows, points)
         box = trajectory_figure.extent(run)
-        density, self.map_note = map_above.read(run.path_of("map"), box, *trajectory_figure.pixels(box), list(around.values()))
-        self.worst = worst_scans.describe(run, rows, points, around, self.map_note)
+        with ThreadPoolExecutor(1) as helper:  # numpy and zlib work on pictures while matplotlib draws
+            pictures = helper.submit(self._pictures, rows, box)
+            self.accuracy = self._accuracy()
+            self.latency = [time_figures.latency_histograms(run), time_figures.latency_over_time(run)]
+            self.matching = [time_figures.states(run), time_figures.matching(run)]
+            density, self.map_note, self.worst = pictures.result()
         self.trajectory = trajectory_figure.draw(run, box, density, rows)
-        self.accuracy = self._accuracy()
-        self.latency = [time_figures.latency_histograms(run), time_figures.latency_over_time(run)]
-        self.matching = [time_figures.states(run), time_figures.matching(run)]
+
+    def _pictures(self, rows: "list[int]", box: Box) -> "tuple[np.ndarray, str, list[worst_scans.Worst]]":
+        """Points of the map per pixel of the trajectory, why there are none, the worst scans."""
+        points = worst_scans.points_of(self.run, rows)
+        around = worst_scans.windows(self.run, rows, points)
+        density, note = map_above.read(self.run.path_of("map"), box, *trajectory_figure.pixels(box), list(around.values()))
+        return density, note, worst_scans.describe(self.run, rows, points, around, note)
 
     @property
     def drawings(self) -> "list[Drawing]":
@@ -65,7 +73,7 @@ class Report:
         run, verdict = self.run, self.verdict
         tiles = "".join(f'<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd class="note">{escape(note)}</dd></div>'
                         for name, value, note in verdict.numbers)
-        hints = [str(one) for one in run.summary.get("hints") or []]
+        hints = run.texts_of("hints")
         shown = ('<div class="hints"><b>Something may be set wrongly</b><ul>' +
                  "".join(f"<li>{escape(one)}</li>" for one in hints) + "</ul></div>") if hints else ""
         map_name = Path(str(run.summary.get("map") or "an unknown map")).name
@@ -151,8 +159,8 @@ def _latency_table(run: Run) -> str:
     budget = time_figures.budget_ms(run)
     late = int((total > budget).sum())
     text = (f"{late} of {len(run)} scans" if late else "No scan") + f" took longer than the budget of {budget:g} ms."
-    speed = run.summary.get("replay_s")
-    if isinstance(speed, (int, float)) and speed > 0:
+    speed = run.number_of("replay_s")
+    if speed > 0:
         text += f" The replay took {speed:.3g} s: {len(run) / speed:.0f} scans per second."
     return paragraph(text) + table(("", "mean", "p50", "p95", "p99", "max"), rows)
 
@@ -192,17 +200,17 @@ def _settings(run: Run) -> str:
 
 
 def _run(run: Run) -> str:
-    summary, given = run.summary, run.summary.get("settings") or {}
+    summary, load_ms, memory = run.summary, run.number_of("map_load_ms"), run.number_of("peak_memory_bytes")
     rows = [("recording", summary.get("bag")), ("map", summary.get("map")),
             ("map id", run.map_id), ("map points", _thousands(summary.get("map_points"))),
-            ("map load time", f"{summary['map_load_ms']:.3g} ms" if isinstance(summary.get("map_load_ms"), (int, float)) else None),
-            ("configuration files", ", ".join(map(str, given.get("files") or [])) or "none"),
-            ("given options", ", ".join(map(str, given.get("overrides") or [])) or "none"),
+            ("map load time", milliseconds(load_ms) if load_ms > 0 else None),
+            ("configuration files", ", ".join(run.texts_of("settings", "files")) or "none"),
+            ("given options", ", ".join(run.texts_of("settings", "overrides")) or "none"),
             ("configuration hash", run.config_hash), ("trajectory hash", summary.get("trajectory_hash")),
             ("ndtd", " ".join(str(one) for one in (summary.get("version"), _commit(summary)) if one)),
             ("backend", summary.get("backend_description") or summary.get("backend")), ("variant", summary.get("variant")),
             ("machine", summary.get("machine")),
-            ("peak memory", f"{summary['peak_memory_bytes'] / 2**20:.1f} MiB" if summary.get("peak_memory_bytes") else None),
+            ("peak memory", f"{memory / 2**20:.1f} MiB" if memory > 0 else None),
             ("first scan", _stamp(int(run.stamp_ns[0]))), ("folder", None if run.is_temporary else str(run.folder.resolve()))]
     shown = html_parts.pairs((name, value) for name, value in rows if value not in (None, ""))
     missing = [name for name in ("summary.json", "timing.csv", "config.yaml", "points.bag") if not (run.folder / name).is_file()]
@@ -231,12 +239,12 @@ def _thousands(value: Any) -> "Optional[str]":
 
 def command_line(run: Run) -> str:
     """What gives this replay and this report again."""
-    summary, given = run.summary, run.summary.get("settings") or {}
+    summary = run.summary
     words = ["ndtd", "--replay", str(summary.get("bag") or "BAG"), "--map", str(summary.get("map") or "MAP")]
-    for file in given.get("files") or []:
-        words += ["--config", str(file)]
-    for option in given.get("overrides") or []:
-        words += ["--set", str(option)]
+    for file in run.texts_of("settings", "files"):
+        words += ["--config", file]
+    for option in run.texts_of("settings", "overrides"):
+        words += ["--set", option]
     if run.is_temporary:
         return shlex.join([*words, "--report", "report.html"])
     out = run.name

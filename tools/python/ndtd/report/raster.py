@@ -8,6 +8,7 @@ import numpy as np
 
 MAP_RGB, BEFORE_RGB, AFTER_RGB = (124, 133, 145), (222, 105, 20), (0, 124, 196)  # on light and on dark paper
 MAP_SHADES = 12
+SPARSE = 0.3  # part of the pixels that have a neighbour
 _BEFORE, _AFTER = MAP_SHADES + 1, MAP_SHADES + 2
 
 
@@ -51,12 +52,17 @@ def shades(density: np.ndarray) -> np.ndarray:
 
 def map_rgba(density: np.ndarray) -> np.ndarray:
     """(H, W, 4) uint8: grey, the denser the more opaque, for light and dark paper."""
-    out: np.ndarray = _palette()[shades(density)]
+    level, least = shades(density), 60
+    hit = level > 0
+    if hit.any() and (hit[:, 1:] & hit[:, :-1]).sum() < SPARSE * hit.sum():  # single points: larger, to be seen
+        level, least = thicken(level, 1), 40
+    out: np.ndarray = _palette(least)[level]
     return out
 
 
-def _palette() -> np.ndarray:
-    alpha = np.concatenate([[0], np.linspace(70, 255, MAP_SHADES)]).astype(np.uint8)
+def _palette(least: int) -> np.ndarray:
+    """RGBA of the shades, the lightest with this alpha, and of the points of a scan."""
+    alpha = np.concatenate([[0], np.linspace(least, 255, MAP_SHADES)]).astype(np.uint8)
     greys = np.array([(*MAP_RGB, a) for a in alpha], np.uint8)
     return np.concatenate([greys, np.array([(*BEFORE_RGB, 255), (*AFTER_RGB, 255)], np.uint8)])
 
@@ -81,7 +87,7 @@ def picture(ground: np.ndarray, scan: np.ndarray, box: Box, is_after: bool, dot:
     """PNG: the map as shades (H, W), the points of the scan (N, 3) on it as dots of 2 dot + 1 pixels."""
     rows, columns = ground.shape
     hit = thicken((counts(scan, box, columns, rows) > 0).astype(np.uint8), dot)
-    return png(np.where(hit > 0, np.uint8(_AFTER if is_after else _BEFORE), ground), _palette())
+    return png(np.where(hit > 0, np.uint8(_AFTER if is_after else _BEFORE), ground), _palette(70))
 
 
 def png(pixels: np.ndarray, palette: np.ndarray) -> bytes:

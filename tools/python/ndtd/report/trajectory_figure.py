@@ -38,26 +38,31 @@ def pixels(box: Box) -> "tuple[int, int]":
 
 def draw(run: Run, box: Box, density: np.ndarray, worst: "list[int]") -> Drawing:
     """density: counts of pixels(box); worst: rows of the run that are marked and numbered."""
-    axes_width = figures.WIDTH_IN - figures.LEFT_IN - figures.RIGHT_IN
-    height = axes_width * box.height / box.width + figures.BOTTOM_IN + 0.34
-    one = figures.new("trajectory", "Trajectory over the map, from above", height_in=height, top_in=0.34)
-    ax = one.axes[0]
-    origin = _origin(box)
-    ax.imshow(raster.map_rgba(density), extent=(box.x - origin[0], box.x + box.width - origin[0], box.y - origin[1],
-                                                box.y + box.height - origin[1]), aspect="equal", zorder=0)
+    one, ax, origin = on_map("trajectory", "Trajectory over the map, from above", box, density)
     handles = _trail(ax, run, origin) + _truth(ax, run, origin)
     _ends(ax, run, box, origin, worst)
-    _scale_bar(ax, box, origin)
-    ax.set_xlim(box.x - origin[0], box.x + box.width - origin[0])
-    ax.set_ylim(box.y - origin[1], box.y + box.height - origin[1])
-    ax.grid(False)
-    ax.set_xlabel(_label("x", origin[0]))
-    ax.set_ylabel(_label("y", origin[1]))
     plot_parts.legend(ax, handles, columns=7)
     one.caption = ("Grey: points of the map. Line: trusted poses by confidence" +
                    ("; dashed: ground truth" if run.has_truth else "") +
                    ("; numbers: the worst scans, see below." if worst else "."))
     return one
+
+
+def on_map(name: str, title: str, box: Box, density: np.ndarray) -> "tuple[Drawing, Any, np.ndarray]":
+    """A figure with the map in grey: drawing, axes, and the place of the map (2,) where their coordinates are zero."""
+    axes_width = figures.WIDTH_IN - figures.LEFT_IN - figures.RIGHT_IN
+    height = axes_width * box.height / box.width + figures.BOTTOM_IN + 0.34
+    one = figures.new(name, title, height_in=height, top_in=0.34)
+    ax, origin = one.axes[0], _origin(box)
+    x, y = box.x - origin[0], box.y - origin[1]
+    ax.imshow(raster.map_rgba(density), extent=(x, x + box.width, y, y + box.height), aspect="equal", zorder=0)
+    _scale_bar(ax, box, origin)
+    ax.set_xlim(x, x + box.width)
+    ax.set_ylim(y, y + box.height)
+    ax.grid(False)
+    ax.set_xlabel(_label("x", origin[0]))
+    ax.set_ylabel(_label("y", origin[1]))
+    return one, ax, origin
 
 
 def _origin(box: Box) -> np.ndarray:
@@ -138,7 +143,7 @@ def _ends(ax: Any, run: Run, box: Box, origin: np.ndarray, worst: "list[int]") -
         for row, text, mark in ends:
             x, y = run.pose[row, :2] - origin
             ax.plot(x, y, mark, color=PAPER, markeredgecolor=INK, markeredgewidth=1.2, markersize=6, zorder=7)
-            _note(ax, text, x, y, (7, 6), INK, 8)
+            note(ax, text, x, y, (7, 6), INK, 8)
     labels: "list[tuple[np.ndarray, list[str]]]" = []
     for number, row in enumerate(worst, 1):
         place = (run.pose if np.isfinite(run.pose[row, 0]) else run.guess)[row, :2] - origin
@@ -149,10 +154,10 @@ def _ends(ax: Any, run: Run, box: Box, origin: np.ndarray, worst: "list[int]") -
         near[1].append(str(number)) if near else labels.append((place, [str(number)]))
     for place, numbers in labels:
         text = ", ".join(numbers[:3]) + (" \N{HORIZONTAL ELLIPSIS}" if len(numbers) > 3 else "")
-        _note(ax, text, place[0], place[1], (4, -10), VERMILION, 7)
+        note(ax, text, place[0], place[1], (4, -10), VERMILION, 7)
 
 
-def _note(ax: Any, text: str, x: float, y: float, offset: "tuple[float, float]", color: str, size: float) -> None:
+def note(ax: Any, text: str, x: float, y: float, offset: "tuple[float, float]", color: str, size: float) -> None:
     ax.annotate(text, (x, y), xytext=offset, textcoords="offset points", fontsize=size, color=color, fontweight="bold", zorder=8,
                 bbox={"boxstyle": "round,pad=0.12", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.75})
 

@@ -74,7 +74,8 @@ def points_of(run: Run, rows: "list[int]") -> "dict[int, np.ndarray]":
     if not path.is_file():
         return {}
     for message in bag_records.messages(path, bag_records.POINTS):
-        row = wanted.pop((message.get("seq"), message.get("stamp_ns")), None)  # type: ignore[arg-type]
+        seq, stamp_ns = message.get("seq"), message.get("stamp_ns")
+        row = wanted.pop((seq, stamp_ns), None) if isinstance(seq, int) and isinstance(stamp_ns, int) else None
         if row is not None:
             try:
                 out[row] = bag_records.points(message)
@@ -118,7 +119,7 @@ def describe(run: Run, rows: "list[int]", points: "dict[int, np.ndarray]",
         elif map_note:
             why = f"No picture: {map_note}."
         else:
-            views = _views(run, row, points[row], around[row].points)
+            views = views_of(points[row], around[row].points, centre_of(run, row), run.guess[row], run.pose[row])
         out.append(Worst(row, *result, *guess, views, why))
     return out
 
@@ -131,19 +132,21 @@ def _errors_of(run: Run, row: int, poses: np.ndarray) -> "tuple[float, float]":
     return float(found.translation_m[0]), float(found.rotation_rad[0])
 
 
-def _views(run: Run, row: int, points: np.ndarray, world: np.ndarray) -> "list[View]":
-    centre = centre_of(run, row)
+def views_of(points: np.ndarray, world: np.ndarray, centre: np.ndarray, before: np.ndarray, after: np.ndarray,
+             names: "tuple[str, str]" = ("guess", "result")) -> "list[View]":
+    """Points (K, 3) of a scan, at two poses (7,) of which one may be NaN, on the points of the map, which are relative to `centre` (3,)."""
     half = half_width(points)
     overview = Box.around(np.zeros(2), 2 * half, 2 * half * ROWS / COLUMNS)
-    placed = {"guess": _place(points, run.guess[row], centre), "result": _place(points, run.pose[row], centre)}
-    best = placed["result"] if placed["result"] is not None else placed["guess"]
-    assert best is not None  # choose() takes scans with a place
+    placed = {names[0]: _place(points, before, centre), names[1]: _place(points, after, centre)}
+    best = placed[names[1]] if placed[names[1]] is not None else placed[names[0]]
+    if best is None:
+        return []
     detail, floor = _detail(best, world, overview)
     out = []
     ground = raster.shades(raster.counts(world, overview, COLUMNS, ROWS))
     for name, scan in placed.items():
         if scan is not None:
-            out.append(View(raster.picture(ground, scan, overview, name == "result", 1), overview, name, name == "result"))
+            out.append(View(raster.picture(ground, scan, overview, name == names[1], 1), overview, name, name == names[1]))
     if detail is None:
         return out
     near = world[detail.holds(world)]
@@ -151,7 +154,7 @@ def _views(run: Run, row: int, points: np.ndarray, world: np.ndarray) -> "list[V
     for name, scan in placed.items():
         if scan is not None:
             high = scan[scan[:, 2] > floor]
-            out.append(View(raster.picture(ground, high, detail, name == "result", 2), detail, f"{name}, detail", name == "result"))
+            out.append(View(raster.picture(ground, high, detail, name == names[1], 2), detail, f"{name}, detail", name == names[1]))
     return out
 
 
