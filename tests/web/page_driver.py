@@ -99,4 +99,8 @@ def pixels_unlike_background(picture, distance=40):
 
 
 def pixels_that_changed(before, after, distance=40):
-    return int((np.abs(np.asarray(before, dtype=int) - np.asarray(after, dtype=int)).sum(axis=2) > distance).sum())
+    """How many pixels differ together with their eight neighbours: areas count, thin lines that move by a fraction of a pixel do not."""
+    changed = np.abs(np.asarray(before, dtype=int) - np.asarray(after, dtype=int)).sum(axis=2) > distance
+    rows, columns = changed.shape
+    inner = [changed[y : rows - 2 + y, x : columns - 2 + x] for y in range(3) for x in range(3)]
+    return int(np.logical_and.reduce(inner).sum())

@@ -11,25 +11,21 @@ TABS = ["overview", "scan", "daemon", "log"]
 
 
 @pytest.fixture
-def shown(programs, open_page):
+def shown(standing, open_page):
     """shown(**options): the page with a drive on it, standing still."""
 
     def make(token=None, **options):
-        programs.start()
-        page = open_page(programs.web.url, token, **options)
-        programs.sender.start("--limit", 30)
-        programs.sender.wait()
+        page = open_page(standing.web.url, token, **options)
         page.wait_for_state("tracking")
-        page.wait_for_map()
+        page.wait_for("the map is drawn", "() => window.pageChecks.hasMap()")
         return page
 
     return make
 
 
-def test_headers(programs):
-    programs.start()
+def test_headers(standing):
     for path in ("", "main.js", "page.css", "api/status", "metrics", "healthz", "nowhere"):
-        _, headers, _ = programs.web.get(path)
+        _, headers, _ = standing.web.get(path)
         assert headers["X-Content-Type-Options"] == "nosniff" and headers["Referrer-Policy"] == "no-referrer", path
         policy = headers["Content-Security-Policy"]
         assert all(rule in policy for rule in POLICY) and "unsafe" not in policy, (path, policy)
@@ -53,6 +49,7 @@ def test_injected_scripts_do_not_run(shown):
 def test_dark_and_light(shown, pictures):
     page = shown(color_scheme="dark")
     assert page.check("brightness") < DARK
+    page.settle()
     pictures.take(page, "dark")
     page.page.emulate_media(color_scheme="light")
     page.wait_for("it is light", "limit => window.pageChecks.brightness() > limit", LIGHT)
@@ -76,8 +73,8 @@ def test_every_screen(shown, pictures, width, height, touch):
     pictures.take(page, f"screen_{width}")
 
 
-def test_keyboard_reaches_everything(shown, programs):
-    page = shown(programs.web.token)
+def test_keyboard_reaches_everything(shown, standing):
+    page = shown(standing.web.token)
     page.wait_for("control is offered", "() => !document.getElementById('control-buttons').hidden")
     wanted, walked = set(page.check("stops")), []
     for _ in range(3 * len(wanted)):
@@ -117,9 +114,9 @@ NAMED_ROLES = {"button", "textbox", "searchbox", "slider", "combobox", "checkbox
                "progressbar", "spinbutton", "toolbar", "Canvas", "switch"}
 
 
-def test_everything_has_a_name(shown, programs):
+def test_everything_has_a_name(shown, standing):
     """Names and roles as a screen reader gets them; ids are unique, headings have no gaps."""
-    page = shown(programs.web.token)
+    page = shown(standing.web.token)
     tools = page.page.context.new_cdp_session(page.page)
     for tab in TABS:
         page.page.click(f"#tab-{tab}")
@@ -131,29 +128,40 @@ def test_everything_has_a_name(shown, programs):
     assert page.evaluate("() => document.documentElement.lang") == "en"
 
 
+def test_the_checks_can_fail(shown):
+    """What the tests below look for is found when it is there."""
+    page = shown()
+    page.evaluate("""() => {
+      const button = document.getElementById('mode-top');
+      Object.assign(button.style, {color: '#bbbbbb', backgroundColor: '#cccccc', width: '10px', minWidth: '0', padding: '0'});
+      document.getElementById('header').style.minWidth = '3000px';
+      button.setAttribute('aria-controls', 'nowhere');
+    }""")
+    assert page.check("lowContrast") and page.check("smallTargets") and page.check("outOfWindow") and page.check("brokenIds") == ["nowhere"]
+
+
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_contrast(shown, scheme, programs):
-    page = shown(programs.web.token, color_scheme=scheme)
+def test_contrast(shown, scheme, standing):
+    page = shown(standing.web.token, color_scheme=scheme)
     for tab in TABS:
         page.page.click(f"#tab-{tab}")
         bad = page.check("lowContrast")
         assert not bad, (tab, bad)
 
 
-def test_targets_are_large_enough(shown, programs):
+def test_targets_are_large_enough(shown, standing):
     """24 px by 24 px with a mouse, as WCAG 2.2 wants."""
-    page = shown(programs.web.token)
+    page = shown(standing.web.token)
     assert page.check("smallTargets") == []
 
 
-def test_nothing_is_loaded_from_elsewhere(programs):
+def test_nothing_is_loaded_from_elsewhere(standing):
     """No address of another host in what is served."""
-    programs.start()
     seen, waiting = set(), [""]
     while waiting:
         path = waiting.pop()
         seen.add(path)
-        text = programs.web.get(path)[2].decode()
+        text = standing.web.get(path)[2].decode()
         assert not re.findall(r"(?:src|href|from|import|url)[\s=(\"']*(?:https?:)?//[a-z]", text), path
         found = re.findall(r"[\"'(](?:\./)?([\w-]+\.(?:js|css|svg))[\"')]", text)
         waiting += [name for name in dict.fromkeys(found) if name not in seen and name not in waiting]

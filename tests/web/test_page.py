@@ -51,7 +51,7 @@ def test_scan_and_trail_are_drawn(programs, open_page):
     page.wait_for_state("tracking")
     page.page.keyboard.press("v")  # the camera stands
     page.page.click("#display")
-    for layer, least in (("scan", 300), ("trail", 30)):
+    for layer, least in (("scan", 300), ("trail", 50)):
         page.settle()
         before = page.canvas()
         page.page.uncheck(f"#show-{layer}")

@@ -12,10 +12,9 @@ SCANS = 60
 def replay(bin_dir, drive, tmp_path_factory):
     """The folder of a replay, or skipped when ndtd does not write one."""
     folder = tmp_path_factory.mktemp("replay") / "out"
-    if "--output" not in subprocess.run([bin_dir / "ndtd", "--help"], capture_output=True, text=True).stdout:
-        pytest.skip("ndtd has no --output")
     bag = folder.with_name("short.bag")
-    subprocess.run([bin_dir / "ndt-bag", "cut", drive.bag, "--scans", f"1-{SCANS}", "--initial", "first", "--out", bag], check=True, capture_output=True)
+    subprocess.run([bin_dir / "ndt-bag", "cut", drive.bag, "--scans", f"1-{SCANS}", "--initial", "first", "--out", bag], check=True,
+                   capture_output=True)
     subprocess.run([bin_dir / "ndtd", "--replay", bag, "--map", drive.map, "--set", "preprocess.deskew=time", "--output", folder],
                    check=True, capture_output=True)
     return folder
@@ -58,7 +57,7 @@ def test_replay_by_keyboard(web, open_page):
     page.wait_for("five scans on", "() => Number(document.getElementById('player-slider').value) === 15")
     page.wait_for("another pose", "pose => document.getElementById('pose').innerText !== pose", pose)
     page.settle()
-    assert pixels_that_changed(before, page.canvas()) > 200
+    assert pixels_that_changed(before, page.canvas()) > 100
     page.page.keyboard.press("Space")
     page.wait_for("it plays to the end", "n => Number(document.getElementById('player-slider').value) === n", SCANS - 1)
 

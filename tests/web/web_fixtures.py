@@ -41,24 +41,40 @@ def folder():
     return pathlib.Path(tempfile.mkdtemp(prefix="w"))
 
 
+class Programs:
+    """ndtd with the map of a simulated drive, ndt-web, and what sends the drive."""
+
+    def __init__(self, bin_dir, folder, drive):
+        self.daemon = Daemon(bin_dir, folder, drive.map)
+        self.web = Web(bin_dir, folder)
+        self.sender = Sender(bin_dir, folder, drive.bag)
+
+    def start(self):
+        self.daemon.start()
+        self.web.start()
+        return self
+
+    def end(self):
+        for program in (self.sender, self.web, self.daemon):
+            program.end()
+
+
 @pytest.fixture
 def programs(bin_dir, folder, drive):
-    """programs.daemon, .web, .sender of the simulated drive; started by the test, ended behind it."""
-
-    class Programs:
-        daemon = Daemon(bin_dir, folder, drive.map)
-        web = Web(bin_dir, folder)
-        sender = Sender(bin_dir, folder, drive.bag)
-
-        def start(self):
-            self.daemon.start()
-            self.web.start()
-            return self
-
-    found = Programs()
+    """Programs that the test starts; they end behind it."""
+    found = Programs(bin_dir, folder, drive)
     yield found
-    for program in (found.sender, found.web, found.daemon):
-        program.end()
+    found.end()
+
+
+@pytest.fixture(scope="module")
+def standing(bin_dir, drive):
+    """Programs for tests that only look: 30 scans are answered, no more will come."""
+    found = Programs(bin_dir, pathlib.Path(tempfile.mkdtemp(prefix="w")), drive).start()
+    found.sender.start("--limit", 30, "--rate", 4)
+    found.sender.wait()
+    yield found
+    found.end()
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,8 @@ def serve(web, points):
     info = web.get_json("api/map")
     assert info["points"] == points and info["left_out"] == 0, (info, points)
     pid = web.process.pid
-    row = {"load_s": ready_s, "peak_mb": memory_mb(pid, "VmHWM"), "after_mb": memory_mb(pid, "VmRSS"), "nodes": info["nodes"]}
+    row = {"load_s": ready_s, "load_cpu_s": web.cpu_s(), "nodes": info["nodes"]}
+    row.update({"peak_mb": memory_mb(pid, "VmHWM"), "after_mb": memory_mb(pid, "VmRSS")})
     assert row["peak_mb"] < 60 + 18e-6 * points, row
     assert row["after_mb"] < 40 + 9e-6 * points, row
     return row
@@ -117,6 +118,18 @@ def drag(browser, page, seconds):
     return {"points": after["points"], "fps": pictures / (end - begin), "cpu_ms": 1e3 * (cpu_end - cpu) / pictures}
 
 
+def cost_ms(browser, page, call, count=6):
+    """Processor time of a picture after a call of the view, such as redraw."""
+    wait_complete(page)
+    time.sleep(1)  # what the last picture left to the browser
+    cpu = gpu_cpu_s(browser)
+    for _ in range(count):
+        before = stats_of(page)["pictures"]
+        page.evaluate(f"() => ndt.view.{call}()")
+        wait_until("a picture", lambda: stats_of(page)["pictures"] > before)
+    return 1e3 * (gpu_cpu_s(browser) - cpu) / count
+
+
 def browser_memory_mb(browser):
     """Resident memory of the renderer and of the process that stands in for a GPU."""
     tools = browser.new_browser_cdp_session()
@@ -141,6 +154,8 @@ def look(browser, url, keep):
     page.evaluate(f"() => {{ ndt.view.setMode('free'); ndt.view.setPointBudget({BUDGET}); ndt.view.fit(); }}")
     row["all"] = wait_complete(page)
     row["all_s"] = time.monotonic() - begin
+    row["all"]["cpu_ms"] = cost_ms(browser, page, "changeMap")
+    row["redraw_ms"] = cost_ms(browser, page, "redraw")
     shot(page, keep, "all")
     row["all_moving"] = drag(browser, page, 8)
     shot(page, keep, "moving")
@@ -148,6 +163,7 @@ def look(browser, url, keep):
     page.evaluate("() => { const v = ndt.view; v.lookAt(v.pick(v.canvas.clientWidth / 2, v.canvas.clientHeight / 2));"
                   "for (let i = 0; i < 9; i++) v.camera.zoom(0.75); v.camera.orbit(0.5, -0.45); v.cameraMoved(); }")
     row["street"] = wait_complete(page)
+    row["street"]["cpu_ms"] = cost_ms(browser, page, "changeMap")
     shot(page, keep, "street")
     row["street_moving"] = drag(browser, page, 8)
     row["end"] = wait_complete(page)
@@ -170,19 +186,23 @@ def shot(page, keep, name):
 
 def table(points, row):
     """The figures as Markdown."""
-    def seen(name, moving):
-        still, turned = row[name], row[moving]
-        return [f"{still['points'] / 1e6:.2f} M in {still['nodes']} nodes, {still['frame_ms']:.0f} ms per picture",
-                f"{turned['points'] / 1e3:.0f} k, {turned['fps']:.0f} pictures/s, {turned['cpu_ms']:.0f} ms of processor time each"]
+    def still(name):
+        now = row[name]
+        return f"{now['points'] / 1e6:.2f} M points in {now['nodes']} nodes, {now['cpu_ms']:.0f} ms of processor time per picture"
+
+    def turning(name):
+        now = row[name]
+        return f"{now['points'] / 1e3:.0f} k points, {now['cpu_ms']:.0f} ms of processor time per picture, {now['fps']:.1f} pictures/s"
 
     lines = [("points of the map, nodes", f"{points / 1e6:.1f} M, {row['nodes']}"),
-             ("ndt-web: until the map is ready", f"{row['load_s']:.1f} s"),
-             ("ndt-web: memory at the peak, afterwards", f"{row['peak_mb']:.0f} MB, {row['after_mb']:.0f} MB"),
-             ("ndt-web: SIGTERM while it loads", f"{1e3 * row['stop_s']:.0f} ms until the end"),
+             ("`ndt-web`: until the map is ready", f"{row['load_s']:.1f} s, {row['load_cpu_s']:.1f} s of processor time"),
+             ("`ndt-web`: memory at the peak, afterwards", f"{row['peak_mb']:.0f} MB, {row['after_mb']:.0f} MB"),
+             ("`ndt-web`: SIGTERM while it loads", f"{1e3 * row['stop_s']:.0f} ms until the end"),
              ("page: first points after opening it", f"{row['first_s']:.1f} s"),
              ("page: everything in sight, complete", f"{row['all_s']:.1f} s, {row['all']['bytes'] / 1e6:.1f} MB received"),
-             ("page, whole map: still", seen("all", "all_moving")[0]), ("page, whole map: turning", seen("all", "all_moving")[1]),
-             ("page, street: still", seen("street", "street_moving")[0]), ("page, street: turning", seen("street", "street_moving")[1]),
+             ("page, whole map: still", still("all")), ("page, whole map: turning", turning("all_moving")),
+             ("page, street: still", still("street")), ("page, street: turning", turning("street_moving")),
+             ("page: a scan or pose over a still map", f"{row['redraw_ms']:.0f} ms of processor time"),
              ("page: received in all", f"{row['end']['bytes'] / 1e6:.1f} MB of {points * 8e-6:.0f} MB"),
              ("page: points on the GPU, JavaScript heap", f"{row['end']['gpu_bytes'] / 1e6:.0f} MB, {row['heap_mb']:.0f} MB"),
              ("browser: renderer, software GPU",

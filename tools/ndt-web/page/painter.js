@@ -251,10 +251,10 @@ export class Painter {
     }
 
     /** What the map hides is drawn faintly. */
-    twice(draw) {
+    twice(hidden, draw) {
         const gl = this.gl;
         gl.depthFunc(gl.GREATER);
-        draw(0.35);
+        draw(hidden);
         gl.depthFunc(gl.LEQUAL);
         draw(1);
     }
@@ -268,7 +268,7 @@ export class Painter {
         const { texture, segments } = this.scene.trail;
         const draw = (width, opacity, tint) => this.drawLines(texture, 1, segments, width, opacity, offset, tint);
         if (this.scene.camera.isFlat) gl.disable(gl.DEPTH_TEST);
-        this.twice((opacity) => {
+        this.twice(0.35, (opacity) => {
             draw(6, 0.55 * opacity, edge);
             draw(3.5, opacity, null);
         });
@@ -280,7 +280,7 @@ export class Painter {
         if (this.scene.camera.isFlat) gl.disable(gl.DEPTH_TEST);
         buffers.fill(sketch);
         const lines = [...sketch.lines].filter(([, vertices]) => vertices.count > 0).sort((a, b) => b[0] - a[0]);
-        this.twice((opacity) => {
+        this.twice(0.75, (opacity) => {
             if (sketch.shapes.count > 0) {
                 this.shapeProgram(opacity, [0, 0, 0]);
                 gl.bindVertexArray(buffers.shapeArray);

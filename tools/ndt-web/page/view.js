@@ -15,7 +15,7 @@ const TARGET_MS = 65; // of a picture while the camera moves
 const SLOW_POINTS = 300000; // a renderer that draws fewer in that time is a CPU
 const SLOW_FOLLOW_MS = 500; // between the moves of a camera that follows, there
 const SLOW_SETTLE_MS = 1500; // after the last of them
-const BUDGET_MIN = 60000;
+const BUDGET_MIN = 30000;
 const BUDGET_FIRST = 400000; // while moving, until measured
 const FAST_MS = 15; // pictures this fast follow the vehicle smoothly
 
@@ -94,6 +94,7 @@ export class View {
         this.layersStale = true; // they show another camera
         this.movingUntil = -Infinity;
         this.isFollowing = false;
+        this.isSettled = true; // a picture of all points is drawn or due
         this.mapDirty = true;
         this.lastMap = -Infinity;
         this.gl = canvas.getContext("webgl2", { antialias: false, alpha: false, depth: true, powerPreference: "high-performance" });
@@ -362,7 +363,7 @@ export class View {
         return {
             fps, frame_ms, nodes, points, bytes: received, gpu_bytes: bytes, requests, loading,
             first_points_ms: firstPoints_ms, moving_budget: this.movingBudget, pictures: this.measured.pictures,
-            complete: this.tiles.isComplete && !this.isMoving && !this.mapDirty && !this.fence,
+            complete: this.tiles.isComplete && this.isSettled && !this.mapDirty && !this.fence,
         };
     }
 
@@ -388,7 +389,11 @@ export class View {
         if (this.onMode && this.toldMode !== this.camera.mode) this.onMode((this.toldMode = this.camera.mode));
         this.redraw();
         clearTimeout(this.settleTimer);
-        this.settleTimer = setTimeout(() => this.changeMap(), lasts + 20);
+        this.isSettled = false;
+        this.settleTimer = setTimeout(() => {
+            this.isSettled = true;
+            this.changeMap();
+        }, lasts + 20);
     }
 
     changeMap() {

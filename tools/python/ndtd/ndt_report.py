@@ -27,7 +27,8 @@ pictures, and the settings. With OTHER it compares: what differs, which of both 
 verdict is that on OTHER. The page needs no network. Exit status: 0 done, 1 OTHER is worse (--fail-if-worse), 2 usage, 3 failure.""")
     add_version(out)
     out.add_argument("run", metavar="RUN", nargs="?", help="folder of a replay")
-    out.add_argument("other", metavar="OTHER", nargs="?", help="folder of a second replay of the same scans, to be compared with the first")
+    out.add_argument("other", metavar="OTHER", nargs="*", help="folder of another replay of the same scans, to be compared with the first; "
+                     "several give a table")
     out.add_argument("--out", metavar="OUT", help="the page, such as out.html; an existing one is replaced; --curves: also .svg or .png")
     out.add_argument("--figures", metavar="DIR", help="also write each figure into this folder")
     out.add_argument("--format", choices=("svg", "png"), help="of the figures (default: svg)")
@@ -59,6 +60,8 @@ def _check(args: argparse.Namespace) -> None:
             raise UsageError(f"{name}: {value:g} is not a margin from 0 to 1000")
     if not args.out and not args.curves and not (args.other and args.fail_if_worse):
         raise UsageError("--out OUT is wanted: the page to write")
+    if args.figures and len(args.other) > 1:
+        raise UsageError("--figures: of two runs, or of one")
     if args.format and not args.figures:
         raise UsageError("--format: of which figures? --figures DIR writes them")
     if args.out:
@@ -72,7 +75,7 @@ def _check_out(out: Path, args: argparse.Namespace) -> None:
         raise UsageError(f"{out}: is a folder; --out names a file")
     if not out.resolve().parent.is_dir():
         raise UsageError(f"{out}: there is no folder {out.resolve().parent}")
-    if out.name in FILES and any(out.resolve().parent == Path(run).resolve() for run in (args.run, args.other) if run):
+    if out.name in FILES and any(out.resolve().parent == Path(run).resolve() for run in (args.run, *args.other) if run):
         raise UsageError(f"{out}: is a file of the replay")
     if args.curves and out.suffix.lower() not in CURVES:
         raise UsageError(f"{out}: the name does not tell the format; {', '.join(CURVES)} do")
@@ -92,17 +95,21 @@ def _report(args: argparse.Namespace) -> int:
 def _compare(args: argparse.Namespace) -> int:
     from .report import comparison
 
-    found = comparison.compare(args.run, args.other, comparison.MARGIN_M if args.margin is None else args.margin,
-                               comparison.MARGIN_DEG if args.margin_deg is None else args.margin_deg)
-    for line in found.warnings:
+    found = comparison.compare_all([args.run, *args.other], comparison.MARGIN_M if args.margin is None else args.margin,
+                                   comparison.MARGIN_DEG if args.margin_deg is None else args.margin_deg)
+    for line in dict.fromkeys(line for one in found for line in one.warnings):
         print(f"ndt-report: warning: {line}", file=sys.stderr)
     drawings = 0
-    if args.out:
+    if args.out and len(found) == 1:
         from .report import compare_page
 
-        drawings = len(compare_page.write(found, args.out, args.figures, args.format or "svg").drawings)
-    _say(args, found.sentence, drawings)
-    return EXIT_WORSE if args.fail_if_worse and found.is_worse else 0
+        drawings = len(compare_page.write(found[0], args.out, args.figures, args.format or "svg").drawings)
+    elif args.out:
+        from .report import compare_table
+
+        compare_table.write(found, args.out)
+    _say(args, "\n".join(one.sentence for one in found), drawings)
+    return EXIT_WORSE if args.fail_if_worse and any(one.is_worse for one in found) else 0
 
 
 def _curves(args: argparse.Namespace) -> int:

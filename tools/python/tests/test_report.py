@@ -2,6 +2,7 @@
 import io
 import json
 import shutil
+import struct
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -172,11 +173,57 @@ def test_settings_file():
     assert flat_yaml(text) == {"a.b": "1", "a.c.d": "[1, 2]", "a.e": "x: y", "f.g": '""'}
 
 
+def bag_of(kind, *messages):
+    """The bytes of a bag of one type of message; a check sum is not looked at."""
+    frames = [pytest.importorskip("msgpack").packb(message) for message in messages]
+    records = [struct.pack("<IIq", kind, len(frame), 0) + frame + b"0000" for frame in frames]
+    return b"NDTBAG\r\n\1\0\0\0\0\0\0\0" + b"".join(records)
+
+
+def test_hostile_messages(folder, tmp_path):
+    """Of any type, shape and size: no picture, and no more."""
+    scan = {"v": 1, "type": "points", "seq": 3, "stamp_ns": FIRST_STAMP_NS, "count": 2, "point_step": 12, "data": b"\xff" * 24,
+            "fields": [["x", 0, 7, 1], ["y", 4, 7, 1], ["z", 8, 7, 1]]}
+    wrong = [{"seq": []}, {"stamp_ns": {}}, {"count": 10**9}, {"count": -1}, {"point_step": -4}, {"fields": 3}, {"fields": [["x"]]},
+             {"fields": [["x", -4, 7, 1], ["y", 4, 9, 1], ["z", 1000, 7, 1]]}, {"data": 1}]
+    (folder / "points.bag").write_bytes(bag_of(bag_records.POINTS, *({**scan, **one} for one in wrong), scan, [1]))
+    found = list(bag_records.messages(folder / "points.bag", bag_records.POINTS))
+    assert len(found) == len(wrong) + 1, "up to the one that is no map"
+    for one in found[2:-1]:
+        with pytest.raises(ValueError, match="not a cloud"):
+            bag_records.points(one)
+    assert len(bag_records.points(found[-1])) == 0 and worst_scans.points_of(Run(folder), [0, 3]) == {}
+    truth = {"v": 1, "type": "truth", "stamp_ns": 5, "frame_id": "map", "pose": [0, 0, 0, 0, 0, 0, 1]}
+    wrong = [{"stamp_ns": 1.5}, {"stamp_ns": 2**63}, {"pose": [1]}, {"pose": ["a"] * 7}, {"pose": [1e300, 0, 0, 0, 0, 0, 1]},
+             {"pose": [0] * 7}, {"pose": [float("nan")] * 7}]
+    (tmp_path / "truth.bag").write_bytes(bag_of(bag_records.TRUTH, *({**truth, **one} for one in wrong), truth))
+    assert bag_records.truth(tmp_path / "truth.bag")[0].tolist() == [5]
+
+
+@pytest.mark.parametrize("key,value", [("align_us", 1e300), ("confidence", float("inf")), ("iterations", "many"), ("reason", ["a"]),
+                                       ("state", 7), ("map_id", -1), ("hypotheses", 10**400), ("queue_depth", -5), ("innovation", 1e11)])
+def test_numbers_that_nobody_measured(key, value, folder, tmp_path):
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    for row in rows[:20:3]:
+        row[key] = value
+    (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:20]))
+    assert "20 scans" in html_of(folder, tmp_path)
+
+
+def test_a_summary_of_other_types(folder, tmp_path):
+    keys = ("bag", "map", "settings", "hints", "map_load_ms", "replay_s", "peak_memory_bytes", "map_points", "version", "commit", "map_id")
+    for value in (-1, [[]], {"files": 3}):
+        (folder / "summary.json").write_text(json.dumps({key: value for key in keys}))
+        html_of(folder, tmp_path)
+
+
 BAD_ROWS = [("not json", "not a result"), ('{"seq": 1}', "'stamp_ns' is missing"), ('{"seq": 1.5, "stamp_ns": 0}', "integers"),
             ('{"seq": 1, "stamp_ns": 5000000000000000000}', "out of range"), ('{"seq": -1, "stamp_ns": 0}', "out of range"),
             ('{"seq": 1, "stamp_ns": 0, "pose": [1, 2]}', "pose is not 7"), ('{"seq": 1, "stamp_ns": 0, "pose": 3}', "not a result"),
             ('{"seq": 1, "stamp_ns": 0, "pose": [0, 0, 0, 0, 0, 0, 2]}', "quaternion of pose"),
-            ('{"seq": 1, "stamp_ns": 0, "covariance": ["a"]}', "covariance is not 36"), ("[1]", "integers")]
+            ('{"seq": 1, "stamp_ns": 0, "covariance": ["a"]}', "covariance is not 36"), ("[1]", "integers"),
+            ("[" * 100_000, "not a result"),
+            ('{"seq": 1, "stamp_ns": 0, "pose": [1e9, 0, 0, 0, 0, 0, 1]}', "beyond 1e+08 m")]
 
 
 @pytest.mark.parametrize("row,why", BAD_ROWS)

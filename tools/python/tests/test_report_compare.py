@@ -1,5 +1,7 @@
 """ndt-report RUN OTHER: planted differences are found, others are not, and the page holds in a browser."""
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -179,6 +181,30 @@ def test_latencies_are_compared_as_by_ndt_bench(plant, rng):
     assert total.first_us == pytest.approx(np.median(base) + 539) and compare(runs["one"], runs["slow"]).verdict == "same"
 
 
+def test_several_runs_share_the_correction(plant, rng, tmp_path):
+    """Against the first one; p accounts for the tests of all."""
+    error = wander(rng, COUNT, 0.01)
+    runs = [plant("one", error), plant("two", grown(error, 0.02)), plant("three", error), plant("four", wander(rng, COUNT, 0.01))]
+    found = comparison.compare_all(runs)
+    assert [one.verdict for one in found] == ["worse", "same", "equivalent"]
+    tests = [test for one in found for test in one.tests]
+    assert [test.p_holm for test in tests] == pytest.approx(comparison.paired.holm([test.found.p for test in tests])) and len(tests) == 18
+    assert run(*runs, "--out", tmp_path / "out.html", "-q") == 0 and run(*runs, "--fail-if-worse", "-q") == 1
+    assert (tmp_path / "out.html").read_text().count("<tr>") >= 5
+    assert run(*runs, "--out", tmp_path / "x.html", "--figures", tmp_path / "f") == 2
+
+
+def test_the_verdict_needs_numpy_alone(plant, rng):
+    """No matplotlib, scipy or msgpack, as in a small image of CI."""
+    one, two = plant("one", wander(rng, COUNT, 0.01)), plant("two", wander(rng, COUNT, 0.05))
+    code = ("import sys\n"
+            "for name in ('matplotlib', 'scipy', 'msgpack', 'PIL', 'yaml'): sys.modules[name] = None\n"
+            "from ndtd import ndt_report\n"
+            "sys.exit(ndt_report.main(sys.argv[1:]))")
+    done = subprocess.run([sys.executable, "-c", code, str(one), str(two), "--fail-if-worse"], capture_output=True, text=True)
+    assert done.returncode == 1 and "two is worse than one" in done.stdout, done.stderr
+
+
 def test_few_scans_are_not_tested(plant, rng):
     error = wander(rng, 8, 0.01)
     found = compare(plant("one", error), plant("two", 3 * error))
@@ -288,6 +314,8 @@ def test_pages_of_planted_runs(plant, rng, tmp_path, browser):
         assert shown["drawn"] > 10_000 and shown["figures"] >= 3
         dark = check_page(browser, tmp_path / f"{name}.html", PHONE, "dark")
         assert dark["paper"] != shown["paper"]
+    assert run(*(one for pair in list(pairs.values())[:1] for one in (*pair, pair[0])), "--out", tmp_path / "table.html", "-q") == 0
+    assert check_page(browser, tmp_path / "table.html", PHONE)["figures"] == 1
 
 
 def test_simulated_drive(simulate, run_program, tmp_path, browser):

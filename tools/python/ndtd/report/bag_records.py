@@ -45,10 +45,14 @@ def truth(path: Any) -> "tuple[np.ndarray, np.ndarray]":
     stamps, poses = [], []
     for message in messages(path, TRUTH):
         stamp, pose = message.get("stamp_ns"), message.get("pose")
-        if isinstance(stamp, int) and isinstance(pose, list) and len(pose) == 7 and all(isinstance(one, (int, float)) for one in pose):
+        is_pose = isinstance(pose, list) and len(pose) == 7 and all(isinstance(one, (int, float)) for one in pose)
+        if is_pose and isinstance(stamp, int) and abs(stamp) < 1 << 62:
             stamps.append(stamp)
             poses.append(pose)
-    return np.array(stamps, np.int64), np.array(poses, np.float64).reshape(-1, 7)
+    found = np.array(poses, np.float64).reshape(-1, 7)
+    with np.errstate(invalid="ignore", over="ignore"):
+        good = (np.abs(found) <= 1e8).all(axis=1) & (np.abs(np.linalg.norm(found[:, 3:], axis=1) - 1) < 0.01)
+    return np.array(stamps, np.int64)[good], found[good]
 
 
 def points(message: "dict[str, Any]") -> np.ndarray:
@@ -62,6 +66,6 @@ def points(message: "dict[str, Any]") -> np.ndarray:
             offset, kind = offsets[name]
             dtype = {7: "<f4", 8: "<f8"}[kind]
             out[:, axis] = np.ascontiguousarray(raw[:, offset:offset + int(dtype[-1])]).view(dtype)[:, 0]
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
         raise ValueError(f"not a cloud: {error}") from None
     return out[np.isfinite(out).all(axis=1)]

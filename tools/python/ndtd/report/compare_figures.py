@@ -190,7 +190,8 @@ def distributions(found: Comparison) -> "Optional[Drawing]":
         cumulative.set_xlabel(f"{one.name} [{unit}]")
         top = 1.05 * factor * max(one.first.max(), one.second.max()) or 1.0
         scatter.plot([0, top], [0, top], color=INK, linewidth=0.7)
-        scatter.plot(factor * one.first, factor * one.second, ".", color=MUTED, markersize=2.5, alpha=0.6, rasterized=len(one.first) > 2000)
+        scatter.plot(factor * one.first, factor * one.second, ".", color=MUTED, markersize=2.5,
+                     alpha=0.6 if len(one.first) <= 2000 else 0.15, rasterized=len(one.first) > 2000)
         scatter.set(xlim=(0, top), ylim=(0, top), aspect="equal")
         scatter.set_xlabel(f"{short(found.names[0], 16)} [{unit}]")
         scatter.set_ylabel(f"{short(found.names[1], 16)} [{unit}]")

@@ -9,6 +9,7 @@ does: factor = time of the first over that of the second, median over the scans;
 or the factor differs from 1 by less than 2 %. They are no part of the verdict: the runs did not take turns.
 """
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional, Union
 
@@ -150,15 +151,28 @@ class Comparison:
 def compare(first: Union[Run, Any], second: Union[Run, Any], margin_m: float = MARGIN_M, margin_deg: float = MARGIN_DEG,
             seed: int = 1) -> Comparison:
     """Compares two runs: Run, or folders. RunError, one line: a folder is none, or the runs share no scan."""
-    first, second = (one if isinstance(one, Run) else Run(one) for one in (first, second))
-    found = _pair_up(first, second)
-    _add_quantities(found, margin_m, margin_deg)
-    _test(found, seed)
-    if any(one.blocks.is_short for one in found.quantities):
-        found.warnings.append("errors stay alike for longer than a fifth of the drive: intervals are too narrow, compare longer drives")
-    found.latencies = [one for one in (_latency(found, stage) for stage in TIMES) if one]
-    found.verdict, found.sentence = _judge(found)
-    return found
+    return compare_all([first, second], margin_m, margin_deg, seed)[0]
+
+
+def compare_all(runs: "Sequence[Union[Run, Any]]", margin_m: float = MARGIN_M, margin_deg: float = MARGIN_DEG,
+                seed: int = 1) -> "list[Comparison]":
+    """Compares every run but the first with the first one; p accounts for the tests of all of them."""
+    first, *others = (one if isinstance(one, Run) else Run(one) for one in runs)
+    out, rows = [], []
+    for second in others:
+        found = _pair_up(first, second)
+        _add_quantities(found, margin_m, margin_deg)
+        rows.append(_differences(found, seed))
+        out.append(found)
+    p_holm = iter(paired.holm([one[2].p for some in rows for one in some]))
+    for found, some in zip(out, rows):
+        for (one, name, by), p in zip(some, p_holm):
+            found.tests.append(Test(one.name, name, one.unit, one.margin, by, p, _verdict(one, by, p)))
+        if any(one.blocks.is_short for one in found.quantities):
+            found.warnings.append("errors stay alike for longer than a fifth of the drive: intervals are too narrow, compare longer drives")
+        found.latencies = [one for one in (_latency(found, stage) for stage in TIMES) if one]
+        found.verdict, found.sentence = _judge(found)
+    return out
 
 
 # ---- what belongs together
@@ -261,14 +275,13 @@ def _add_quantities(found: Comparison, margin_m: float, margin_deg: float) -> No
         add("confidence", "", MARGIN_CONFIDENCE, one, other, low_is_good=False)
 
 
-def _test(found: Comparison, seed: int) -> None:
+def _differences(found: Comparison, seed: int) -> "list[tuple[Quantity, str, paired.Difference]]":
+    """Quantity, statistic, difference."""
     rows = []
     for one in found.quantities:
         statistics = paired.STATISTICS if one.low_is_good else LOW
-        rows += [(one, name, difference) for name, difference
-                 in paired.differences(one.first, one.second, one.blocks, statistics, seed).items()]
-    for (one, name, difference), p_holm in zip(rows, paired.holm([row[2].p for row in rows])):
-        found.tests.append(Test(one.name, name, one.unit, one.margin, difference, p_holm, _verdict(one, difference, p_holm)))
+        rows += [(one, name, by) for name, by in paired.differences(one.first, one.second, one.blocks, statistics, seed).items()]
+    return rows
 
 
 def _verdict(one: Quantity, found: paired.Difference, p_holm: float) -> str:

@@ -73,7 +73,7 @@ class Report:
         run, verdict = self.run, self.verdict
         tiles = "".join(f'<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd class="note">{escape(note)}</dd></div>'
                         for name, value, note in verdict.numbers)
-        hints = [str(one) for one in run.summary.get("hints") or []]
+        hints = run.texts_of("hints")
         shown = ('<div class="hints"><b>Something may be set wrongly</b><ul>' +
                  "".join(f"<li>{escape(one)}</li>" for one in hints) + "</ul></div>") if hints else ""
         map_name = Path(str(run.summary.get("map") or "an unknown map")).name
@@ -159,8 +159,8 @@ def _latency_table(run: Run) -> str:
     budget = time_figures.budget_ms(run)
     late = int((total > budget).sum())
     text = (f"{late} of {len(run)} scans" if late else "No scan") + f" took longer than the budget of {budget:g} ms."
-    speed = run.summary.get("replay_s")
-    if isinstance(speed, (int, float)) and speed > 0:
+    speed = run.number_of("replay_s")
+    if speed > 0:
         text += f" The replay took {speed:.3g} s: {len(run) / speed:.0f} scans per second."
     return paragraph(text) + table(("", "mean", "p50", "p95", "p99", "max"), rows)
 
@@ -200,17 +200,17 @@ def _settings(run: Run) -> str:
 
 
 def _run(run: Run) -> str:
-    summary, given = run.summary, run.summary.get("settings") or {}
+    summary, load_ms, memory = run.summary, run.number_of("map_load_ms"), run.number_of("peak_memory_bytes")
     rows = [("recording", summary.get("bag")), ("map", summary.get("map")),
             ("map id", run.map_id), ("map points", _thousands(summary.get("map_points"))),
-            ("map load time", f"{summary['map_load_ms']:.3g} ms" if isinstance(summary.get("map_load_ms"), (int, float)) else None),
-            ("configuration files", ", ".join(map(str, given.get("files") or [])) or "none"),
-            ("given options", ", ".join(map(str, given.get("overrides") or [])) or "none"),
+            ("map load time", milliseconds(load_ms) if load_ms > 0 else None),
+            ("configuration files", ", ".join(run.texts_of("settings", "files")) or "none"),
+            ("given options", ", ".join(run.texts_of("settings", "overrides")) or "none"),
             ("configuration hash", run.config_hash), ("trajectory hash", summary.get("trajectory_hash")),
             ("ndtd", " ".join(str(one) for one in (summary.get("version"), _commit(summary)) if one)),
             ("backend", summary.get("backend_description") or summary.get("backend")), ("variant", summary.get("variant")),
             ("machine", summary.get("machine")),
-            ("peak memory", f"{summary['peak_memory_bytes'] / 2**20:.1f} MiB" if summary.get("peak_memory_bytes") else None),
+            ("peak memory", f"{memory / 2**20:.1f} MiB" if memory > 0 else None),
             ("first scan", _stamp(int(run.stamp_ns[0]))), ("folder", None if run.is_temporary else str(run.folder.resolve()))]
     shown = html_parts.pairs((name, value) for name, value in rows if value not in (None, ""))
     missing = [name for name in ("summary.json", "timing.csv", "config.yaml", "points.bag") if not (run.folder / name).is_file()]
@@ -239,12 +239,12 @@ def _thousands(value: Any) -> "Optional[str]":
 
 def command_line(run: Run) -> str:
     """What gives this replay and this report again."""
-    summary, given = run.summary, run.summary.get("settings") or {}
+    summary = run.summary
     words = ["ndtd", "--replay", str(summary.get("bag") or "BAG"), "--map", str(summary.get("map") or "MAP")]
-    for file in given.get("files") or []:
-        words += ["--config", str(file)]
-    for option in given.get("overrides") or []:
-        words += ["--set", str(option)]
+    for file in run.texts_of("settings", "files"):
+        words += ["--config", file]
+    for option in run.texts_of("settings", "overrides"):
+        words += ["--set", option]
     if run.is_temporary:
         return shlex.join([*words, "--report", "report.html"])
     out = run.name

@@ -23,6 +23,7 @@ STAGES = ("decode", "queue", "preprocess", "upload", "align", "publish")  # uplo
 NUMBERS = ("confidence", "innovation", "margin", "iterations", "evaluations", "oscillation", "hypotheses", "match_ratio", "coverage",
            "nvtl", "nvtl_normalized", "transform_probability", "queue_depth", "drop_counter") + tuple(f"{one}_us" for one in STAGES)
 ARRAYS = {"pose": 7, "guess": 7, "covariance": 36, "twist": 6}
+MOST_M, MOST_NUMBER = 1e8, 1e12  # coordinates of the wire schema; what is larger was not measured
 TRUTH_GAP_S = 0.5  # between ground truth that is interpolated, as in ndtd
 BLOCK = 2000  # results that are held as dicts at once
 MAKE = "`ndtd --replay BAG --map MAP --output FOLDER` writes one"
@@ -67,6 +68,18 @@ class Run:
         named = str(self.summary.get(key) or "")
         places = (Path(named), self.folder / named, self.folder.parent / named)
         return next((place for place in places if place.exists()), None) if named else None
+
+    def number_of(self, key: str) -> float:
+        """A number of the summary; NaN where it has none."""
+        value = self.summary.get(key)
+        return _number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+
+    def texts_of(self, *keys: str) -> "list[str]":
+        """A list of the summary, such as "settings", "files"."""
+        value: Any = self.summary
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        return [str(one) for one in value] if isinstance(value, list) else []
 
     # ---- results
 
@@ -122,7 +135,7 @@ class Run:
             return {}
         try:
             out = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RunError(f"{path}: not JSON: {error}") from None
         if not isinstance(out, dict):
             raise RunError(f"{path}: not a summary of ndtd")
@@ -167,9 +180,12 @@ class Run:
             if header[:2] != ["row", "seq"]:
                 raise RunError(f"{path}: not a file of ndtd --timing: it begins with {','.join(header)[:60]!r}")
             lines = (line.decode("utf-8", "replace") for line in stream if line.startswith(kind))
-            for cells in csv.reader(lines):
-                if len(cells) == len(header) and cells[1].isdigit():
-                    yield dict(zip(header, cells))
+            try:
+                for cells in csv.reader(lines):
+                    if len(cells) == len(header) and cells[1].isdecimal():
+                        yield dict(zip(header, cells))
+            except csv.Error as error:
+                raise RunError(f"{path}: not a file of ndtd --timing: {error}") from None
 
     @cached_property
     def settings(self) -> "dict[str, str]":
@@ -195,7 +211,7 @@ def _result_rows(path: Path) -> "Iterator[tuple[int, dict[str, Any]]]":
                     raise ValueError("seq or stamp_ns is out of range")
                 for key, count in ARRAYS.items():
                     _check_array(row, key, count)
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 if number > 1 and not line.endswith(b"\n"):
                     return
                 why = f"{error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
@@ -209,6 +225,10 @@ def _check_array(row: "dict[str, Any]", key: str, count: int) -> None:
         return
     if len(values) != count or not all(isinstance(one, (int, float)) and math.isfinite(one) for one in values):
         raise ValueError(f"{key} is not {count} finite numbers")
+    if count != 7 and not max(abs(one) for one in values) <= MOST_NUMBER:
+        raise ValueError(f"{key} has a number beyond {MOST_NUMBER:g}")
+    if count == 7 and not max(abs(one) for one in values[:3]) <= MOST_M:
+        raise ValueError(f"{key} is beyond {MOST_M:g} m")
     if count == 7 and not abs(math.sqrt(sum(one * one for one in values[3:])) - 1.0) < 0.01:
         raise ValueError(f"the quaternion of {key} does not have length 1")
 
@@ -245,9 +265,10 @@ def _columns(rows: "list[dict[str, Any]]") -> "dict[str, np.ndarray]":
 
 def _number(value: Any) -> float:
     try:
-        return math.nan if value is None or value == "" else float(value)
-    except (TypeError, ValueError):
+        number = math.nan if value is None or value == "" else float(value)
+    except (TypeError, ValueError, OverflowError):
         return math.nan
+    return number if abs(number) <= MOST_NUMBER else math.nan
 
 
 def _whole(value: Any) -> int:
@@ -270,7 +291,8 @@ def _read_tum(path: Path) -> "tuple[np.ndarray, np.ndarray]":
             poses.append([float(word) for word in words[1:8]])
             if len(words) != 8:
                 raise ValueError(f"{len(words)} words instead of 8")
-        except ValueError as error:
+            _check_array({"pose": poses[-1]}, "pose", 7)
+        except (ValueError, OverflowError) as error:
             raise RunError(f"{path}: line {number}: not TUM: {error}") from None
     return np.array(stamps, np.int64), np.array(poses).reshape(-1, 7)
 

@@ -20,9 +20,10 @@ INNOVATION_LIMIT = 4.7  # 1 in 1000 of 6 degrees of freedom
 def budget_ms(run: Run) -> float:
     """Time that a scan may take, of the settings in force."""
     try:
-        return float(run.settings.get("live.budget_ms", DEFAULT_BUDGET_MS))
+        told = float(run.settings.get("live.budget_ms", DEFAULT_BUDGET_MS))
     except ValueError:
-        return DEFAULT_BUDGET_MS
+        told = DEFAULT_BUDGET_MS
+    return told if 0 < told < 1e9 else DEFAULT_BUDGET_MS
 
 
 def stages_ms(run: Run) -> "dict[str, np.ndarray]":

@@ -74,7 +74,8 @@ def points_of(run: Run, rows: "list[int]") -> "dict[int, np.ndarray]":
     if not path.is_file():
         return {}
     for message in bag_records.messages(path, bag_records.POINTS):
-        row = wanted.pop((message.get("seq"), message.get("stamp_ns")), None)  # type: ignore[arg-type]
+        seq, stamp_ns = message.get("seq"), message.get("stamp_ns")
+        row = wanted.pop((seq, stamp_ns), None) if isinstance(seq, int) and isinstance(stamp_ns, int) else None
         if row is not None:
             try:
                 out[row] = bag_records.points(message)
