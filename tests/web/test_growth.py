@@ -9,8 +9,8 @@ from web_programs import LapSender, wait_until
 SCANS = int(os.environ.get("NDT_WEB_SCANS", "1500"))
 RATE_HZ = float(os.environ.get("NDT_WEB_RATE", "100"))
 MIB = 1 << 20
-# Above what the caches hold when they are full: the history of results and scans in ndt-web and in the page. A leak of a
-# kilobyte per scan is 18 MiB in half an hour, and far more than the rest in any run that is long enough.
+# From the second look to the last. The page's trail fills up to its limit meanwhile, 0.2 kB per scan. A leak of a
+# kilobyte per scan is 9 MiB in half an hour; short runs see larger ones.
 LIMITS_MIB = {"page": 6, "ndt-web": 8, "ndtd": 6}
 
 
