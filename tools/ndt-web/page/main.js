@@ -473,15 +473,14 @@ function applyDisplay() {
     save();
 }
 
-function redrawScene() {
-    view.setTrail(settings.trail ? state.history.trail() : []);
-    if (settings.scan && lastScan)
-        showPoints(lastScan);
-    else
-        view.clearScan();
+/** One layer again, after it was shown or hidden. */
+function redrawLayer(name) {
     const meta = pinned ? pinned.meta : metaOf(state.result);
-    showCandidates(meta);
-    showGnss(meta && meta.gnss);
+    if (name === "trail") view.setTrail(settings.trail ? state.history.trail() : []);
+    if (name === "scan" && settings.scan && lastScan) showPoints(lastScan);
+    if (name === "scan" && !settings.scan) view.clearScan();
+    if (name === "candidates") showCandidates(meta);
+    if (name === "gnss") showGnss(meta && meta.gnss);
 }
 
 function wire() {
@@ -511,7 +510,7 @@ function wire() {
     for (const name of ["scan", "trail", "candidates", "gnss"])
         $(`show-${name}`).addEventListener("change", (event) => {
             settings[name] = event.target.checked;
-            redrawScene();
+            redrawLayer(name);
             applyDisplay();
         });
     new ResizeObserver(() => view.resize()).observe($("stage"));

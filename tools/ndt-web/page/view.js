@@ -156,7 +156,8 @@ export class View {
     setScan({ seq, points, scale, pose }) {
         this.scan = { seq, points, scale, pose, count: points.length >> 2 };
         this.painter.uploadScan();
-        this.measureGround(points, scale);
+        if (seq !== this.groundSeq) this.measureGround(points, scale); // once per scan: it is smoothed
+        this.groundSeq = seq;
         this.redraw();
     }
 
