@@ -82,8 +82,11 @@ static enum ndt_status take_mark(struct ndtd_replay_folder *folder, struct ndt_e
     folder->mark_fd = open(folder->mark, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (folder->mark_fd < 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: %s", folder->mark, strerror(errno));
-    if (flock(folder->mark_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    if (flock(folder->mark_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(folder->mark_fd); /* its files stay: they are of the other one */
+        folder->mark_fd = -1;
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--output %s: another replay is writing to it", folder->path);
+    }
     if (!is_marked && write(folder->mark_fd, MARK_TEXT, strlen(MARK_TEXT)) != (ssize_t)strlen(MARK_TEXT))
         return ndt_fail(err, NDT_ERR_IO, "%s: %s", folder->mark, strerror(errno));
     return NDT_OK;

@@ -91,7 +91,10 @@ expect 3 'no/map.pcd' --replay "$bag" --map no/map.pcd --output absent
 [ ! -e absent ] || fail "a replay without a map leaves a folder"
 exec 9<>out/.ndtd-replay
 if flock -n 9; then
+    echo 'of the other one' >out/points.bag.tmp
     expect 2 'out: another replay is writing to it' --replay "$bag" "${replay[@]}" --output out
+    [ -s out/points.bag.tmp ] || fail "what the other replay writes is removed"
+    rm -f out/points.bag.tmp
 fi
 exec 9>&-
 expect 2 '--summary and --output cannot be combined' --replay "$bag" "${replay[@]}" --output out --summary s.json

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ndt_io/bag.h"
 #include "ndt_proto/message.h"
@@ -125,6 +127,60 @@ START_TEST(points_that_are_not_finite_are_left_out)
 }
 END_TEST
 
+START_TEST(scans_of_a_point_have_a_scale)
+{
+    struct ndt_cloud cloud;
+    make_cloud(&cloud, 1);
+    cloud.x_m[0] = cloud.y_m[0] = cloud.z_m[0] = 1e-42f;
+    struct web_blob *packed = web_scan_pack(1, 1, &cloud, 100);
+    float scale_m;
+    memcpy(&scale_m, packed->data + 28, 4);
+    ck_assert(isnormal(scale_m) && scale_m > 0);
+    ck_assert_double_eq_tol(coordinate(packed, 0, 0), 0, 1e-6);
+    web_blob_drop(packed);
+    ndt_cloud_free(&cloud);
+}
+END_TEST
+
+/* Reads a message of 500 points that has a further text of this many bytes. */
+static enum ndt_status read_points_with_text(uint32_t length)
+{
+    struct web_points points;
+    struct ndt_cloud cloud;
+    struct ndt_frame frame;
+    struct ndt_points_message message = {.seq = 1, .frame_id = "base"};
+    struct web_blob *packed = NULL, *event = NULL;
+    make_cloud(&cloud, 500);
+    ndt_frame_init(&frame);
+    ck_assert_int_eq(ndt_points_encode(&frame, &message, &cloud, &err), NDT_OK);
+    uint8_t *data = calloc(1, frame.size + 7 + length);
+    memcpy(data, frame.data, frame.size);
+    ck_assert(data[0] >= 0x80 && data[0] < 0x8f); /* a map of fewer than 15 pairs; one is added */
+    data[0]++;
+    const uint8_t head[] = {
+        0xa1, 'x', 0xdb, (uint8_t)(length >> 24), (uint8_t)(length >> 16), (uint8_t)(length >> 8), (uint8_t)length};
+    memcpy(data + frame.size, head, sizeof(head));
+    memset(data + frame.size + sizeof(head), 'y', length);
+    web_points_open(&points);
+    const enum ndt_status status =
+        web_points_read(&points, data, frame.size + sizeof(head) + length, 100, &packed, &event, &err);
+    web_points_close(&points);
+    web_blob_drop(packed);
+    web_blob_drop(event);
+    free(data);
+    ndt_frame_free(&frame);
+    ndt_cloud_free(&cloud);
+    return status;
+}
+
+/* Events wait in queues: what a message says besides its points is bounded. */
+START_TEST(messages_that_say_too_much_are_refused)
+{
+    ck_assert_msg(read_points_with_text(10000) == NDT_OK, "%s", err.text);
+    ck_assert_int_eq(read_points_with_text(1000000), NDT_ERR_LIMIT);
+}
+END_TEST
+
 START_TEST(the_last_scans_are_kept)
 {
     struct web_scans *scans = web_scans_open();
@@ -167,6 +223,7 @@ static void write_points(uint64_t first, uint64_t count)
     message.iterations[0].iteration = 3;
     message.candidates[0] = (struct ndt_points_candidate){NDT_CANDIDATE_SEARCH, {{1, 2, 3}, {0, 0, 0, 1}}, NAN};
     snprintf(path, sizeof(path), "%s/points.bag", temp_dir);
+    remove(path);
     ck_assert_int_eq(ndt_bag_create(&writer, path, 0, &err), NDT_OK);
     ndt_frame_init(&frame);
     make_cloud(&cloud, 500);
@@ -278,9 +335,6 @@ START_TEST(damaged_folders_are_refused)
     };
     struct web_replay *replay;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char path[512];
-        snprintf(path, sizeof(path), "%s/points.bag", temp_dir);
-        remove(path);
         write_folder();
         write_text(cases[i].file, cases[i].text);
         ck_assert_msg(web_replay_open(&replay, temp_dir, 100, &err) != NDT_OK, "%zu", i);
@@ -292,6 +346,48 @@ START_TEST(damaged_folders_are_refused)
 }
 END_TEST
 
+/* Each in place of the file of a folder that is fine otherwise; none may be waited for or read into memory. */
+START_TEST(what_is_no_file_is_refused)
+{
+    static const char *const files[] = {"results.jsonl", "summary.json", "points.bag", "truth.tum"};
+    struct web_replay *replay;
+    char path[512];
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        write_folder();
+        snprintf(path, sizeof(path), "%s/%s", temp_dir, files[i]);
+        remove(path);
+        ck_assert_int_eq(mkfifo(path, 0600), 0);
+        ck_assert_int_ne(web_replay_open(&replay, temp_dir, 100, &err), NDT_OK);
+        ck_assert_msg(strstr(err.text, files[i]) && strstr(err.text, "is a pipe"), "%s", err.text);
+        remove(path);
+        ck_assert_int_eq(symlink("/dev/zero", path), 0);
+        ck_assert_int_ne(web_replay_open(&replay, temp_dir, 100, &err), NDT_OK);
+        ck_assert_msg(strstr(err.text, "is a device"), "%s", err.text);
+        remove(path);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+        ck_assert_int_ne(web_replay_open(&replay, temp_dir, 100, &err), NDT_OK);
+        ck_assert_msg(strstr(err.text, "is a directory"), "%s", err.text);
+        remove(path);
+    }
+}
+END_TEST
+
+/* Sparse files: a terabyte without a line end, and without an end. */
+START_TEST(endless_files_are_refused)
+{
+    static const char *const files[] = {"results.jsonl", "summary.json"};
+    struct web_replay *replay;
+    char path[512];
+    for (size_t i = 0; i < 2; i++) {
+        write_folder();
+        snprintf(path, sizeof(path), "%s/%s", temp_dir, files[i]);
+        ck_assert_int_eq(truncate(path, (off_t)1 << 40), 0);
+        ck_assert_int_eq(web_replay_open(&replay, temp_dir, 100, &err), NDT_ERR_LIMIT);
+        ck_assert_msg(strstr(err.text, files[i]) && strstr(err.text, "more than"), "%s", err.text);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("web_replay");
@@ -300,6 +396,8 @@ int main(void)
     tcase_add_test(tests, scans_are_thinned_evenly);
     tcase_add_test(tests, thinned_scans_have_every_ring);
     tcase_add_test(tests, points_that_are_not_finite_are_left_out);
+    tcase_add_test(tests, scans_of_a_point_have_a_scale);
+    tcase_add_test(tests, messages_that_say_too_much_are_refused);
     tcase_add_test(tests, the_last_scans_are_kept);
     suite_add_tcase(suite, tests);
     tests = tcase_create("folders");
@@ -308,6 +406,8 @@ int main(void)
     tcase_add_test(tests, results_have_the_truth_at_their_stamp);
     tcase_add_test(tests, a_replay_without_points_or_results);
     tcase_add_test(tests, damaged_folders_are_refused);
+    tcase_add_test(tests, what_is_no_file_is_refused);
+    tcase_add_test(tests, endless_files_are_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -21,6 +21,8 @@
 #include "web_watch.h"
 
 enum { BATCH = 64 }; /* frames of a socket before the others have their turn */
+/* A result has about 1 kB, a status 2 kB. What says far more would fill the ring and the queues of readers. */
+enum { RESULT_MAX_BYTES = 16384, STATUS_MAX_BYTES = 65536 };
 static const double STATUS_US = 1e6, AWAY_US = 3e6;
 
 struct web_feed {
@@ -37,7 +39,7 @@ struct web_feed {
     atomic_ullong bad, scan_count;
     /* Of the thread alone. */
     struct ndt_frame frame;
-    uint64_t status_id;
+    uint64_t status_id, answered_id; /* of the last question and of the last answer */
     double asked_us, answered_us;
     atomic_int is_connected;
     int is_watching; /* points are received */
@@ -94,7 +96,7 @@ static void take_result(struct web_feed *feed, const uint8_t *data, size_t size)
 {
     struct ndt_result_message message;
     struct web_blob *json = NULL;
-    if (ndt_result_decode(data, size, &message, NULL) == NDT_OK)
+    if (size <= RESULT_MAX_BYTES && ndt_result_decode(data, size, &message, NULL) == NDT_OK)
         json = web_json_message(data, size, NULL);
     if (!json) {
         feed->bad++;
@@ -140,7 +142,7 @@ static void follow_map(struct web_feed *feed, const struct reply_view *status)
 static void take_status(struct web_feed *feed, const uint8_t *data, size_t size)
 {
     struct reply_view *view = NULL;
-    struct web_blob *json = web_json_message(data, size, NULL);
+    struct web_blob *json = size <= STATUS_MAX_BYTES ? web_json_message(data, size, NULL) : NULL;
     if (!json || reply_view_read(&view, data, size, NULL) != NDT_OK) {
         web_blob_drop(json);
         feed->bad++;
@@ -158,12 +160,16 @@ static void take_status(struct web_feed *feed, const uint8_t *data, size_t size)
 static void take_reply(struct web_feed *feed, const uint8_t *data, size_t size)
 {
     struct ndt_reply_message reply;
-    if (ndt_reply_decode(data, size, &reply, NULL) != NDT_OK)
+    if (ndt_reply_decode(data, size, &reply, NULL) != NDT_OK) {
         feed->bad++;
-    else if (reply.id < WEB_CONTROL_FIRST_ID)
-        take_status(feed, data, size);
-    else
+    } else if (reply.id >= WEB_CONTROL_FIRST_ID) {
         (void)web_control_answer(feed->requests, reply.id, data, size); /* else its asker has gone */
+    } else if (reply.id > feed->answered_id && reply.id <= feed->status_id) {
+        feed->answered_id = reply.id;
+        take_status(feed, data, size);
+    } else {
+        feed->bad++; /* nothing asked for it */
+    }
 }
 
 static void receive(struct web_feed *feed, void *socket, void (*take)(struct web_feed *, const uint8_t *, size_t))

@@ -5,6 +5,9 @@
 #include "web_json.h"
 #include "web_scans.h"
 
+/* Bytes of a message: of a point at most, and of everything else. Events wait in the queues of readers. */
+enum { POINT_MAX_BYTES = 64, REST_MAX_BYTES = 131072 };
+
 void web_points_open(struct web_points *points)
 {
     ndt_cloud_init(&points->cloud);
@@ -44,6 +47,8 @@ enum ndt_status web_points_read(struct web_points *points, const uint8_t *data, 
     const enum ndt_status status = ndt_points_decode(data, size, &points->message, &points->cloud, err);
     if (status != NDT_OK)
         return status;
+    if (size > POINT_MAX_BYTES * points->cloud.count + REST_MAX_BYTES)
+        return ndt_fail(err, NDT_ERR_LIMIT, "more than %d bytes besides the points", REST_MAX_BYTES);
     struct web_blob *made = web_scan_pack(points->message.seq, points->message.stamp_ns, &points->cloud, most);
     struct web_blob *told = made && event ? make_event(data, size, web_scan_count(made), err) : NULL;
     if (!made || (event && !told)) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ndt_io/bag.h"
+#include "ndt_io/input_file.h"
 #include "ndt_io/trajectory.h"
 #include "ndtd/trajectory_error.h"
 #include "web_json.h"
@@ -84,14 +85,22 @@ struct span {
     int64_t begin_ns, end_ns;
 };
 
+/* Reads a line with its end into `line`, at most LINE_MAX_BYTES + 1 bytes. Returns how many; 0: the file ends. */
+static size_t read_line(FILE *file, char *line)
+{
+    size_t size = 0;
+    for (int c = 0; size <= LINE_MAX_BYTES && c != '\n' && (c = getc_unlocked(file)) != EOF;)
+        line[size++] = (char)c;
+    return size;
+}
+
 static enum ndt_status index_results(struct web_replay *replay, FILE *file, struct span *span,
                                      struct ndt_error *err)
 {
-    char *line = NULL;
-    size_t room = 0;
+    char *line = malloc(LINE_MAX_BYTES + 1);
     uint64_t at = 0;
-    enum ndt_status status = NDT_OK;
-    for (ssize_t size; status == NDT_OK && (size = getline(&line, &room, file)) > 0; at += (uint64_t)size) {
+    enum ndt_status status = line ? NDT_OK : ndt_fail(err, NDT_ERR_MEMORY, "no memory");
+    for (size_t size; status == NDT_OK && (size = read_line(file, line)) > 0; at += size) {
         const struct place place = {.at = at, .size = (uint32_t)(size - (line[size - 1] == '\n'))};
         if (size > LINE_MAX_BYTES)
             status = ndt_fail(err, NDT_ERR_LIMIT, "more than %d bytes", LINE_MAX_BYTES);
@@ -115,14 +124,17 @@ static enum ndt_status index_results(struct web_replay *replay, FILE *file, stru
 static enum ndt_status open_results(struct web_replay *replay, const char *path, struct span *span,
                                     struct ndt_error *err)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return ndt_fail(err, NDT_ERR_IO, "%s: %s; --replay-dir is what ndtd --replay BAG --output DIR wrote", path,
-                        strerror(errno));
-    replay->results_fd = open(path, O_RDONLY | O_CLOEXEC);
-    enum ndt_status status = replay->results_fd < 0 ? ndt_fail(err, NDT_ERR_IO, "%s", strerror(errno))
-                                                    : index_results(replay, file, span, err);
-    fclose(file);
+    struct ndt_error why = {""};
+    enum ndt_status status = ndt_input_file_open(&replay->results_fd, NULL, path, &why);
+    if (status != NDT_OK)
+        return ndt_fail(err, status, "%s; --replay-dir is what ndtd --replay BAG --output DIR wrote", why.text);
+    const int fd = fcntl(replay->results_fd, F_DUPFD_CLOEXEC, 0);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    status = file ? index_results(replay, file, span, err) : ndt_fail(err, NDT_ERR_IO, "%s", strerror(errno));
+    if (file)
+        fclose(file);
+    else if (fd >= 0)
+        close(fd);
     return status == NDT_OK ? status : ndt_fail_prefix(err, status, "%s", path);
 }
 
@@ -155,10 +167,11 @@ static enum ndt_status index_scans(struct web_replay *replay, struct ndt_bag_rea
 static enum ndt_status open_scans(struct web_replay *replay, const char *path, struct ndt_error *err)
 {
     struct ndt_bag_reader *reader = NULL;
-    replay->points_fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (replay->points_fd < 0)
-        return errno == ENOENT ? NDT_OK : ndt_fail(err, NDT_ERR_IO, "%s: %s", path, strerror(errno));
-    enum ndt_status status = ndt_bag_open(&reader, path, err);
+    if (access(path, F_OK) != 0)
+        return NDT_OK;
+    enum ndt_status status = ndt_input_file_open(&replay->points_fd, NULL, path, err);
+    if (status == NDT_OK)
+        status = ndt_bag_open(&reader, path, err);
     if (status == NDT_OK) {
         status = index_scans(replay, reader, err);
         if (status != NDT_OK)
@@ -209,8 +222,7 @@ static int has_key(const char *text, size_t size, const char *key)
 }
 
 /* What GET /api/replay tells: the summary, and where the replay begins and ends. */
-static struct web_blob *extend_summary(const struct web_replay *replay, const char *text, size_t size,
-                                       const struct span *span)
+static struct web_blob *extend_summary(const char *text, size_t size, const struct span *span)
 {
     struct web_writer writer;
     const char *rest = memchr(text, '{', size);
@@ -218,39 +230,43 @@ static struct web_blob *extend_summary(const struct web_replay *replay, const ch
     if (!writer.file)
         return NULL;
     fprintf(writer.file, "{\"begin_ns\":%" PRId64 ",\"end_ns\":%" PRId64, span->begin_ns, span->end_ns);
-    if (!has_key(text, size, "scans"))
-        fprintf(writer.file, ",\"scans\":%zu", replay->results.count);
     fputc(',', writer.file);
     web_json_copy(writer.file, rest + 1, size - (size_t)(rest + 1 - text));
     return web_writer_finish(&writer);
 }
 
+static enum ndt_status read_summary(struct web_replay *replay, const struct web_blob *blob, const struct span *span,
+                                    struct ndt_error *err)
+{
+    const char *text = (const char *)blob->data;
+    const enum ndt_status status = web_json_check(text, blob->size, err);
+    if (status != NDT_OK)
+        return status;
+    if (!has_key(text, blob->size, "scans"))
+        return ndt_fail(err, NDT_ERR_FORMAT, "no summary of a replay: 'scans' is missing");
+    (void)web_json_text(text, blob->size, "map", replay->map, sizeof(replay->map));
+    replay->summary = extend_summary(text, blob->size, span);
+    return replay->summary ? NDT_OK : ndt_fail(err, NDT_ERR_MEMORY, "no memory");
+}
+
 static enum ndt_status open_summary(struct web_replay *replay, const char *path, const struct span *span,
                                     struct ndt_error *err)
 {
-    enum ndt_status status = NDT_OK;
-    FILE *file = fopen(path, "re");
-    char *text = malloc(SUMMARY_MAX_BYTES);
-    size_t size = 0;
-    if (!file)
-        status = ndt_fail(err, NDT_ERR_IO, "%s", strerror(errno));
-    else if (!text)
-        status = ndt_fail(err, NDT_ERR_MEMORY, "no memory");
-    else if ((size = fread(text, 1, SUMMARY_MAX_BYTES, file)) == SUMMARY_MAX_BYTES)
-        status = ndt_fail(err, NDT_ERR_LIMIT, "more than %d bytes", SUMMARY_MAX_BYTES);
+    int fd;
+    uint64_t size;
+    enum ndt_status status = ndt_input_file_open(&fd, &size, path, err);
+    if (status != NDT_OK)
+        return status;
+    const struct place all = {.size = (uint32_t)size};
+    struct web_blob *blob = size < SUMMARY_MAX_BYTES ? read_place(fd, &all) : NULL;
+    if (blob)
+        status = read_summary(replay, blob, span, err);
     else
-        status = web_json_check(text, size, err);
-    if (status == NDT_OK && !has_key(text, size, "scans"))
-        status = ndt_fail(err, NDT_ERR_FORMAT, "no summary of a replay: 'scans' is missing");
-    if (status == NDT_OK) {
-        (void)web_json_text(text, size, "map", replay->map, sizeof(replay->map));
-        replay->summary = extend_summary(replay, text, size, span);
-        if (!replay->summary)
-            status = ndt_fail(err, NDT_ERR_MEMORY, "no memory");
-    }
-    if (file)
-        fclose(file);
-    free(text);
+        status = size < SUMMARY_MAX_BYTES
+                     ? ndt_fail(err, NDT_ERR_IO, "cannot be read")
+                     : ndt_fail(err, NDT_ERR_LIMIT, "more than %d bytes", SUMMARY_MAX_BYTES - 1);
+    web_blob_drop(blob);
+    close(fd);
     return status == NDT_OK ? status : ndt_fail_prefix(err, status, "%s", path);
 }
 

@@ -8,6 +8,7 @@
 
 enum { VERSION = 1, POINT_BYTES = 8, COUNT_AT = 24, SCALE_AT = 28 };
 static const double FULL_SCALE = 32767, FULL_INTENSITY = 65535;
+static const double LEAST_M = 1e-3; /* extent: a smaller scale would be no float */
 
 struct web_scans {
     pthread_mutex_t lock;
@@ -85,8 +86,7 @@ struct web_blob *web_scan_pack(uint64_t seq, int64_t stamp_ns, const struct ndt_
     if (!packed)
         return NULL;
     find_scales(cloud, &extent_m, &full_intensity);
-    const float scale_m =
-        (float)(extent_m > 0 ? extent_m / (FULL_SCALE - 1) : 1); /* room for the rounding to float */
+    const float scale_m = (float)(fmax(extent_m, LEAST_M) / (FULL_SCALE - 1)); /* room for the rounding to float */
     for (size_t i = 0; i < wanted; i++) {
         const size_t from = choose_point(i, wanted, cloud->count);
         if (is_finite(cloud, from))

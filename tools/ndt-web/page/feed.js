@@ -184,7 +184,10 @@ export class Feed {
                     return this.#catchUp();
                 }
                 let index = page.first;
-                for (const result of page.results) this.#result(result, String(index++));
+                for (const result of page.results) {
+                    if (result) this.#result(result, String(index)); // null: overwritten while it was sent
+                    index++;
+                }
                 from = index;
                 if (page.results.length < PAGE) break;
             }

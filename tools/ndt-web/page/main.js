@@ -111,7 +111,7 @@ const feed = new Feed({
         state.version = value.version;
         state.allowControl = Boolean(value.allow_control);
         state.control = value.mode === "live" && state.allowControl && Boolean(feed.token);
-        if (state.mode === null && value.mode === "replay") startReplay();
+        if (state.mode === null && value.mode === "replay") startReplay(value.history);
         state.mode = value.mode;
         dirty = true;
     },
@@ -268,14 +268,14 @@ function select(index) {
 
 /* Replay */
 
-async function startReplay() {
+async function startReplay(scans) {
     try {
         state.replay = await getJson("/api/replay");
-        const history = new History(Math.max(1, state.replay.scans), 2);
+        const history = new History(Math.max(1, scans), 2);
         state.history = charts.history = history;
         charts.whole = true;
         player = new Player(history, showReplayed);
-        await player.load(state.replay.scans, () => {
+        await player.load(scans, () => {
             charts.dirty = true;
         });
         if (settings.trail) view.setTrail(history.trail());

@@ -86,7 +86,7 @@ export function drawHeader(state) {
     setText($("rate"), fixed(history.rate(), 1));
     setText($("latency"), result ? short(latencyMs(result)) : "–");
     setText($("confidence"), fixed(result && result.confidence, 3));
-    const path = (map && map.source) || (status && status.map && status.map.path) || "";
+    const path = String((map && map.source) || (status && status.map && status.map.path) || "");
     setText($("map-name"), path ? path.replace(/\/+$/, "").split("/").pop() : "–");
     $("map-name").title = path;
     const link = $("connection");
