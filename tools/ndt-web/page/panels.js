@@ -213,7 +213,7 @@ function values(result, error) {
         ["Weak axes", result.weak_axes && result.weak_axes.length ? result.weak_axes.map(weakAxis).join("; ") : "none"],
         ["Iterations, evaluations", `${result.iterations}, ${result.evaluations}`],
         ["Hypotheses", Number.isFinite(result.hypotheses) ? String(result.hypotheses) : null],
-        ["In the queue with it, dropped so far", withUnit(`${result.queue_depth}, ${count(result.drop_counter)}`, "scans")],
+        ["Queue, dropped so far", withUnit(`${result.queue_depth}, ${count(result.drop_counter)}`, "scans")],
     ];
 }
 
@@ -382,7 +382,7 @@ function replayGroups(state) {
     const r = state.replay, e = r.translation_error_m, a = r.align_ms, stages = r.stages_us || {};
     return [
         ["Replay", [["Bag", r.bag], ["Map", r.map], ["Scans", counted(r.scans)], ["Not trusted", counted(r.untrusted)], ["Lost", counted(r.lost)],
-            ["Duration of the drive", duration((r.end_ns - r.begin_ns) * 1e-9)], ["Replayed in", Number.isFinite(r.replay_s) ? withUnit(fixed(r.replay_s, 1), "s") : null],
+            ["Duration of the drive", duration(Math.round((r.end_ns - r.begin_ns) * 1e-9))], ["Replayed in", Number.isFinite(r.replay_s) ? withUnit(fixed(r.replay_s, 1), "s") : null],
             ["Settings", r.settings && r.settings.overrides && r.settings.overrides.length ? r.settings.overrides.join(", ") : null], ["Version", r.version]]],
         ["Errors against the truth", e ? [["Position, median", withUnit(fixed(e.median, 3), "m")], ["95 %", withUnit(fixed(e.p95, 3), "m")], ["Largest", withUnit(fixed(e.max, 3), "m")],
             ["Rotation, median", r.rotation_error_deg ? withUnit(fixed(r.rotation_error_deg.median, 3), "°") : null],
