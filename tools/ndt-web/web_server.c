@@ -53,6 +53,10 @@ static unsigned check_request(struct web_server *server, const struct web_reques
     *why = "the Host header does not name this server; see --allow-host";
     if (!is_host_right(server, request))
         return MHD_HTTP_FORBIDDEN;
+    *why = "both Content-Length and Transfer-Encoding: a proxy may see another request";
+    if (web_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) &&
+        web_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING))
+        return MHD_HTTP_BAD_REQUEST;
     if (request->is_control && request->is_post)
         return web_post_check(server, request, why);
     *why = request->is_control ? "only POST is possible here" : "only GET and HEAD are possible here";

@@ -303,7 +303,7 @@ const yes = (value) => (value === undefined ? null : value ? "yes" : "no");
 const counted = (value) => (value === undefined || value === null ? null : count(value));
 const ms = (value) => (Number.isFinite(value) ? withUnit(short(value), "ms") : null);
 const size = (value) => (Number.isFinite(value) ? bytes(value) : null);
-const hex = (value) => (value === undefined || value === null || value === "" ? null : BigInt(value).toString(16).padStart(16, "0"));
+const hex = (value) => (/^\d+$/.test(value ?? "") ? BigInt(value).toString(16).padStart(16, "0") : null);
 
 function groups(state) {
     const s = state.status, { daemon, map, stats } = state;

@@ -26,6 +26,7 @@ ARRAYS = {"pose": 7, "guess": 7, "covariance": 36, "twist": 6}
 MOST_M, MOST_NUMBER = 1e8, 1e12  # coordinates of the wire schema; what is larger was not measured
 TRUTH_GAP_S = 0.5  # between ground truth that is interpolated, as in ndtd
 BLOCK = 2000  # results that are held as dicts at once
+MOST_LINE = 1 << 18  # bytes of a result
 MAKE = "`ndtd --replay BAG --map MAP --output FOLDER` writes one"
 
 
@@ -136,6 +137,8 @@ class Run:
         path = self.folder / name
         if not path.exists():
             return {}
+        if not path.is_file():
+            raise RunError(f"{path}: is not a file")
         try:
             out = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
@@ -203,7 +206,9 @@ class Run:
 def _result_rows(path: Path) -> "Iterator[tuple[int, dict[str, Any]]]":
     """Line numbers and results, without a last line that its writer did not end."""
     with path.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(iter(lambda: stream.readline(MOST_LINE + 1), b""), 1):
+            if len(line) > MOST_LINE:
+                raise RunError(f"{path}: line {number}: more than {MOST_LINE} bytes")
             if not line.strip():
                 continue
             try:
