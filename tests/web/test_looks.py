@@ -16,7 +16,7 @@ def shown(standing, open_page):
 
     def make(token=None, **options):
         page = open_page(standing.web.url, token, **options)
-        page.wait_for_state("tracking")
+        page.wait_for("the results so far are there", "() => window.ndt.stats().results > 0")
         page.wait_for("the map is drawn", "() => window.pageChecks.hasMap()")
         return page
 

@@ -306,6 +306,13 @@ void web_map_describe(struct web_map *map, FILE *file)
     drop(map, held);
 }
 
+void web_map_why(struct web_map *map, char *why, size_t size)
+{
+    pthread_mutex_lock(&map->mutex);
+    snprintf(why, size, "%s", map->state == STATE_FAILED ? map->error : "");
+    pthread_mutex_unlock(&map->mutex);
+}
+
 struct web_blob *web_map_node(struct web_map *map, const char *name, char id[64])
 {
     struct held_tree *held = hold(map);

@@ -37,6 +37,7 @@ struct web {
     struct web_scans *scans;
     struct web_metrics *metrics;
     struct web_map *map;
+    char map_error[512];       /* of the thread that loads it */
     struct web_feed *feed;     /* or */
     struct web_replay *replay; /* the other is NULL */
     struct web_server *server;
@@ -74,6 +75,11 @@ static void on_map_changed(void *self)
 {
     struct web *web = self;
     struct web_writer writer;
+    char why[sizeof(web->map_error)];
+    web_map_why(web->map, why, sizeof(why));
+    if (*why && strcmp(why, web->map_error) != 0)
+        web_hub_log(web->hub, WEB_ERROR, "the map cannot be shown: %s", why);
+    memcpy(web->map_error, why, sizeof(why));
     web_writer_open(&writer);
     if (writer.file)
         web_map_describe(web->map, writer.file);

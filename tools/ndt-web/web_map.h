@@ -27,6 +27,9 @@ void web_map_load(struct web_map *map, const char *path);
 /** Writes the JSON object of GET /api/map, braces included. */
 void web_map_describe(struct web_map *map, FILE *file);
 
+/** Why the last load failed, one line; empty: it did not. */
+void web_map_why(struct web_map *map, char *why, size_t size);
+
 /** The bytes of a node ("r", "r0", "r04", ...: any text that a client sends) as GET /api/map/NODE gives them, with
  * a reference that belongs to the caller; NULL: no such node. `id` receives the id of the map that web_map_describe
  * tells (at most 63 characters), for the ETag; may be NULL. */

@@ -13,6 +13,7 @@ import { themes, View } from "./view.js";
 
 const KEPT = 6000;
 const METAS = 200;
+const LACKING = 30; // results in a row without points: they do not come
 const DRAW_MS = 100;
 const READ_MS = 250; // a table that changes faster cannot be read
 const COLOURINGS = ["height", "intensity", "plain"];
@@ -93,7 +94,7 @@ function openView() {
 const view = openView();
 const charts = new Charts($("charts"), state.history, (index) => select(index));
 const log = new LogPane();
-let player = null, dirty = true, scanDirty = true, daemonDirty = true, lastScan = null, newestBefore = 0;
+let player = null, dirty = true, scanDirty = true, daemonDirty = true, lastScan = null, newestBefore = 0, withoutPoints = 0;
 let pinned = null; // of the last scans, the one that is looked at: {seq, result, meta}, both null where no longer kept
 
 /* What comes in */
@@ -134,6 +135,7 @@ const feed = new Feed({
     },
     result: addResult,
     scan(meta) {
+        withoutPoints = 0;
         keepMeta(meta);
         state.gnss = meta.gnss || null;
         if (!pinned) {
@@ -175,6 +177,7 @@ function addResult(result) {
     state.result = result;
     state.arrival = now;
     if (!feed.loading) {
+        if (result.outcome === "converged" && !document.hidden) withoutPoints++;
         const item = state.history.trailItem(index);
         if (item && settings.trail) view.appendTrail(item);
         if (!pinned) showPose(result);
@@ -360,6 +363,7 @@ function draw(now) {
     requestAnimationFrame(draw);
     if (now - drawnAt < DRAW_MS - 8) return;
     drawnAt = now;
+    state.lacksPoints = state.mode === "live" && withoutPoints > LACKING;
     state.age = state.mode === "live" && state.arrival ? Math.max(0, performance.now() / 1000 - state.arrival) : 0;
     const second = Math.floor(state.age);
     if (second !== drawnAge) {

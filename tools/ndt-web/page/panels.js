@@ -124,6 +124,11 @@ function trouble(state) {
     if (state.viewError) return ["warn", `The map cannot be drawn: ${state.viewError}. All values are shown.`];
     if (map && map.state === "failed")
         return ["warn", `The map cannot be shown: ${map.error}. Name its path on this machine with`, "ndt-web --map PATH", "."];
+    if (state.lacksPoints) {
+        const isOlder = status && !status.points;
+        return ["info", `Scans are not shown: ${isOlder ? "this daemon sends no points, it is older than ndt-web."
+            : "no points come from the daemon. Name its socket with"}`, isOlder ? undefined : "ndt-web --points", "."];
+    }
     if (map && map.state === "loading") return ["info", `Reading the map to show it: ${Math.floor(map.percent || 0)} %.`];
     return null;
 }
