@@ -178,6 +178,8 @@ static enum ndt_status prepare_files(struct replay *replay, struct ndt_error *er
         status = ndtd_replay_report_find(replay->reporter, err);
     if (status == NDT_OK && (options->output || options->report))
         status = ndtd_replay_folder_open(&replay->folder, options->output, &replay->files, err);
+    if (status == NDT_OK && options->report)
+        status = ndtd_replay_report_check(options->report, err);
     return status;
 }
 

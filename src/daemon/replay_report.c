@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "child_program.h"
@@ -22,6 +23,22 @@ enum ndt_status ndtd_replay_report_find(char program[PATH_MAX], struct ndt_error
     return ndt_fail(err, NDT_ERR_UNSUPPORTED,
                     "--report: ndt-report, which writes it, is not installed: in the sources of ndtd, "
                     "pip install './tools/python[report]'");
+}
+
+enum ndt_status ndtd_replay_report_check(const char *file, struct ndt_error *err)
+{
+    struct stat info;
+    char folder[PATH_MAX];
+    const char *slash = strrchr(file, '/');
+    const int length = slash ? (int)(slash - file) + 1 : 0;
+    if (stat(file, &info) == 0 && S_ISDIR(info.st_mode))
+        return ndt_fail(err, NDT_ERR_IO, "--report %s: is a folder", file);
+    if (length >= PATH_MAX)
+        return ndt_fail(err, NDT_ERR_IO, "--report: %s", strerror(ENAMETOOLONG));
+    snprintf(folder, sizeof(folder), "%.*s", length, file);
+    return length == 0 || (stat(folder, &info) == 0 && S_ISDIR(info.st_mode))
+               ? NDT_OK
+               : ndt_fail(err, NDT_ERR_IO, "--report %s: there is no folder %s", file, folder);
 }
 
 /* Returns 0 or the number of the error. */

@@ -117,6 +117,8 @@ expect 3 'ndt-report, which writes it, is not installed: .*pip install' --replay
 with=(NDT_REPORT=/etc/passwd)
 expect 3 '--report: NDT_REPORT=/etc/passwd is not a program' --replay "$bag" "${replay[@]}" --report r.html
 with=(NDT_REPORT="$dir/reporter")
+expect 3 '--report no/such/r.html: there is no folder no/such/' --replay "$bag" "${replay[@]}" --report no/such/r.html
+[ ! -s stdout ] || fail "without a place for the report the replay runs"
 expect 0 "" --replay "$bag" "${replay[@]}" --limit 3 --report r.html
 grep -q points.bag r.html || fail "the report is not made of the folder: $(cat r.html)"
 [ ! -e "$(cat folder)" ] || fail "the temporary folder is left"

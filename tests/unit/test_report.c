@@ -168,10 +168,12 @@ START_TEST(json_of_a_run)
     fill();
     compare();
     const char *text = text_of(ndtd_report_json);
-    char *version = strstr(text, "  \"version\": \"");
-    ck_assert_ptr_nonnull(version);
-    ck_assert_str_eq(version + strlen(version) - 4, "\"\n}\n");
-    *version = '\0';
+    char *machine = strstr(text, "  \"machine\": \"");
+    ck_assert_ptr_nonnull(machine);
+    ck_assert_ptr_nonnull(strstr(machine, "\",\n  \"version\": \""));
+    ck_assert_ptr_nonnull(strstr(machine, "\",\n  \"commit\": \""));
+    ck_assert_str_eq(machine + strlen(machine) - 4, "\"\n}\n");
+    *machine = '\0';
     ck_assert_str_eq(text, json);
 }
 END_TEST

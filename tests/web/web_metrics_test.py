@@ -60,7 +60,7 @@ def check_labels(expression, metrics):
 
 def alert_expressions(source):
     """{alert: expression}, without a YAML parser: from `expr:` up to the next key."""
-    text = (source / "config/prometheus-alerts.yaml").read_text()
+    text = (source / "config/monitoring/prometheus-alerts.yaml").read_text()
     found = {}
     for block in re.split(r"^      - alert: ", text, flags=re.M)[1:]:
         expression = re.search(r"^        expr: (.*?)^        \w+:", block, re.S | re.M).group(1)
@@ -69,7 +69,7 @@ def alert_expressions(source):
 
 
 def panels_of(source):
-    return json.loads((source / "config/grafana-dashboard.json").read_text())
+    return json.loads((source / "config/monitoring/grafana-dashboard.json").read_text())
 
 
 def panel_expressions(source):
@@ -164,8 +164,8 @@ def tables(source, bin_dir):
     if not shutil.which("promtool"):
         print("skipped: no promtool (Debian: prometheus)")
         return 77
-    promtool("check", "config", "prometheus-scrape.yaml", cwd=source / "config")
-    promtool("check", "rules", "prometheus-alerts.yaml", cwd=source / "config")
+    promtool("check", "config", "prometheus-scrape.yaml", cwd=source / "config/monitoring")
+    promtool("check", "rules", "prometheus-alerts.yaml", cwd=source / "config/monitoring")
     promtool("test", "rules", "prometheus_alerts_test.yaml", cwd=source / "tests/web")
     tested = (source / "tests/web/prometheus_alerts_test.yaml").read_text()
     for alert in alert_expressions(source):
@@ -182,12 +182,12 @@ class Prometheus(Program):
     def __init__(self, folder, source, web):
         super().__init__(pathlib.Path(shutil.which("prometheus")).parent, folder, "prometheus")
         self.port, self.instance = free_port(), f"127.0.0.1:{web.port}"
-        text = (source / "config/prometheus-scrape.yaml").read_text()
+        text = (source / "config/monitoring/prometheus-scrape.yaml").read_text()
         for old, new in (
             ("127.0.0.1:8080", self.instance),
             ("scrape_interval: 5s", "scrape_interval: 1s"),
             ("evaluation_interval: 5s", "evaluation_interval: 1s"),
-            ("[prometheus-alerts.yaml]", f"[{source / 'config/prometheus-alerts.yaml'}]"),
+            ("[prometheus-alerts.yaml]", f"[{source / 'config/monitoring/prometheus-alerts.yaml'}]"),
         ):
             assert old in text, old
             text = text.replace(old, new)

@@ -63,8 +63,8 @@ install(FILES ${PROJECT_BINARY_DIR}/ndtdConfig.cmake ${PROJECT_BINARY_DIR}/ndtdC
   DESTINATION ${ndt_package})
 
 install(FILES README.md LICENSE proto/SCHEMA.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml config/prometheus-scrape.yaml
-  config/prometheus-alerts.yaml config/grafana-dashboard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd)
+install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml config/monitoring/prometheus-scrape.yaml
+  config/monitoring/prometheus-alerts.yaml config/monitoring/grafana-dashboard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd)
 # The clients of the Python package, which need no compiled part: PYTHONPATH=.../share/ndtd/python. The rest comes by
 # pip install ./tools/python.
 install(FILES tools/python/ndtd/__init__.py tools/python/ndtd/client.py tools/python/ndtd/poses.py tools/python/ndtd/_extras.py

@@ -50,6 +50,7 @@ struct web_hub {
     struct web_blob **results; /* ring: number % history */
     size_t history;
     uint64_t result_count;
+    double result_us;                    /* when the newest came */
     struct web_blob *log[WEB_LOG_LINES]; /* ring */
     uint64_t log_count;
     double log_second_us; /* begin of the second that is counted */
@@ -139,6 +140,7 @@ void web_hub_publish(struct web_hub *hub, enum web_event event, struct web_blob 
         keep(&hub->latest[event], json);
         if (event == WEB_RESULT) {
             number = hub->result_count++;
+            hub->result_us = ndt_clock_us();
             keep(&hub->results[number % hub->history], json);
         }
         if (event == WEB_LOG)
@@ -265,12 +267,16 @@ static void greet(struct web_client *client)
     struct web_writer writer;
     memcpy(client->head, "retry: 1000\nevent: hello\ndata: ", sizeof("retry: 1000\nevent: hello\ndata: "));
     web_writer_open(&writer);
-    if (writer.file)
+    if (writer.file) {
         fprintf(writer.file,
                 "{\"mode\":\"%s\",\"version\":\"%s\",\"allow_control\":%s,\"history\":%" PRIu64
-                ",\"first\":%" PRIu64 "}",
+                ",\"first\":%" PRIu64,
                 hub->hello.mode, ndt_version(), hub->hello.allow_control ? "true" : "false",
                 hub->result_count - first_kept(hub) + hub->hello.replay_results, first_kept(hub));
+        if (hub->result_count > 0)
+            fprintf(writer.file, ",\"age_s\":%.3f", 1e-6 * (ndt_clock_us() - hub->result_us));
+        fputc('}', writer.file);
+    }
     client->text = web_writer_finish(&writer);
     for (size_t i = 0; i < WEB_RESULT; i++)
         if (hub->latest[i])

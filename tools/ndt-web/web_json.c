@@ -360,10 +360,12 @@ static enum ndt_status read_stamp(struct cursor *cursor, int64_t *out)
     skip_space(cursor);
     if (cursor->at < cursor->end && *cursor->at != '"') {
         const enum ndt_status status = read_number(cursor, &value);
-        if (status == NDT_OK && !(fabs(value) < 9.2e18))
+        if (status != NDT_OK)
+            return status;
+        if (!(fabs(value) < 9.2e18))
             return fail(cursor, "a stamp below 9.2e18 ns");
         *out = (int64_t)value;
-        return status;
+        return NDT_OK;
     }
     const enum ndt_status status = read_string(cursor, text, sizeof(text), &is_cut);
     if (status != NDT_OK)

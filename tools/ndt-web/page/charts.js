@@ -3,7 +3,6 @@
 import { clock, colour, fixed, h, setText, short, tick } from "./dom.js";
 import { OUTCOMES } from "./history.js";
 
-export const BUDGET_MS = 100;
 const WINDOW_S = 60;
 const RIGHT = 4, TOP = 5;
 const TEXT = 0.66; // size of the axes' text over that of the page
@@ -17,7 +16,7 @@ const CHARTS = [
         log: true,
         low: 0.1,
         high: 300,
-        line: [BUDGET_MS, "100 ms"],
+        limit: true,
         series: [["latency", "", "info", 2]]
     },
     { id: "iterations", title: "Iterations", low: 0, high: 4, whole: true, steps: true, series: [["iterations", "", "warn", 0]] },
@@ -38,7 +37,7 @@ const CHARTS = [
         whole: true,
         steps: true,
         drops: true,
-        series: [["queue", "waiting", "still", 0]]
+        series: [["queue", "with this one", "still", 0]]
     },
     { id: "error-position", title: "Error, position", unit: "m", low: 0, high: 0.01, truth: true, series: [["error_m", "", "bad", 3]] },
     { id: "error-rotation", title: "Error, rotation", unit: "°", low: 0, high: 0.02, truth: true, series: [["error_deg", "", "other", 3]] },
@@ -153,7 +152,7 @@ class Chart {
     }
 
     #grid(box, axis) {
-        const { context, width, spec, owner } = this;
+        const { context, spec, owner } = this;
         const ticks = spec.log ? [1, 10, 100, 1000].filter((v) => v <= box.high) : spec.fixed ? [0, 0.5, 1] : [box.low, box.high];
         context.strokeStyle = colour("line");
         context.fillStyle = colour("muted");
@@ -162,22 +161,29 @@ class Chart {
         context.textBaseline = "middle";
         for (const at of ticks) {
             const y = Math.round(box.y(at)) + 0.5;
-            const isLimit = spec.line && at === spec.line[0];
-            context.beginPath();
-            context.setLineDash(isLimit ? [5, 3] : []);
-            context.strokeStyle = colour(isLimit ? "bad" : "line");
-            context.moveTo(this.left, y);
-            context.lineTo(width - RIGHT, y);
-            context.stroke();
+            this.#level(y);
             context.fillText(tick(at), this.left - 5, Math.min(Math.max(y, 0.6 * this.text), box.bottom - 2));
         }
-        context.setLineDash([]);
+        if (spec.limit && owner.budget_ms > 0 && owner.budget_ms <= box.high) {
+            context.setLineDash([5, 3]);
+            context.strokeStyle = colour("bad");
+            this.#level(Math.round(box.y(owner.budget_ms)) + 0.5);
+            context.setLineDash([]);
+        }
         if (!axis) return;
         context.textBaseline = "alphabetic";
         for (const [time, text, align] of owner.timeLabels()) {
             context.textAlign = align;
             context.fillText(text, box.x(time), this.height - 3);
         }
+    }
+
+    #level(y) {
+        const { context } = this;
+        context.beginPath();
+        context.moveTo(this.left, y);
+        context.lineTo(this.width - RIGHT, y);
+        context.stroke();
     }
 
     /** Stripes with a foot: scans for which something holds, such as an outcome that is not converged. */
@@ -285,6 +291,7 @@ export class Charts {
         this.cursor = null; // index under the pointer
         this.selected = null; // index of the scan that is looked at
         this.whole = false; // a replay: all of it
+        this.budget_ms = 100; // live.budget_ms: a status tells it, a replay does not
         this.range = { from: 0, to: WINDOW_S };
         this.charts = CHARTS.map((spec) => new Chart(spec, this));
         this.when = h("p", { id: "chart-when", class: "muted chart-when" });

@@ -93,7 +93,7 @@ function openView() {
 const view = openView();
 const charts = new Charts($("charts"), state.history, (index) => select(index));
 const log = new LogPane();
-let player = null, dirty = true, scanDirty = true, daemonDirty = true, lastScan = null;
+let player = null, dirty = true, scanDirty = true, daemonDirty = true, lastScan = null, newestBefore = 0;
 let pinned = null; // of the last scans, the one that is looked at: {seq, result, meta}, both null where no longer kept
 
 /* What comes in */
@@ -107,6 +107,7 @@ const feed = new Feed({
         dirty = true;
     },
     hello(value) {
+        newestBefore = performance.now() / 1000 - (value.age_s || 0);
         state.version = value.version;
         state.allowControl = Boolean(value.allow_control);
         state.control = value.mode === "live" && state.allowControl && Boolean(feed.token);
@@ -121,6 +122,7 @@ const feed = new Feed({
     },
     status(value) {
         state.status = value;
+        if (value.latency_ms && value.latency_ms.budget > 0) charts.budget_ms = value.latency_ms.budget;
         tool.tookStatus(value);
         dirty = daemonDirty = true;
     },
@@ -145,6 +147,7 @@ const feed = new Feed({
     ready() {
         if (settings.trail) view.setTrail(state.history.trail());
         if (state.result && !pinned) showPose(state.result);
+        if (lastScan && !pinned) showPoints(lastScan); // it came before its pose
         dirty = true;
     },
     reset() {
@@ -161,10 +164,9 @@ const feed = new Feed({
 state.feed = feed.stats;
 const tool = new PoseTool(view, feed, state);
 
-/** When a result came, s: those of the history came before; a daemon that is away has sent none since. */
+/** When a result came, s: those of the history came before this page did. */
 function arrival() {
-    const now = performance.now() / 1000, { daemon } = state;
-    return feed.loading && daemon && !daemon.connected ? now - Math.max(0, Date.now() / 1000 - daemon.since_s) : now;
+    return feed.loading ? newestBefore : performance.now() / 1000;
 }
 
 function addResult(result) {

@@ -42,7 +42,7 @@ export function badge(state) {
     if (status && status.state === "loading") return ["initialising", "Loading map", loading(status)];
     if (status && status.state === "stopped") return ["stopped", "Stopped", "scans are rejected"];
     if (status && status.state === "no_map") return ["away", "No map", ""];
-    if (!result) return ["initialising", status && status.state === "no_guess" ? "No initial pose" : "No scans yet", ""];
+    if (!result) return ["initialising", "No scans yet", status && status.state === "no_guess" ? "no pose" : ""];
     if (age > STALE_S) return ["stale", "No scans", `for ${duration(age)}; ${spaced(result.state || result.outcome)} before`];
     return trust(result);
 }
@@ -117,12 +117,7 @@ function trouble(state) {
     if (mode === "live" && status) {
         if (status.state === "no_map")
             return ["warn", "The daemon has no map. Give it one with", "ndt-ctl map FILE", "or start it with --map."];
-        if (status.state === "no_guess")
-            return state.control ? ["info", "The daemon waits for a first pose: press P and set it on the map, or search for it with L."]
-                                 : [
-                                       "info", "The daemon waits for a first pose. Give it one with", "ndt-ctl pose",
-                                       "or have it search with ndt-ctl localize."
-                                   ];
+        if (status.state === "no_guess") return withoutPose(state);
         if (status.state === "localising" && !result)
             return ["info", "The daemon is ready and waits for scans at its socket", "scans.ipc", "."];
     }
@@ -131,6 +126,14 @@ function trouble(state) {
         return ["warn", `The map cannot be shown: ${map.error}. Name its path on this machine with`, "ndt-web --map PATH", "."];
     if (map && map.state === "loading") return ["info", `Reading the map to show it: ${Math.floor(map.percent || 0)} %.`];
     return null;
+}
+
+/** With `initial_pose.mode: given` the daemon waits for a pose, which its results say; else it searches. */
+function withoutPose({ control, result }) {
+    const waits = result && result.outcome === "no_guess";
+    const what = waits ? "The daemon waits for a first pose" : "The daemon has no pose yet: it searches the map for the first scans";
+    return control ? ["info", waits ? `${what}: press P and set it on the map, or search for it with L.` : `${what}, or press P and set one.`]
+                   : ["info", waits ? `${what}: give it one with` : `${what}, or takes one from`, "ndt-ctl pose", "."];
 }
 
 const aged = (result, age) => (result && age > 1 ? `What you see is ${duration(age)} old. ` : "");
@@ -144,11 +147,14 @@ export function drawBanner(state) {
     if (key === bannerText) return;
     bannerText = key;
     box.hidden = !found;
+    $("cards").style.marginTop = "";
     if (!found) return;
     const [level, before, code, after] = found;
     box.dataset.state = level;
+    box.querySelector("use").setAttribute("href", level === "lost" ? "#i-away" : level === "warn" ? "#i-warning" : "#i-info");
     $("banner-text")
         .replaceChildren(before, ...(code ? [" ", h("code", {}, code), after.startsWith(";") || after === "." ? after : ` ${after}`] : []));
+    $("cards").style.marginTop = `${box.offsetHeight + 8}px`; // below it
 }
 
 /* The pane Scan */
@@ -207,7 +213,7 @@ function values(result, error) {
         ["Weak axes", result.weak_axes && result.weak_axes.length ? result.weak_axes.map(weakAxis).join("; ") : "none"],
         ["Iterations, evaluations", `${result.iterations}, ${result.evaluations}`],
         ["Hypotheses", Number.isFinite(result.hypotheses) ? String(result.hypotheses) : null],
-        ["Waiting, dropped so far", withUnit(`${result.queue_depth}, ${count(result.drop_counter)}`, "scans")],
+        ["Queue, dropped so far", withUnit(`${result.queue_depth}, ${count(result.drop_counter)}`, "scans")],
     ];
 }
 
@@ -329,7 +335,7 @@ function groups(state) {
             "Backend",
             [
                 ["Backend", s.backend],
-                ["Route", t.backend ? [t.backend, t.pipeline, t.threads ? `${t.threads} threads` : ""].filter(Boolean).join(", ") : null],
+                ["Route", t.backend ? [t.backend, t.pipeline, t.threads ? `${t.threads} thread${t.threads === 1 ? "" : "s"}` : ""].filter(Boolean).join(", ") : null],
                 ["Chosen", t.source ? `${t.source}${t.reason ? `: ${t.reason}` : ""}` : null],
                 ["Meets the budget", t.budget_ms ? `${yes(t.meets_budget)}, ${t.budget_ms} ms` : null]
             ]
@@ -376,7 +382,7 @@ function replayGroups(state) {
     const r = state.replay, e = r.translation_error_m, a = r.align_ms, stages = r.stages_us || {};
     return [
         ["Replay", [["Bag", r.bag], ["Map", r.map], ["Scans", counted(r.scans)], ["Not trusted", counted(r.untrusted)], ["Lost", counted(r.lost)],
-            ["Duration of the drive", duration((r.end_ns - r.begin_ns) * 1e-9)], ["Replayed in", Number.isFinite(r.replay_s) ? withUnit(fixed(r.replay_s, 1), "s") : null],
+            ["Duration of the drive", duration(Math.round((r.end_ns - r.begin_ns) * 1e-9))], ["Replayed in", Number.isFinite(r.replay_s) ? withUnit(fixed(r.replay_s, 1), "s") : null],
             ["Settings", r.settings && r.settings.overrides && r.settings.overrides.length ? r.settings.overrides.join(", ") : null], ["Version", r.version]]],
         ["Errors against the truth", e ? [["Position, median", withUnit(fixed(e.median, 3), "m")], ["95 %", withUnit(fixed(e.p95, 3), "m")], ["Largest", withUnit(fixed(e.max, 3), "m")],
             ["Rotation, median", r.rotation_error_deg ? withUnit(fixed(r.rotation_error_deg.median, 3), "°") : null],

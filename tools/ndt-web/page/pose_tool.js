@@ -75,14 +75,20 @@ export class PoseTool {
         if (this.scanHeight === undefined || this.scanHeight === null) this.scanHeight = heightAboveGround(scan);
     }
 
+    /** Whether requests are possible at this moment; says why where they never are. */
+    #mayAsk() {
+        if (!this.state.control) this.hint(true);
+        return this.state.control && !this.#isAway;
+    }
+
+    get #isAway() {
+        return this.state.link !== "open" || !this.state.daemon || !this.state.daemon.connected;
+    }
+
     /* The drag on the map */
 
     arm(on) {
-        if (on && !this.state.control) {
-            this.hint(true);
-            return;
-        }
-        if (on === this.armed) return;
+        if (on === this.armed || (on && !this.#mayAsk())) return;
         this.armed = on;
         this.from = null;
         $("pose-overlay").hidden = !on;
@@ -236,10 +242,7 @@ export class PoseTool {
     }
 
     openPose() {
-        if (!this.state.control) {
-            this.hint(true);
-            return;
-        }
+        if (!this.#mayAsk()) return;
         const form = $("pose-form"), pose = this.state.result && this.state.result.pose;
         if (pose) this.#fill(form, pose);
         form.sigma.value = this.settings.sigma;
@@ -257,10 +260,7 @@ export class PoseTool {
     }
 
     openLocalize() {
-        if (!this.state.control) {
-            this.hint(true);
-            return;
-        }
+        if (!this.#mayAsk()) return;
         setText($("localize-error"), "");
         this.#where();
         $("localize-dialog").showModal();
@@ -427,7 +427,7 @@ export class PoseTool {
     }
 
     #drawButtons(status) {
-        const isAway = this.state.link !== "open" || !this.state.daemon || !this.state.daemon.connected;
+        const isAway = this.#isAway;
         for (const button of $("control-buttons").children) button.disabled = isAway;
         if (isAway && this.armed) this.arm(false);
         const stopped = status && status.state === "stopped", recorder = (status && status.recorder) || {};
@@ -443,7 +443,7 @@ export class PoseTool {
         const text = mode === "replay" ? "A replay is looked at only. Connect ndt-web to a running ndtd to set poses."
             : allowControl
             ? "Control is on, but this page has no token: open the address with #token=… that ndt-web prints when it starts."
-            : "Nothing here changes the daemon. To set poses and send requests, start ndt-web with --allow-control --token-file FILE and open the address that it prints.";
+            : "Nothing here changes the daemon. To set poses and send requests, start ndt-web with --allow-control and open the address that it prints.";
         setText($("read-only-hint"), text);
     }
 }

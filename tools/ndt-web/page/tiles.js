@@ -9,6 +9,7 @@ const AT_ONCE = 4;
 const GAP_PIXELS = 1.4; // finer nodes would not be seen
 const RETRY_MS = 2000;
 const FEW_POINTS = 400;
+const SPARSE = 1.5; // times the mean gap of what is drawn: the most for points that have no finer ones among them
 const EXPECTED_POINTS = 5000; // of a node that has not arrived
 
 class Node {
@@ -189,6 +190,20 @@ export class Tiles {
             }
             node.finest = parts > 0 ? sum / parts : own;
         }
+        this.shrinkSparse(chosen);
+    }
+
+    /** The few points that coarse nodes have beyond the edge of the map would be balls beside its fine ones. */
+    shrinkSparse(chosen) {
+        let points = 0, sum = 0;
+        for (const node of chosen) {
+            points += node.count;
+            sum += node.count * node.finest;
+        }
+        const most = (SPARSE * sum) / Math.max(1, points);
+        for (const node of chosen)
+            for (let i = 0; i < 8; i++)
+                if (!((node.mask >> i) & 1)) node.gaps[i] = Math.min(node.gaps[i], most);
     }
 
     get isComplete() {

@@ -87,7 +87,10 @@ def _report(args: argparse.Namespace) -> int:
     from .report import page
     from .report.run import Run
 
-    report = page.write(Run(args.run), args.out, args.figures, args.format or "svg")
+    run = Run(args.run)
+    if run.ends_early:
+        print(f"ndt-report: warning: {run.folder / 'results.jsonl'}: ends within a line: further scans may be missing", file=sys.stderr)
+    report = page.write(run, args.out, args.figures, args.format or "svg")
     _say(args, report.verdict.sentence, len(report.drawings))
     return 0
 

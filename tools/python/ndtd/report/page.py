@@ -215,6 +215,8 @@ def _run(run: Run) -> str:
     shown = html_parts.pairs((name, value) for name, value in rows if value not in (None, ""))
     missing = [name for name in ("summary.json", "timing.csv", "config.yaml", "points.bag") if not (run.folder / name).is_file()]
     note = paragraph(f"Not in the folder: {', '.join(missing)}.", "sub") if missing else ""
+    if run.ends_early:
+        note += paragraph("results.jsonl ends within a line: further scans may be missing.", "sub")
     return section("run", "This run", f'<div class="facts list">{shown}</div>', note, "<h3>Repeat it</h3>",
                    paragraph("The same programs, recording and map give the same poses bit for bit, and the trajectory hash above."),
                    f"<pre>{escape(command_line(run))}</pre>")

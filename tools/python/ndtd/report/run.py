@@ -89,6 +89,9 @@ class Run:
         blocks = [_columns(rows) for rows in _blocks(_result_rows(path))]
         if not blocks:
             raise RunError(f"{path}: contains no result")
+        with path.open("rb") as stream:
+            stream.seek(-1, 2)
+            self.ends_early = stream.read(1) != b"\n"
         joined = {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
         self.seq, self.stamp_ns = joined["seq"], joined["stamp_ns"]
         self.outcome, self.state, self.reason = (joined[key].astype(str) for key in ("outcome", "state", "reason"))
