@@ -272,6 +272,6 @@ def odd_query(rng, target):
 
 KINDS = [
     bad_method, bad_version, huge_header, many_headers, long_target, bad_chunks, nul_bytes, half_request, pipelined, wrong_length,
-    traversal, traversal, wrong_host, wrong_origin, wrong_token, wrong_content_type, oversized_body, bad_json, bad_json, smuggled, two_lengths,
-    upgrade, garbage, odd_query,
+    traversal, traversal, wrong_host, wrong_origin, wrong_token, wrong_content_type, oversized_body, bad_json, bad_json, smuggled,
+    two_lengths, upgrade, garbage, odd_query,
 ]
