@@ -227,6 +227,14 @@ def smuggled(rng, target):
     ), False
 
 
+def two_lengths(rng, target):
+    """Right in all but that a proxy may see another request than ndt-web."""
+    length = rng.choice([0, 3, 13, 23, 4096])
+    headers = ["Transfer-Encoding: chunked", f"Content-Length: {length}"]
+    rng.shuffle(headers)
+    return post(target, *headers, body=b"d\r\n" + b'{"op":"stop"}' + b"\r\n0\r\n\r\n", length=False), False
+
+
 def upgrade(rng, target):
     headers = rng.choice([
         ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="],
@@ -264,6 +272,6 @@ def odd_query(rng, target):
 
 KINDS = [
     bad_method, bad_version, huge_header, many_headers, long_target, bad_chunks, nul_bytes, half_request, pipelined, wrong_length,
-    traversal, traversal, wrong_host, wrong_origin, wrong_token, wrong_content_type, oversized_body, bad_json, bad_json, smuggled, upgrade,
-    garbage, odd_query,
+    traversal, traversal, wrong_host, wrong_origin, wrong_token, wrong_content_type, oversized_body, bad_json, bad_json, smuggled,
+    two_lengths, upgrade, garbage, odd_query,
 ]

@@ -140,7 +140,8 @@ static enum ndt_status open_results(struct web_replay *replay, const char *path,
 
 /* ---- scans ---- */
 
-static enum ndt_status index_scans(struct web_replay *replay, struct ndt_bag_reader *reader, struct ndt_error *err)
+static enum ndt_status index_scans(struct web_replay *replay, struct ndt_bag_reader *reader, const char *path,
+                                   struct ndt_error *err)
 {
     struct ndt_bag_record record;
     struct web_points points;
@@ -154,8 +155,10 @@ static enum ndt_status index_scans(struct web_replay *replay, struct ndt_bag_rea
         if (status == NDT_OK)
             status = add_place(&replay->scans,
                                (struct place){points.message.seq, end - record.length, record.length}, err);
-        if (status != NDT_OK)
+        if (status != NDT_OK) {
+            (void)ndt_fail_prefix(err, status, "%s", path); /* errors of the reader have it already */
             break;
+        }
     }
     web_points_close(&points);
     if (replay->scans.count > 0)
@@ -172,11 +175,8 @@ static enum ndt_status open_scans(struct web_replay *replay, const char *path, s
     enum ndt_status status = ndt_input_file_open(&replay->points_fd, NULL, path, err);
     if (status == NDT_OK)
         status = ndt_bag_open(&reader, path, err);
-    if (status == NDT_OK) {
-        status = index_scans(replay, reader, err);
-        if (status != NDT_OK)
-            (void)ndt_fail_prefix(err, status, "%s", path);
-    }
+    if (status == NDT_OK)
+        status = index_scans(replay, reader, path, err);
     ndt_bag_close(reader);
     return status;
 }

@@ -223,7 +223,8 @@ BAD_ROWS = [("not json", "not a result"), ('{"seq": 1}', "'stamp_ns' is missing"
             ('{"seq": 1, "stamp_ns": 0, "pose": [0, 0, 0, 0, 0, 0, 2]}', "quaternion of pose"),
             ('{"seq": 1, "stamp_ns": 0, "covariance": ["a"]}', "covariance is not 36"), ("[1]", "integers"),
             ("[" * 100_000, "not a result"),
-            ('{"seq": 1, "stamp_ns": 0, "pose": [1e9, 0, 0, 0, 0, 0, 1]}', "beyond 1e+08 m")]
+            ('{"seq": 1, "stamp_ns": 0, "pose": [1e9, 0, 0, 0, 0, 0, 1]}', "beyond 1e+08 m"),
+            (" " * 300_000, "more than 262144 bytes")]
 
 
 @pytest.mark.parametrize("row,why", BAD_ROWS)
@@ -232,6 +233,13 @@ def test_bad_results_are_one_line(row, why, folder, tmp_path, capsys):
     assert run_report(folder, "--out", tmp_path / "out.html") == 3
     told = capsys.readouterr().err
     assert len(told.splitlines()) == 1 and why in told and "line 2" in told and not (tmp_path / "out.html").exists()
+
+
+def test_a_summary_that_is_no_file(folder, tmp_path, capsys):
+    (folder / "summary.json").unlink()
+    (folder / "summary.json").symlink_to("/dev/zero")
+    assert run_report(folder, "--out", tmp_path / "out.html") == 3
+    assert "summary.json: is not a file" in capsys.readouterr().err
 
 
 def test_a_last_line_that_was_not_ended(folder):
@@ -437,6 +445,7 @@ def test_names_from_outside_are_escaped(folder, tmp_path):
                "settings": {"files": ["a b.yaml"], "overrides": ["a.b=$(x)"]}}
     (folder / "summary.json").write_text(json.dumps(summary))
     rows = (folder / "results.jsonl").read_text().replace('"reason": ""', '"reason": "<i>why</i>"')
+    rows = rows.replace('"state": "tracking"', '"state": "$\\\\frac{ $"', 1)  # no formula of a figure
     (folder / "results.jsonl").write_text(rows)
     text = html_of(folder, tmp_path)
     assert "<script" not in text and "<img src=x" not in text and "<b>hint" not in text and "<i>why" not in text

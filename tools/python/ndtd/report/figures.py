@@ -43,7 +43,7 @@ STYLE = {
     "grid.linewidth": 0.6, "axes.axisbelow": True, "lines.linewidth": 1.1, "lines.markersize": 3, "patch.linewidth": 0,
     "axes.facecolor": "none", "figure.facecolor": "none", "savefig.facecolor": PAPER, "axes.prop_cycle": None,
     "axes.formatter.useoffset": False, "svg.hashsalt": "ndtd", "image.interpolation": "none", "path.simplify": True,
-    "path.simplify_threshold": 0.25, "axes.xmargin": 0.01,
+    "path.simplify_threshold": 0.25, "axes.xmargin": 0.01, "text.parse_math": False,  # names of files may have dollar signs
 }
 
 _matplotlib: Any = None
@@ -56,7 +56,8 @@ def _load() -> Any:
         matplotlib = need("matplotlib", "report")
         for part in ("figure", "ticker", "collections", "patches", "backends.backend_svg"):
             need(f"matplotlib.{part}", "report")
-        matplotlib.rcParams.update({**STYLE, "axes.prop_cycle": matplotlib.cycler(color=CYCLE)})
+        style = {**STYLE, "axes.prop_cycle": matplotlib.cycler(color=CYCLE)}
+        matplotlib.rcParams.update({key: value for key, value in style.items() if key in matplotlib.rcParams})
         _matplotlib = matplotlib
     return _matplotlib
 
