@@ -33,7 +33,7 @@ expect 2 "--scan-points: '1' is not a whole number from 100 to 200000" --scan-po
 expect 2 "is not an endpoint" --listen 127.0.0.1:0 --poses here
 expect 2 "--curve-server-key and --curve-keys belong together" --listen 127.0.0.1:0 --curve-keys secret
 expect 2 "--allow-control is for a daemon, --replay-dir for a replay" --replay-dir . --allow-control
-expect 3 "results.jsonl: No such file or directory" --replay-dir .
+expect 3 "results.jsonl: cannot open: No such file or directory" --replay-dir .
 expect 3 "--token-file missing: No such file or directory" --token-file missing
 printf '0123456789abcdef\n' >token
 chmod 644 token
