@@ -99,7 +99,9 @@ static enum ndt_status index_results(struct web_replay *replay, FILE *file, stru
 {
     char *line = malloc(LINE_MAX_BYTES + 1);
     uint64_t at = 0;
-    enum ndt_status status = line ? NDT_OK : ndt_fail(err, NDT_ERR_MEMORY, "no memory");
+    enum ndt_status status = NDT_OK;
+    if (!line)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory");
     for (size_t size; status == NDT_OK && (size = read_line(file, line)) > 0; at += size) {
         const struct place place = {.at = at, .size = (uint32_t)(size - (line[size - 1] == '\n'))};
         if (size > LINE_MAX_BYTES)
