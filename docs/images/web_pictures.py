@@ -101,8 +101,8 @@ def main(programs, drive, out):
     token.touch(0o600)
     token.write_text(TOKEN + "\n")
     live = f"http://127.0.0.1:8151/#token={TOKEN}"
-    options = ["--set", "preprocess.deskew=time", "--set", "live.budget_ms=5000"]
-    subprocess.run([programs / "ndtd", "--replay", bag, "--map", hole, *options[:2], "--output", work / "replay"], check=True)
+    options = ["--set", "preprocess.deskew=time"]
+    subprocess.run([programs / "ndtd", "--replay", bag, "--map", hole, *options, "--output", work / "replay"], check=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=os.environ.get("NDT_CHROMIUM", "/usr/bin/chromium"), args=FLAGS)
         with running(programs / "ndt-web", "--listen", "127.0.0.1:8150", "--replay-dir", work / "replay"):
