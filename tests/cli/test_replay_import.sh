@@ -4,40 +4,8 @@
 #   test_replay_import.sh BIN_DIR
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
-dir=$(mktemp -d) || exit 1
-export XDG_CACHE_HOME=$dir/cache
-unset CACHE_DIRECTORY NDT_IMPORT
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failures=0
+source "$(dirname "$0")/replay_steps.sh"
 
-[ -x "$bin/ndt-sim" ] || exit 77
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
-
-with=() # the environment of `expect`
-# expect CODE PATTERN ARGUMENTS...: exit code, and the last line on standard error matches; no pattern: there is none.
-expect() {
-    local code=$1 pattern=$2 rc
-    shift 2
-    env "${with[@]}" "$bin/ndtd" "$@" >stdout 2>stderr </dev/null
-    rc=$?
-    [ "$rc" = "$code" ] || fail "ndtd $*: exit code $rc instead of $code: $(cat stderr)"
-    if [ -z "$pattern" ]; then
-        [ ! -s stderr ] || fail "ndtd $*: said $(cat stderr)"
-    else
-        tail -n 1 stderr | grep -qE -- "^ndtd: .*$pattern" || fail "ndtd $*: '$(cat stderr)' does not say '$pattern'"
-    fi
-}
-
-hash_of() {
-    sed -n 's/^trajectory hash *//p' stdout
-}
-
-"$bin/ndt-sim" --out sim --seed 3 --scans 12 --odometry >/dev/null || exit 1
 bag=$dir/sim/drive.bag replay=(--map sim/map.pcd --set preprocess.sample_count=500)
 expect 0 "" --replay "$bag" "${replay[@]}"
 hash=$(hash_of)

@@ -4,6 +4,7 @@
 
 #include "live_peer.h"
 #include "ndtd/publisher.h"
+#include "resident_memory.h"
 #include "temp_dir.h"
 
 enum { POINTS = 20000 };
@@ -118,16 +119,6 @@ START_TEST(slots)
     zmq_close(subscriber);
 }
 END_TEST
-
-static long resident_kib(void)
-{
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fscanf(file, "%*d %ld", &pages), 1);
-    fclose(file);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
 
 /* Eight viewers never read: a result per scan comes through, and so do points to the viewer that reads. */
 START_TEST(viewers_that_never_read)

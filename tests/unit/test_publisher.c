@@ -5,6 +5,7 @@
 #include "live_peer.h"
 #include "ndtd/publisher.h"
 #include "raw_peer.h"
+#include "resident_memory.h"
 #include "temp_dir.h"
 
 static struct ndtd_sockets *sockets;
@@ -279,16 +280,6 @@ static void *flood(void *unused)
         close(fd);
     }
     return NULL;
-}
-
-static long resident_kib(void)
-{
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fscanf(file, "%*d %ld", &pages), 1);
-    fclose(file);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
 /* Four connections flood the socket with subscriptions: the results come through, and memory stays. */

@@ -154,11 +154,7 @@ class ComparisonPage:
 def write(found: Comparison, out: Any, folder: Any = None, format: str = "svg") -> ComparisonPage:
     """Writes the page, which is complete or absent, and the figures into `folder`. OSError."""
     page = ComparisonPage(found)
-    html_parts.write(Path(out), page.html())
-    if folder is not None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        for one in page.drawings:
-            one.save(folder, format)
+    html_parts.write(Path(out), page.html(), page.drawings, folder, format)
     return page
 
 

@@ -46,8 +46,8 @@ def document(title: str, contents: "Iterable[tuple[str, str]]", body: str) -> st
             f"<footer>Made by ndt-report of ndtd {escape(metadata.version('ndtd'))}.</footer></div></body></html>\n")
 
 
-def write(path: Path, text: str) -> None:
-    """Complete or absent. OSError."""
+def write(path: Path, text: str, drawings: "Iterable[Drawing]" = (), folder: Any = None, format: str = "svg") -> None:
+    """Writes the page, which is complete or absent, and the drawings into `folder` (None: not at all). OSError."""
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
         part.write_text(text, encoding="utf-8")
@@ -56,3 +56,7 @@ def write(path: Path, text: str) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         part.unlink(missing_ok=True)
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for drawing in drawings:
+            drawing.save(folder, format)

@@ -103,11 +103,7 @@ class Report:
 def write(run: Run, out: Any, folder: Any = None, format: str = "svg") -> Report:
     """Writes the page, which is complete or absent, and the figures into `folder`. OSError."""
     report = Report(run)
-    html_parts.write(Path(out), report.html())
-    if folder is not None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        for one in report.drawings:
-            one.save(folder, format)
+    html_parts.write(Path(out), report.html(), report.drawings, folder, format)
     return report
 
 
