@@ -167,6 +167,12 @@ expect 3 "no record is in this part" cut odd.bag --without scan,truth,initial_po
 
 # thinned and disturbed
 expect 0 "" cut tum.bag --every 2 --out thin.bag --force
+# no command overwrites its own input, by whatever name
+ln -s tum.bag alias.bag
+for command in "cut tum.bag" "restamp tum.bag --stamp begin" "join tum.bag"; do
+    # shellcheck disable=SC2086
+    expect 2 "alias.bag: is an input" $command --out alias.bag --force
+done
 expect 0 "" dump thin.bag --type scan
 [ "$(sed 's/.*"seq":\([0-9]*\),.*/\1/' out | tr '\n' ' ')" = "0 2 4 " ] || fail "cut --every 2: $(cat out)"
 expect 0 "" info thin.bag

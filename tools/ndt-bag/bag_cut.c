@@ -183,7 +183,7 @@ static enum ndt_status copy(struct cut *cut, struct bag_cursor *cursor, struct b
 static enum ndt_status write_part(struct cut *cut, struct bag_cursor *cursor, struct ndt_error *err)
 {
     struct bag_target target;
-    enum ndt_status status = bag_target_open(&target, args.out, args.force, err);
+    enum ndt_status status = bag_target_open(&target, args.out, args.force, &args.bags, err);
     if (status != NDT_OK)
         return status;
     status = copy(cut, cursor, &target, err);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "output_guard.h"
@@ -117,11 +118,25 @@ static enum ndt_status set_names(struct bag_target *target, const char *path, st
     return NDT_OK;
 }
 
-enum ndt_status bag_target_open(struct bag_target *target, const char *path, int force, struct ndt_error *err)
+/* Also by another name: a link, or another path. */
+static enum ndt_status refuse_input(const char *path, const struct tool_operands *inputs, struct ndt_error *err)
+{
+    struct stat out, input;
+    for (size_t i = 0; inputs && i < inputs->count; i++)
+        if (stat(path, &out) == 0 && stat(inputs->words[i], &input) == 0 && out.st_dev == input.st_dev &&
+            out.st_ino == input.st_ino)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: is an input", path);
+    return NDT_OK;
+}
+
+enum ndt_status bag_target_open(struct bag_target *target, const char *path, int force,
+                                const struct tool_operands *inputs, struct ndt_error *err)
 {
     *target = (struct bag_target){.force = force};
     ndt_frame_init(&target->frame);
     enum ndt_status status = set_names(target, path, err);
+    if (status == NDT_OK)
+        status = refuse_input(path, inputs, err);
     if (status == NDT_OK)
         status = tool_output_check(target->path, TOOL_OUTPUT_FILE, force, err);
     if (status == NDT_OK) {

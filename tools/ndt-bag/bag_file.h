@@ -49,9 +49,9 @@ struct bag_target {
 };
 
 /** Writes a temporary file in the directory of the target. Refuses an existing file unless `force`, and always a
- * target that is not a regular file. */
+ * target that is not a regular file, or that is one of `inputs` (NULL: none). */
 NDT_MUST_CHECK enum ndt_status bag_target_open(struct bag_target *target, const char *path, int force,
-                                               struct ndt_error *err);
+                                               const struct tool_operands *inputs, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status bag_target_put(struct bag_target *target, const struct ndt_bag_record *record,
                                               struct ndt_error *err);
 /** The receive time of the record is the stamp of the message. */

@@ -154,7 +154,7 @@ static enum ndt_status merge(struct join *join, struct bag_target *target, struc
 static enum ndt_status write_joined(struct join *join, struct ndt_error *err)
 {
     struct bag_target target;
-    enum ndt_status status = bag_target_open(&target, args.out, args.force, err);
+    enum ndt_status status = bag_target_open(&target, args.out, args.force, &args.bags, err);
     if (status != NDT_OK)
         return status;
     status = merge(join, &target, err);

@@ -435,7 +435,7 @@ static enum ndt_status run(struct ndt_error *err)
     enum ndt_status status = open_drive(&pack.drive, err);
     if (status != NDT_OK)
         return status;
-    status = bag_target_open(&pack.target, args.out, args.force, err);
+    status = bag_target_open(&pack.target, args.out, args.force, NULL, err);
     if (status == NDT_OK) {
         status = put_all(&pack, err);
         const uint64_t records = pack.target.records;

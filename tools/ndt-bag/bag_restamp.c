@@ -112,7 +112,7 @@ static enum ndt_status run(struct ndt_error *err)
     enum ndt_status status = bag_cursor_open(&cursor, args.bags.words[0], err);
     if (status != NDT_OK)
         return status;
-    status = bag_target_open(&target, args.out, args.force, err);
+    status = bag_target_open(&target, args.out, args.force, &args.bags, err);
     if (status == NDT_OK) {
         status = copy(&cursor, &target, &scans, err);
         const uint64_t records = target.records, bytes = target.bytes;

@@ -7,7 +7,7 @@
     done/ab/KEY.parquet   rows of the scans of one bag and configuration, its run row in the metadata; its presence means done
     pieces/ab/KEY.N.parquet   the same of a piece of a long bag, until all are joined
     failed/ab/KEY.json    the last failure of one (Failure); removed when it succeeds
-    claims/ab/KEY         empty; locked while somebody works on it
+    claims/ab/KEY         empty; locked while a process works on it
     progress.json         what the running `ndt-fleet run` last said; lock: held by it
     runs.parquet, scans.parquet/   the result, made of done/ and failed/
 
@@ -210,7 +210,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def claim(self, key: str) -> "Iterator[None]":
-        """Waits until nobody else works on `key`; ends with the process, however that ends. Look at done_file() inside."""
+        """Waits until no other process works on `key`; ends with the process, however that ends. Look at done_file() inside."""
         path = self.path / "claims" / key[:2] / key
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
