@@ -135,6 +135,16 @@ class Worker:
                        "hints": [*map(str, found.summary.get("hints") or ()), *found.warnings], "replay_s": found.wall_s,
                        "cpu_s": found.cpu_s, "peak_memory_bytes": found.summary.get("peak_memory_bytes")}
 
+    def piece(self, bag: Bag, index: BagIndex, number: int, first: int, end: int) -> "tuple[Any, dict[str, Any]]":
+        """As rows(), of a piece that is not the first; no rows where ndtd cannot begin there, such as behind damage."""
+        try:
+            return self.rows(bag, index, number, first, end, pieces.START)
+        except CallError as error:
+            if error.kind != "failed":
+                raise
+            return scan_table.SCANS.empty_table(), {"failure": error.reason, "damage": "", "hints": [], "replay_s": 0.0, "cpu_s": 0.0,
+                                                    "peak_memory_bytes": 0}
+
     def run_row(self, bag: Bag, index: BagIndex, number: int, table: Any, told: "dict[str, Any]") -> "dict[str, Any]":
         """The row of RUNS of what was replayed; told: that of rows()."""
         configuration = self.job.configurations[number]
@@ -195,7 +205,7 @@ def replay(folder: str, token: str, bag: Bag, number: int, piece: "Optional[int]
             if row is not None:
                 return {"status": "present", "key": key, "scans": row["scans"]}
         try:
-            table, told = worker.rows(bag, index, number, first, end, pieces.START if first else ())
+            table, told = worker.piece(bag, index, number, first, end) if first else worker.rows(bag, index, number, first, end)
             worker.save(files[0], table, worker.run_row(bag, index, number, table, told))
         except (StageError, CallError, OSError) as error:
             return _failed(worker, key, bag, worker.job.configurations[number].name, error)
@@ -249,15 +259,15 @@ class _Joining:
         path = self._worker.folder.piece_file(self._key, piece)
         row = _row_of(path)
         if row is None:
-            first, keep, end = self._index.pieces[piece]
-            return self._replay(first, keep, end)
+            return self._replay(*self._index.pieces[piece])
         self._told.append(row)
-        return scan_table.read_scans(path)
+        return scan_table.read_scans(path) if row["scans"] else None
 
-    def _replay(self, first: int, keep: int, end: int) -> Any:
-        table, told = self._worker.rows(self._bag, self._index, self._number, first, end, pieces.START if first else ())
+    def _replay(self, first: int, _keep: int, end: int) -> Any:
+        rows = self._worker.piece if first else self._worker.rows
+        table, told = rows(self._bag, self._index, self._number, first, end)
         self._told.append(told)
-        return table
+        return table if len(table) else None
 
 
 # ---- parts
