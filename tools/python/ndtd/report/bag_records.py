@@ -1,5 +1,5 @@
-"""Single messages of a large bag, without reading the rest: the records are walked by their headers (src/io/include/ndt_io/bag.h)."""
-import mmap
+"""Records of a large bag by their headers, without reading the rest (src/io/include/ndt_io/bag.h); single messages of it."""
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +9,56 @@ import numpy as np
 
 from .._extras import need
 
-MAGIC = b"NDTBAG\r\n"
-TRUTH, POINTS = 4, 11  # numbers of types (ndt_proto/message.h)
-_FILE_HEADER, _RECORD_HEADER, _CRC = 16, struct.Struct("<IIq"), 4
+MAGIC, VERSION = b"NDTBAG\r\n", 1
+SCAN, TRUTH, POINTS = 1, 4, 11  # numbers of types (ndt_proto/message.h)
+MAX_PAYLOAD = 1 << 28  # bytes
+FILE_HEADER = struct.Struct("<8sII")
+RECORD_HEADER, CRC_SIZE = struct.Struct("<IIq"), 4
+_FRAME = RECORD_HEADER.size + CRC_SIZE  # bytes of a record without a payload
+_BLOCK = 4096  # bytes read at once: short records share one reading, long ones cost one each
+_HOLE = bytes(_FRAME)  # where a file was never written: no record, its check sum would not be 0
+
+
+class Records:
+    """Iterator over the whole records of an open bag: (type, receive time [ns], offset of the payload, its length, link).
+
+    link: 20 bytes, the check sum of the record before (of the first one: the file's last word before it) and the header. Payloads
+    are not read, so damage within one is not seen. After the last record `end` is the offset behind it, and `damage` the reason why
+    the bag ends early ("": it does not)."""
+
+    def __init__(self, handle: int):
+        """ValueError: not a bag."""
+        self.handle = handle
+        self.size = os.fstat(handle).st_size
+        self.end = FILE_HEADER.size
+        self.damage = ""
+        head = os.pread(handle, FILE_HEADER.size, 0)
+        if len(head) < FILE_HEADER.size:
+            raise ValueError(f"not a bag: {len(head)} bytes, the header alone has {FILE_HEADER.size}" if head else "empty")
+        if not head.startswith(MAGIC):
+            raise ValueError("not a bag: does not begin with NDTBAG")
+        _, version, reserved = FILE_HEADER.unpack(head)
+        if version != VERSION or reserved:
+            raise ValueError(f"bag version {version} (reserved {reserved}); this program reads version {VERSION}")
+
+    def __iter__(self) -> "Iterator[tuple[int, int, int, int, bytes]]":
+        at, size, unpack = self.end, self.size, RECORD_HEADER.unpack_from
+        block, begin = b"", at
+        while at + _FRAME <= size:
+            local = at - begin
+            if local + _FRAME > len(block):
+                begin = at - CRC_SIZE
+                block, local = os.pread(self.handle, _BLOCK, begin), CRC_SIZE
+                if len(block) < CRC_SIZE + _FRAME:
+                    break  # somebody cuts the file off meanwhile
+            kind, length, time_ns = unpack(block, local)
+            end = at + _FRAME + length
+            if length > MAX_PAYLOAD or end > size or (not length and block[local:local + _FRAME] == _HOLE):
+                break
+            yield kind, time_ns, at + RECORD_HEADER.size, length, block[local - CRC_SIZE:local + RECORD_HEADER.size]
+            at = self.end = end
+        if at < size:
+            self.damage = f"truncated or damaged after byte {at} of {size}"
 
 
 def messages(path: Any, kind: int) -> "Iterator[dict[str, Any]]":
@@ -20,24 +67,19 @@ def messages(path: Any, kind: int) -> "Iterator[dict[str, Any]]":
     OSError, MissingPackage."""
     unpack = need("msgpack", "report").unpackb
     with Path(path).open("rb") as stream:
-        if stream.read(len(MAGIC)) != MAGIC:
+        try:
+            records = Records(stream.fileno())
+        except ValueError:
             return
-        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            at, size = _FILE_HEADER, len(data)
-            while at + _RECORD_HEADER.size <= size:
-                found, length, _ = _RECORD_HEADER.unpack_from(data, at)
-                begin, end = at + _RECORD_HEADER.size, at + _RECORD_HEADER.size + length
-                if end + _CRC > size:
+        for found, _, begin, length, _ in records:
+            if found == kind:
+                try:
+                    message = unpack(os.pread(records.handle, length, begin), max_bin_len=length)
+                except Exception:  # msgpack has no common base of what it raises
                     return
-                if found == kind:
-                    try:
-                        message = unpack(data[begin:end], max_bin_len=length)
-                    except Exception:  # msgpack has no common base of what it raises
-                        return
-                    if not isinstance(message, dict):
-                        return
-                    yield message
-                at = end + _CRC
+                if not isinstance(message, dict):
+                    return
+                yield message
 
 
 def truth(path: Any) -> "tuple[np.ndarray, np.ndarray]":

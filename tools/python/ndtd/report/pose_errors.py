@@ -90,18 +90,26 @@ class Absolute(NamedTuple):
     nees: np.ndarray  # (N,): normalised estimation error squared, 6 degrees of freedom; NaN: unknown
 
 
-def absolute(pose: np.ndarray, truth: np.ndarray, covariance: np.ndarray) -> Absolute:
-    """Errors of poses (N, 7) with covariances (N, 6, 6) in map axes. Roll, pitch and yaw are the components of the rotation vector."""
+def differences(pose: np.ndarray, truth: np.ndarray) -> "tuple[np.ndarray, np.ndarray]":
+    """Estimate minus truth of poses (N, 7), twice (N, 6): in the axes of the map, and of the vehicle (AXES) [m, rad].
+
+    Roll, pitch and yaw are the components of the rotation vector."""
     to_body = conjugate(truth[:, 3:])
     shift = pose[:, :3] - truth[:, :3]
     turn = rotation_vector(product(pose[:, 3:], to_body))  # about map axes, as the covariance
-    in_map = np.hstack([shift, turn])
-    per_axis = np.hstack([rotate(to_body, shift), rotate(to_body, turn)])
+    return np.hstack([shift, turn]), np.hstack([rotate(to_body, shift), rotate(to_body, turn)])
+
+
+def absolute(pose: np.ndarray, truth: np.ndarray, covariance: np.ndarray) -> Absolute:
+    """Errors of poses (N, 7) with covariances (N, 6, 6) in map axes."""
+    in_map, per_axis = differences(pose, truth)
+    to_body = conjugate(truth[:, 3:])
     R = np.stack([rotate(to_body, np.tile(axis, (len(pose), 1))) for axis in np.eye(3)], axis=2)  # R_base_map
     variance = [np.einsum("nij,njk,nik->ni", R, covariance[:, at:at + 3, at:at + 3], R) for at in (0, 3)]
     with np.errstate(invalid="ignore"):
         sigma = np.sqrt(np.hstack(variance))
-    return Absolute(np.linalg.norm(shift, axis=1), np.linalg.norm(turn, axis=1), per_axis, sigma, _nees(in_map, covariance))
+    return Absolute(np.linalg.norm(in_map[:, :3], axis=1), np.linalg.norm(in_map[:, 3:], axis=1), per_axis, sigma,
+                    _nees(in_map, covariance))
 
 
 def _nees(error: np.ndarray, covariance: np.ndarray) -> np.ndarray:

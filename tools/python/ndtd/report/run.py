@@ -156,7 +156,7 @@ class Run:
         for bag in (self.folder / "points.bag", self.path_of("bag")):
             if not len(stamps) and bag is not None and bag.is_file():
                 stamps, poses = bag_records.truth(bag)
-        return _truth_at(stamps, poses, self.stamp_ns) if len(stamps) else np.full((len(self), 7), np.nan)
+        return truth_at(stamps, poses, self.stamp_ns) if len(stamps) else np.full((len(self), 7), np.nan)
 
     @cached_property
     def timing(self) -> "dict[str, np.ndarray]":
@@ -305,7 +305,7 @@ def _read_tum(path: Path) -> "tuple[np.ndarray, np.ndarray]":
     return np.array(stamps, np.int64), np.array(poses).reshape(-1, 7)
 
 
-def _truth_at(stamps: np.ndarray, poses: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def truth_at(stamps: np.ndarray, poses: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Poses (N, 7) at the stamps `wanted`: interpolated on the screw motion, as ndtd does; NaN outside, and in gaps above TRUTH_GAP_S."""
     order = np.argsort(stamps, kind="stable")
     stamps, poses = stamps[order], poses[order]

@@ -1,0 +1,274 @@
+"""Tables of a run: the Arrow schemas SCANS and RUNS, and the file of one replay, which has its scans and, in the metadata, its run row.
+
+    table = read_results("results.jsonl", bag, config, truth)
+    write(path, table, {**measures(table), "bag": ..., ...})
+    read_run_row(path)
+
+Null is what a scan does not have: numbers without a pose, errors without ground truth or trust.
+"""
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from .._extras import need
+from ..report.pose_errors import differences
+from ..report.run import ARRAYS, MOST_LINE, MOST_M, MOST_NUMBER, truth_at
+from ..report.verdict import LOST_DEG, LOST_M
+from ..ros2.from_ndtd import TRUSTED_STATES, USABLE_OUTCOMES
+from .run_folder import FleetError
+
+pa: Any = need("pyarrow", "fleet")
+pc: Any = need("pyarrow.compute", "fleet")
+pj: Any = need("pyarrow.json", "fleet")
+pq: Any = need("pyarrow.parquet", "fleet")
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
+_DEVIATIONS = ("sd_x", "sd_y", "sd_z", "sd_rx", "sd_ry", "sd_rz")  # square roots of the diagonal of the covariance
+_SCORES = ("confidence", "match_ratio", "coverage", "nvtl_normalized", "innovation")
+_COUNTS = ("iterations", "evaluations")
+_STAGES = ("decode_us", "queue_us", "preprocess_us", "upload_us", "align_us", "publish_us")
+_ERRORS = ("error_m", "error_deg", "error_forward_m", "error_left_m", "error_up_m")
+_TOTAL = ("decode_us", "queue_us", "preprocess_us", "align_us", "publish_us")  # upload is a part of align
+
+SCANS: Any = pa.schema([
+    ("bag", _TEXT), ("config", _TEXT), ("seq", pa.int64()), ("stamp_ns", pa.int64()), ("outcome", _TEXT), ("state", _TEXT),
+    ("reason", _TEXT), ("trusted", pa.bool_()), *((name, pa.float64()) for name in _POSE),
+    *((name, pa.float32()) for name in _DEVIATIONS + _SCORES), *((name, pa.int32()) for name in _COUNTS),
+    *((name, pa.float32()) for name in _STAGES), *((name, pa.float64()) for name in _ERRORS)])
+
+RUNS: Any = pa.schema([
+    ("status", pa.string()), ("bag", pa.string()), ("bag_hash", pa.string()), ("bag_bytes", pa.int64()), ("config", pa.string()),
+    ("config_hash", pa.string()), ("map_id", pa.string()), ("version", pa.string()), ("scans", pa.int64()), ("trusted", pa.int64()),
+    ("converged", pa.int64()), ("lost", pa.int64()), ("first_ns", pa.int64()), ("last_ns", pa.int64()), ("duration_s", pa.float64()),
+    ("distance_m", pa.float64()), ("untrusted_s", pa.float64()),
+    *((f"{name}_{level}", pa.float64()) for name in ("error_m", "error_deg") for level in ("median", "p95", "max")),
+    ("confidence_median", pa.float64()), ("confidence_min", pa.float64()), ("align_ms_p50", pa.float64()), ("align_ms_p95", pa.float64()),
+    ("total_ms_p50", pa.float64()), ("total_ms_p95", pa.float64()), ("total_ms_max", pa.float64()), ("trajectory_hash", pa.string()),
+    ("pieces", pa.int64()), ("seams_removed", pa.int64()), ("damage", pa.string()), ("hints", pa.list_(pa.string())),
+    ("failure", pa.string()), ("failure_kind", pa.string()), ("attempts", pa.int64()), ("worker", pa.string()), ("replay_s", pa.float64()),
+    ("cpu_s", pa.float64()), ("peak_memory_bytes", pa.int64()), ("ended_ns", pa.int64())])
+
+_RUN_ROW = b"ndtd.run"  # key of the metadata
+_BLOCK = 4 << 20  # bytes of results.jsonl that are parsed at once
+_USED_STEPS = 3.0  # a scan stands for at most so many usual steps of time, as in verdict.py
+_LINE: Any = pa.schema([
+    ("seq", pa.uint64()), ("stamp_ns", pa.int64()), *((name, pa.string()) for name in ("outcome", "state", "reason", "error")),
+    ("pose", pa.list_(pa.float64())), ("covariance", pa.list_(pa.float64())), *((name, pa.float64()) for name in _SCORES + _STAGES),
+    *((name, pa.int32()) for name in _COUNTS)])
+
+Truth = "tuple[np.ndarray, np.ndarray]"  # stamps (K,) int64 [ns] and poses (K, 7), T_map_base: bag_records.truth()
+
+
+# ---- results.jsonl
+
+
+def read_results(path: Any, bag: str, config: str, truth: "Optional[tuple[np.ndarray, np.ndarray]]" = None) -> Any:
+    """Table SCANS of what `ndtd --results` writes; bag: url, config: name, truth: stamps (K,) and poses (K, 7), T_map_base.
+
+    FleetError: not results of ndtd, or none."""
+    blocks = [_table_of(lines, bag, config, truth) for lines in _lines(Path(path))]
+    if not blocks:
+        raise FleetError(f"{path}: contains no result")
+    return blocks[0] if len(blocks) == 1 else pa.concat_tables(blocks).unify_dictionaries().combine_chunks()
+
+
+def _lines(path: Path) -> "Iterator[Any]":
+    """Tables of lines, a block of the file at a time."""
+    parse = pj.ParseOptions(explicit_schema=_LINE, unexpected_field_behavior="ignore")
+    number = 0
+    with path.open("rb") as stream:
+        while True:
+            data = stream.read(_BLOCK)
+            if not data:
+                return
+            data += stream.readline(MOST_LINE)
+            try:
+                read = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
+                found = pj.read_json(pa.BufferReader(data), read_options=read, parse_options=parse).combine_chunks()
+                _check(found)
+            except (ValueError, OverflowError) as error:  # pyarrow.ArrowInvalid is a ValueError
+                why = " ".join(str(error).split())[:100]
+                raise FleetError(f"{path}: not results of ndtd --results, after line {number}: {why}") from None
+            number += len(found)
+            yield found
+
+
+def _check(lines: Any) -> None:
+    for name in ("seq", "stamp_ns"):
+        if lines[name].null_count:
+            raise ValueError(f"{name} is missing")
+    for name, most in (("seq", 1 << 62), ("stamp_ns", 4_600_000_000_000_000_000)):
+        if len(lines) and not (-most <= pc.min(lines[name]).as_py() and pc.max(lines[name]).as_py() <= most):
+            raise ValueError(f"{name} is out of range")
+    for name in ("pose", "covariance"):
+        rows = _rows(lines, name)
+        limit = MOST_M if name == "pose" else MOST_NUMBER
+        known = rows[~np.isnan(rows[:, 0])]
+        if not (np.abs(known[:, :3] if name == "pose" else known) <= limit).all():
+            raise ValueError(f"{name} has a number beyond {limit:g}")
+        if name == "pose" and not (np.abs(np.linalg.norm(known[:, 3:], axis=1) - 1.0) < 0.01).all():
+            raise ValueError("the quaternion of pose does not have length 1")
+
+
+def _rows(lines: Any, name: str) -> np.ndarray:
+    """(N, k) of a column of arrays; NaN where a line has none. ValueError: of another length."""
+    column, count = lines[name].combine_chunks(), ARRAYS[name]
+    if isinstance(column, pa.ChunkedArray):  # of no chunk, or of one
+        column = column.chunk(0) if column.num_chunks else pa.array([], _LINE.field(name).type)
+    lengths = pc.list_value_length(column)
+    if not pc.all(pc.equal(lengths, count), min_count=0).as_py():
+        raise ValueError(f"{name} is not {count} finite numbers")
+    values = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, count)
+    if column.null_count == 0:
+        return np.asarray(values, np.float64)
+    out = np.full((len(column), count), np.nan)
+    out[column.is_valid().to_numpy(zero_copy_only=False)] = values
+    return out
+
+
+def _numbers(lines: Any, name: str) -> np.ndarray:
+    out: np.ndarray = lines[name].to_numpy()
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(out) <= MOST_NUMBER, out, np.nan)
+
+
+def _texts(values: Any) -> Any:
+    return pc.dictionary_encode(pc.fill_null(values, "")).combine_chunks()
+
+
+def _table_of(lines: Any, bag: str, config: str, truth: "Optional[tuple[np.ndarray, np.ndarray]]") -> Any:
+    size = len(lines)
+    pose, covariance = _rows(lines, "pose"), _rows(lines, "covariance")
+    failed = lines["error"].is_valid()  # ndtd could not put it into a message
+    texts = {"outcome": pc.if_else(failed, "rejected", lines["outcome"]), "reason": pc.if_else(failed, lines["error"], lines["reason"]),
+             "state": lines["state"]}
+    told = pa.array([state or "" for state in TRUSTED_STATES])
+    usable = pc.and_(pc.is_in(texts["outcome"], value_set=pa.array(USABLE_OUTCOMES)),
+                     pc.is_in(pc.fill_null(texts["state"], ""), value_set=told))
+    trusted = usable.to_numpy() & ~np.isnan(pose[:, 0])
+    stamps = lines["stamp_ns"].to_numpy()
+    with np.errstate(invalid="ignore"):
+        deviations = np.sqrt(covariance[:, ::7])
+    columns: "dict[str, Any]" = {name: _constant(value, size) for name, value in (("bag", bag), ("config", config))}
+    columns.update(seq=lines["seq"].cast(pa.int64()), stamp_ns=lines["stamp_ns"], trusted=trusted,
+                   **{name: _texts(value) for name, value in texts.items()}, **{name: lines[name] for name in _COUNTS},
+                   **{name: _numbers(lines, name) for name in _SCORES + _STAGES})
+    for names, values in ((_POSE, pose), (_DEVIATIONS, deviations), (_ERRORS, _errors(pose, trusted, stamps, truth))):
+        columns.update(zip(names, values.T))
+    return pa.table([_column(columns[field.name], field.type) for field in SCANS], schema=SCANS)
+
+
+def _constant(text: str, size: int) -> Any:
+    return pa.DictionaryArray.from_arrays(np.zeros(size, np.int32), [text])
+
+
+def _column(values: Any, kind: Any) -> Any:
+    if not isinstance(values, np.ndarray):
+        return values
+    return pa.array(np.ascontiguousarray(values, kind.to_pandas_dtype()), kind, from_pandas=True)
+
+
+def _errors(pose: np.ndarray, trusted: np.ndarray, stamps: np.ndarray, truth: "Optional[tuple[np.ndarray, np.ndarray]]") -> np.ndarray:
+    """(N, 5) of _ERRORS: of the trusted poses that have ground truth."""
+    out = np.full((len(pose), len(_ERRORS)), np.nan)
+    if truth is None or len(truth[0]) == 0:
+        return out
+    true = truth_at(*truth, stamps)
+    at = np.flatnonzero(trusted & ~np.isnan(true[:, 0]))
+    _, per_axis = differences(pose[at], true[at])
+    out[at, 0] = np.linalg.norm(per_axis[:, :3], axis=1)
+    out[at, 1] = np.degrees(np.linalg.norm(per_axis[:, 3:], axis=1))
+    out[at, 2:] = per_axis[:, :3]
+    return out
+
+
+# ---- the run row
+
+
+def measures(table: Any) -> "dict[str, Any]":
+    """The columns of RUNS that follow from the scans of a replay, sorted by seq."""
+    stamps = table["stamp_ns"].to_numpy()
+    trusted = table["trusted"].to_numpy()
+    outcomes = table["outcome"].combine_chunks()
+    merged = pc.equal(outcomes, "merged").to_numpy(zero_copy_only=False)
+    error_m, error_deg = _array(table, "error_m"), _array(table, "error_deg")
+    confidence, align_ms = _array(table, "confidence"), _array(table, "align_us") / 1000.0
+    total_ms = np.nansum(np.stack([_array(table, name) for name in _TOTAL]), axis=0) / 1000.0
+    position = np.stack([_array(table, name)[trusted] for name in "xyz"], axis=1)
+    with np.errstate(invalid="ignore"):
+        lost = (error_m > LOST_M) | (error_deg > LOST_DEG)
+    return {
+        "scans": len(table), "trusted": int(trusted.sum()), "converged": int(pc.sum(pc.equal(outcomes, "converged")).as_py() or 0),
+        "lost": int(lost.sum()), "first_ns": int(stamps.min()), "last_ns": int(stamps.max()),
+        "duration_s": (int(stamps.max()) - int(stamps.min())) * 1e-9,
+        "distance_m": float(np.linalg.norm(np.diff(position, axis=0), axis=1).sum()),
+        "untrusted_s": float(_intervals_s(stamps)[~trusted & ~merged].sum()),
+        **_levels("error_m", error_m, median=50, p95=95, max=100), **_levels("error_deg", error_deg, median=50, p95=95, max=100),
+        **_levels("confidence", confidence, median=50, min=0), **_levels("align_ms", align_ms, p50=50, p95=95),
+        **_levels("total_ms", total_ms, p50=50, p95=95, max=100)}
+
+
+def _array(table: Any, name: str) -> np.ndarray:
+    """Float64; NaN where it is null."""
+    return np.asarray(table[name].to_numpy(), np.float64)
+
+
+def _intervals_s(stamps: np.ndarray) -> np.ndarray:
+    """What each scan stands for: up to the next one, at most _USED_STEPS usual steps."""
+    step = np.diff(stamps) * 1e-9
+    usual = float(np.median(step[step > 0])) if (step > 0).any() else 0.0
+    return np.append(np.clip(step, 0.0, _USED_STEPS * usual), usual)
+
+
+def _levels(name: str, values: np.ndarray, **levels: int) -> "dict[str, Optional[float]]":
+    """Percentiles; None without values."""
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return {f"{name}_{key}": None for key in levels}
+    found = np.percentile(values, list(levels.values()))
+    return {f"{name}_{key}": float(value) for key, value in zip(levels, found)}
+
+
+# ---- the file of one replay
+
+
+def write(path: Any, table: Any, run_row: "dict[str, Any]") -> None:
+    """One Parquet file; what run_row lacks of RUNS is null. Equal input gives equal bytes. See RunFolder.new_file()."""
+    unknown = set(run_row) - set(RUNS.names)
+    if unknown:
+        raise ValueError(f"not columns of RUNS: {', '.join(sorted(unknown))}")
+    row = {name: _plain(run_row.get(name)) for name in RUNS.names}
+    table = table.cast(SCANS).replace_schema_metadata({_RUN_ROW: json.dumps(row)})
+    pq.write_table(table, path, compression="zstd", write_statistics=False)
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_run_row(path: Any) -> "dict[str, Any]":
+    """The run row of such a file; reads its footer alone. FleetError: not one, or not whole."""
+    try:
+        metadata = pq.read_metadata(path).metadata
+        row = json.loads(metadata[_RUN_ROW])
+        return {name: row[name] for name in RUNS.names}
+    except FileNotFoundError:
+        raise FleetError(f"{path}: no such file") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FleetError(f"{path}: not the result of a replay: {' '.join(str(error).split())[:100]}") from None
+
+
+def read_scans(path: Any, columns: "Optional[list[str]]" = None) -> Any:
+    """The table of such a file, or some columns. FleetError as read_run_row()."""
+    try:
+        with open(path, "rb") as stream:
+            return pq.ParquetFile(stream).read(columns)
+    except FileNotFoundError:
+        raise FleetError(f"{path}: no such file") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise FleetError(f"{path}: not the result of a replay: {' '.join(str(error).split())[:100]}") from None
