@@ -90,8 +90,8 @@ def quiet(log: Path) -> "Iterator[None]":
     """What Dask, its workers and Python say on standard error goes to a file; sys.stderr still reaches the user."""
     sys.stderr.flush()
     terminal, former = os.dup(2), sys.stderr
-    root, handler = logging.getLogger(), logging.FileHandler(log, delay=True)
-    with open(log, "ab") as file:
+    root, handler = logging.getLogger(), logging.FileHandler(log, "a", delay=True)
+    with open(log, "wb") as file:
         os.dup2(file.fileno(), 2)
     try:
         need("distributed", "fleet")  # its loggers find the file

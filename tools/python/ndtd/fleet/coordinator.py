@@ -160,8 +160,7 @@ class Coordinator:
             self._tick()
 
     def _fill(self) -> None:
-        window = max(GOES_ON = "the same command goes on"
-WINDOW, WINDOW_PER_CORE * self._threads)
+        window = max(WINDOW, WINDOW_PER_CORE * self._threads)
         while len(self._under_way) < window:
             task = self._next_task()
             if task is None:
