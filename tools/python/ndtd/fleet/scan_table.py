@@ -150,7 +150,8 @@ def _table_of(found: "tuple[Any, np.ndarray, np.ndarray]", bag: str, config: str
 
 def _is_one_of(column: Any, values: "Iterable[str]") -> np.ndarray:
     good = np.array([one in values for one in column.dictionary.to_pylist()], bool)
-    return good[column.indices.to_numpy()]
+    out: np.ndarray = good[column.indices.to_numpy()]
+    return out
 
 
 def _numbers(lines: Any, name: str) -> np.ndarray:
@@ -228,7 +229,7 @@ def _levels(name: str, values: np.ndarray, **levels: int) -> "dict[str, Optional
     values = np.sort(values[~np.isnan(values)])
     if not len(values):
         return {f"{name}_{key}": None for key in levels}
-    out = {}
+    out: "dict[str, Optional[float]]" = {}
     for key, level in levels.items():
         below, part = divmod((len(values) - 1) * level, 100)
         step = values[min(below + 1, len(values) - 1)] - values[below]

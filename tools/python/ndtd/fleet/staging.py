@@ -73,24 +73,21 @@ class Cache:
     # ---- entries
 
     @contextlib.contextmanager
-    def entry(self, name: str, size: int, make: "Callable[[Path], None]") -> "Iterator[Path]":
+    def entry(self, name: str, size: int, make: "Callable[[Path], object]") -> "Iterator[Path]":
         """The file `name`, made by make(part) where it is not there; size: about what it needs. It stays as long as the context lasts."""
         path = self.path / name
         with contextlib.ExitStack() as held:
             while True:
-                lock = held.enter_context(_locked(self.path / f"{name}.lock", fcntl.LOCK_SH))
+                held.enter_context(_locked(self.path / f"{name}.lock", fcntl.LOCK_SH))
                 if path.exists():
                     break
                 held.close()
-                with _locked(self.path / f"{name}.lock", fcntl.LOCK_EX):
-                    if not path.exists():
-                        self._make(path, size, make)
-            assert lock is not None
+                self._make(path, size, make)
             with contextlib.suppress(OSError):  # a cache that is not ours to date
                 os.utime(path)
             yield path
 
-    def _make(self, path: Path, size: int, make: "Callable[[Path], None]") -> None:
+    def _make(self, path: Path, size: int, make: "Callable[[Path], object]") -> None:
         part = Path(f"{path}.part")
         try:
             _remove_parts(path)
@@ -271,10 +268,10 @@ def _copy(files: Any, info: "dict[str, Any]", to: Path) -> None:
 
 def _check_unchanged(path: Path, bag: Bag) -> None:
     try:
-        info = path.stat()
+        size, dates = path.stat().st_size, (path.stat().st_mtime, path.lstat().st_mtime)  # fsspec tells the date of a link
     except OSError as error:
         raise StageError(f"{path}: {error.strerror}") from None
-    if not path.is_dir() and bag.fingerprint != f"{info.st_size} {info.st_mtime}":
+    if not path.is_dir() and bag.fingerprint not in [f"{size} {date}" for date in dates]:
         raise StageError(f"{path}: has changed since the run began: `ndt-fleet run` finds it anew")
 
 
