@@ -88,18 +88,21 @@ class Cache:
             yield path
 
     def _make(self, path: Path, size: int, make: "Callable[[Path], object]") -> None:
-        part = Path(f"{path}.part")
-        try:
-            _remove_parts(path)
-            self._make_room(size, path)
-            make(part)
-            os.replace(part, path)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StageError(f"{self.path}: no space left on the disk of the cache (--cache)") from None
-            raise StageError(f"{error.filename or path}: {error.strerror or error}") from None
-        finally:
-            _remove_parts(path)
+        part, lock = Path(f"{path}.part"), Path(f"{path}.lock")
+        with _locked(lock, fcntl.LOCK_EX):
+            if path.exists():  # another process has made it meanwhile
+                return
+            try:
+                _remove_parts(path)
+                self._make_room(size, path)
+                make(part)
+                os.replace(part, path)
+            except OSError as error:
+                raise _stage_error(error, self.path) from None
+            finally:
+                _remove_parts(path)
+                if not path.exists():
+                    lock.unlink(missing_ok=True)
 
     def _make_room(self, size: int, path: Path) -> None:
         """Reserves the room by a sparse file, so that others count it, too. StageError: there is none."""
@@ -310,6 +313,12 @@ def _rows_of(path: Path) -> "Iterator[str]":
             yield f"{os.path.relpath(folder, path)}/{name} {info.st_size} {info.st_mtime_ns}"
     if not found:
         raise StageError(f"{path}: the folder of the map is empty")
+
+
+def _stage_error(error: OSError, cache: Path) -> StageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StageError(f"{cache}: no space left on the disk of the cache (--cache)")
+    return StageError(f"{error.filename or cache}: {error.strerror or error}")
 
 
 def _last_name(url: str) -> str:
