@@ -50,12 +50,12 @@ class Cache:
     def bag(self, bag: Bag, import_options: "Sequence[str]" = (), memory_bytes: int = 0) -> "Iterator[Path]":
         """A bag.bin with the content of a recording, as long as the context lasts. StageError; CallError of ndt-import."""
         local = local_path(bag.url)
-        if local is not None:
+        name = f"{digest(bag.url, bag.fingerprint, *import_options)}.bag"
+        if local is not None and not (self.path / name).exists():
             _check_unchanged(local, bag)
             if _is_bag(local):
                 yield local
                 return
-        name = f"{digest(bag.url, bag.fingerprint, *import_options)}.bag"
         limits = Limits(memory_bytes, _IMPORT_S + bag.bytes / _IMPORT_BYTES_PER_S)
 
         def make(part: Path) -> None:
