@@ -19,8 +19,8 @@ from .verdict import count
 MARGIN_UNTRUSTED = 0.002  # of the scans of a drive
 FEWEST_DRIVES = paired.FEWEST_PAIRS
 MOST_CHANGED = 10  # drives of a list
-QUANTITIES = (("error_m_median", "translation error, median", "m"), ("error_m_p95", "translation error, 95 %", "m"),
-              ("error_deg_median", "rotation error, median", "deg"), ("error_deg_p95", "rotation error, 95 %", "deg"))
+QUANTITIES = (("error_m_median", "median translation error", "m"), ("error_m_p95", "95 % translation error", "m"),
+              ("error_deg_median", "median rotation error", "deg"), ("error_deg_p95", "95 % rotation error", "deg"))
 
 
 class Side(NamedTuple):
@@ -66,7 +66,7 @@ class FleetComparison:
 
     @property
     def has_truth(self) -> bool:
-        return "translation error, median" in self.values
+        return "median translation error" in self.values
 
     @property
     def is_worse(self) -> bool:
@@ -85,10 +85,10 @@ class FleetComparison:
         share = self.values["scans without a trusted pose"]
         lost = np.nan_to_num(share[1] - share[0])
         if self.has_truth:
-            error = self.values["translation error, 95 %"]
+            error = self.values["95 % translation error"]
             more = np.nan_to_num(error[1] - error[0]) / max(self._scale(error), 1e-9)
         else:
-            sure = self.values.get("confidence, median", share)
+            sure = self.values.get("median confidence", share)
             more = -np.nan_to_num(sure[1] - sure[0]) / max(self._scale(sure), 1e-9)
         by = more + lost / max(self._scale(share), MARGIN_LOST)
         order = np.argsort(-by, kind="stable")
@@ -141,7 +141,7 @@ def _pair_up(first: Side, second: Side) -> FleetComparison:
         if (np.isfinite(values[0]) & np.isfinite(values[1])).any():
             out.values[name] = values
     if not out.values:
-        out.values["confidence, median"] = (first.run.numbers["confidence_median"][rows[:, 0]],
+        out.values["median confidence"] = (first.run.numbers["confidence_median"][rows[:, 0]],
                                             second.run.numbers["confidence_median"][rows[:, 1]])
     out.values["scans without a trusted pose"] = (shares[0], shares[1])
     return out
@@ -174,13 +174,13 @@ def _lost(side: Side, rows: np.ndarray) -> np.ndarray:
 
 
 def _add_quantities(found: FleetComparison, margin_m: float, margin_deg: float) -> None:
-    units = {"confidence, median": ("", MARGIN_CONFIDENCE), "scans without a trusted pose": ("%", MARGIN_UNTRUSTED)}
+    units = {"median confidence": ("", MARGIN_CONFIDENCE), "scans without a trusted pose": ("%", MARGIN_UNTRUSTED)}
     units.update({name: (unit, margin_m if unit == "m" else margin_deg) for _, name, unit in QUANTITIES})
     for name, (first, second) in found.values.items():
         both = np.isfinite(first) & np.isfinite(second)
         if both.sum() >= FEWEST_DRIVES:
             a, b, blocks = first[both], second[both], paired.Blocks(1, float(both.sum()), False)
-            found.quantities.append(Quantity(name, *units[name], not name.startswith("confidence"), a, b, blocks,
+            found.quantities.append(Quantity(name, *units[name], not name.endswith("confidence"), a, b, blocks,
                                              paired.signed_rank(a, b, blocks), paired.share_below(a, b)))
 
 
@@ -191,7 +191,7 @@ def _differences(one: Quantity, seed: int) -> "list[tuple[str, paired.Difference
     usual = paired.differences(np.zeros(len(change)), change, one.blocks, {"median": paired.STATISTICS["median"]}, seed)["median"]
     p = one.signed_rank if one.signed_rank is not None and usual.difference != 0 else 1.0  # None: too few drives differ
     first = float(np.median(one.first))
-    return [("mean", mean), ("usual drive", paired.Difference(first, first + usual.difference, usual.difference, usual.low, usual.high, p))]
+    return [("mean of drives", mean), ("usual drive", paired.Difference(first, first + usual.difference, usual.difference, usual.low, usual.high, p))]
 
 
 def _facts(found: FleetComparison) -> "list[Fact]":

@@ -4,17 +4,18 @@ from typing import Any
 import numpy as np
 
 from . import figures, map_above, plot_parts, raster, trajectory_figure
-from .compare_figures import FIRST, SECOND, draw_intervals, short
+from .compare_figures import SECOND, draw_intervals, short
 from .fleet_comparison import FleetComparison
 from .fleet_places import Grid, Place
 from .fleet_totals import LEAST_M, STEP, Configured, Totals
 from .fleet_reading import FleetRun
-from .figures import BLUE, CYCLE, INK, MUTED, ORANGE, PAPER, SKY, VERMILION, Drawing, decimate
+from .figures import CYCLE, INK, MUTED, ORANGE, PAPER, SKY, VERMILION, YELLOW, Drawing, decimate
 from .raster import Box
 
-LEVELS = ((0.0, BLUE, "below 1 % of the scans"), (0.01, SKY, "1 to 10 %"), (0.1, ORANGE, "10 to 50 %"), (0.5, VERMILION, "50 % or more"))
+LEVELS = ((0.0, SKY, "below 1 % of the scans"), (0.01, YELLOW, "1 to 10 %"), (0.1, ORANGE, "10 to 50 %"), (0.5, VERMILION, "50 % or more"))
 PALEST, MANY_SCANS = 0.35, 100.0  # opacity of a cell with one scan; scans from which on it is opaque
 FAR_SHARE = 0.0005  # of the scans at either end may lie outside of the picture
+LEAST_SHOWN = 0.5  # percent of the scans whose errors are too small to be shown
 DETAILS, DETAIL_COLUMNS, AROUND_M, DETAIL_PIXELS = 6, 3, 45.0, 360
 MOST_DOTS = 3000
 
@@ -50,7 +51,7 @@ def cells_rgba(grid: Grid, box: Box, most: int) -> "tuple[np.ndarray, Box]":
     level = np.searchsorted([least for least, _, _ in LEVELS], share, side="right") - 1
     rgb = np.array([[int(colour[at:at + 2], 16) for at in (1, 3, 5)] for _, colour, _ in LEVELS], np.uint8)[level]
     opacity = PALEST + (1 - PALEST) * np.minimum(np.log1p(scans) / np.log1p(MANY_SCANS), 1.0)
-    alpha = np.where(scans > 0, 255 * np.where(share >= LEVELS[1][0], np.maximum(opacity, 0.75), 0.6 * opacity), 0).astype(np.uint8)
+    alpha = np.where(scans > 0, 255 * np.where(share >= LEVELS[1][0], np.maximum(opacity, 0.8), 0.75 * opacity), 0).astype(np.uint8)
     large = max(1, most // max(columns, rows))  # viewers smooth small pictures
     rgba = np.repeat(np.repeat(np.dstack([rgb, alpha]), large, axis=0), large, axis=1)
     return rgba, Box(float(low[0]), float(low[1]), columns * step, rows * step)
@@ -101,7 +102,6 @@ def _reach_m(place: Place) -> float:
 def place_details(grid: Grid, places: "list[Place]", around: "list[map_above.Window]") -> Drawing:
     """The places with the points of the map around them."""
     rows = -(-len(around) // DETAIL_COLUMNS)
-    columns = min(DETAIL_COLUMNS, len(around)) if rows == 1 else DETAIL_COLUMNS
     width = (figures.WIDTH_IN - figures.LEFT_IN - figures.RIGHT_IN - 0.55 * (DETAIL_COLUMNS - 1)) / DETAIL_COLUMNS
     drawing = figures.new("place-details", "Places to survey again", rows=rows, columns=DETAIL_COLUMNS, share_x=False, gap_in=0.5,
                           height_in=0.3 + figures.BOTTOM_IN + rows * width + 0.5 * (rows - 1), top_in=0.3)
@@ -117,7 +117,6 @@ def place_details(grid: Grid, places: "list[Place]", around: "list[map_above.Win
         _draw_cells(axes, grid, box, origin, DETAIL_PIXELS)
         axes.grid(False)
         axes.set_title(f"{number}: {place.bad} of {place.passed} drives")
-    assert columns <= DETAIL_COLUMNS
     drawing.caption = (f"The first {len(around)} places" if len(around) > 1 else "The place") + " with the points of the map around; axes in metres" + (
         ", without whole kilometres." if len(around) and np.abs(around[0].centre[:2]).max() > trajectory_figure.FAR_M else ".")
     return drawing
@@ -136,7 +135,7 @@ def distributions(run: FleetRun, totals: Totals, configured: "list[Configured]")
         if has_truth:
             bins = totals.errors[one.name]
             below = 100 * np.cumsum(bins) / max(bins.sum(), 1)
-            some = np.flatnonzero(bins)
+            some = np.flatnonzero((bins > 0) & (below > LEAST_SHOWN))
             _cumulative(drawing.axes[0], LEAST_M * np.exp(STEP * (some + 0.5)), below[some], style)
             _ordered(drawing.axes[1], run.numbers["error_m_p95"][one.rows], style)
         else:
@@ -145,7 +144,7 @@ def distributions(run: FleetRun, totals: Totals, configured: "list[Configured]")
     for axes, label in zip(drawing.axes, ("error of a scan [m]", "error of a drive, 95 % [m]") if has_truth else ("confidence of a drive, median",)):
         axes.set_xlabel(label)
         if has_truth:
-            _log_metres(axes)
+            _logarithmic(axes)
     drawing.axes[-1].set_xlabel("scans without a trusted pose [%]")
     drawing.axes[-1].set_xlim(left=0)
     for axes in drawing.axes:
@@ -171,12 +170,17 @@ def _cumulative(axes: Any, x: np.ndarray, share: np.ndarray, style: "dict[str, A
     axes.step(np.concatenate([x[:1], x]), np.concatenate([[0], share]), where="post", **style)
 
 
-def _log_metres(axes: Any) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+def _logarithmic(axes: Any, names: str = "x") -> None:
+    """0.01, 0.02, 0.05 instead of powers, on these axes."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    for name in names:
+        axes.set(**{f"{name}scale": "log"})
+        low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
+        axis = axes.xaxis if name == "x" else axes.yaxis
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 # ---- comparisons
@@ -188,12 +192,14 @@ def intervals(found: FleetComparison) -> Drawing:
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
     drawing = figures.new("intervals", "Differences of drives with their intervals", rows=rows, columns=columns, share_x=False,
-                          height_in=0.4 + 1.15 * rows, gap_in=0.55, column_gap_in=0.85)
+                          height_in=0.75 + 0.75 * rows + 0.7 * (rows - 1), gap_in=0.7, top_in=0.3)
     for axes in drawing.axes[len(names):]:
         axes.set_axis_off()
     for axes, name in zip(drawing.axes, names):
         draw_intervals(axes, [test for test in found.tests if test.quantity == name], 2)
-    drawing.figure.subplots_adjust(left=0.1)
+        axes.set_title(name)
+        axes.set_xlabel(axes.get_xlabel().replace(f" of the {name}", ""))
+        axes.set_yticks(axes.get_yticks(), ["mean", "usual"])
     drawing.caption = (f"{found.names[1]} minus {found.names[0]}, with intervals that hold the true difference in 95 of 100 such fleets; left of "
                        "zero the value is smaller than before. Shaded: differences that do not matter. Triangles: tests that tell them apart.")
     return drawing
@@ -201,7 +207,7 @@ def intervals(found: FleetComparison) -> Drawing:
 
 def paired_drives(found: FleetComparison) -> Drawing:
     """Every drive as a point: its value before and now."""
-    names = [name for name in ("translation error, median", "translation error, 95 %", "confidence, median", "scans without a trusted pose")
+    names = [name for name in ("median translation error", "95 % translation error", "median confidence", "scans without a trusted pose")
              if name in found.values]
     drawing = figures.new("drives", "Each drive before and now", columns=3, share_x=False, height_in=3.05, top_in=0.16)
     for axes in drawing.axes[len(names):]:
@@ -211,15 +217,13 @@ def paired_drives(found: FleetComparison) -> Drawing:
         both = np.isfinite(first) & np.isfinite(second)
         first, second = first[both], second[both]
         step = max(1, len(first) // MOST_DOTS)
-        is_error = name.startswith("translation")
+        is_error = name.endswith("error")
         low, high = _range(np.concatenate([first, second]), is_error)
         axes.plot([low, high], [low, high], color=INK, linewidth=0.7)
         axes.plot(first[::step], second[::step], ".", color=MUTED if len(first) > 200 else SECOND, markersize=3, alpha=0.6)
         axes.set(xlim=(low, high), ylim=(low, high))
         if is_error:
-            _log_metres(axes)
-            axes.set_yscale("log")
-            plot_parts.plain_log(axes)
+            _logarithmic(axes, "xy")
         axes.set_aspect("equal")
         axes.set_title(name + (" [m]" if is_error else " [%]" if name.startswith("scans") else ""))
         axes.set_xlabel("before")
@@ -235,6 +239,3 @@ def _range(values: np.ndarray, is_log: bool) -> "tuple[float, float]":
     low, high = float(values.min(initial=0.0 if not len(values) else np.inf)), float(values.max(initial=0.0))
     room = 0.05 * max(high - low, 1e-3)
     return low - room, high + room
-
-
-__all__ = ["FIRST", "SECOND", "cells_rgba", "distributions", "extent", "intervals", "paired_drives", "place_details", "places_map", "windows"]

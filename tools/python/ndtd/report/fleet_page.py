@@ -18,10 +18,10 @@ from .figures import Drawing, escape
 from .fleet_comparison import FleetComparison, Side
 from .fleet_places import Grid, Place, Survey
 from .fleet_reading import FleetRun
-from .fleet_totals import Configured, Low, Totals, percent, thousands
+from .fleet_totals import Low, Totals, percent, thousands
 from .html_parts import figure, paragraph, section, table
 from .page import WORDS as LEVELS
-from .verdict import NB, NONE, Verdict, count, length, milliseconds
+from .verdict import NB, NONE, count, length, milliseconds
 
 MOST_LISTED, MOST_NAME = 20, 64
 WORST = 12  # drives
@@ -251,9 +251,8 @@ class FleetPage:
             parts.append(paragraph(f"And {len(rows) - MOST_LISTED} more; `ndt-fleet status {self.run.name}` lists them."))
         if damaged:
             cells = [(_name(str(self.run.texts["bag"][row])), str(self.run.texts["damage"][row])[:200]) for row in damaged[:MOST_LISTED]]
-            more = f" The first {MOST_LISTED}:" if len(damaged) > MOST_LISTED else ""
-            parts.append(f"<h3>Damaged, used up to the damage</h3>{paragraph(f'{count(len(damaged), chr(98) + chr(97) + chr(103))}.' + more)}"
-                         f"{table(('bag', 'damage'), cells, 'text')}")
+            text = count(len(damaged), "bag") + (f", the first {MOST_LISTED}:" if len(damaged) > MOST_LISTED else ":")
+            parts += ["<h3>Damaged, used up to the damage</h3>", paragraph(text), table(("bag", "damage"), cells, "text")]
         return section("failed", "Failed and damaged", *parts)
 
     # ---- this run
@@ -387,10 +386,10 @@ def _place_table(places: "list[Place]") -> str:
         why = [f"{name} ({percent(times / max(one.low, 1))})" for name, times in one.outcomes.most_common(2) if name]
         why += [name for name, _ in one.reasons.most_common(2) if name]
         error = [f"{length(one.error_sum_m / one.error_count)}, at most {length(one.error_max_m)}" if one.error_count else NONE] if has_truth else []
-        rows.append((f"{number} {_coordinates(one)}", f"{size[0]:.0f} \N{MULTIPLICATION SIGN} {size[1]:.0f}{NB}m", f"{one.bad} of {one.passed}",
-                     f"{percent(one.share)} of {thousands(one.scans)}", *error, "; ".join(why), _name(one.worst_bag[1])))
+        rows.append((f"{number} {_coordinates(one)}", f"{size[0]:.0f}{NB}\N{MULTIPLICATION SIGN}{NB}{size[1]:.0f}{NB}m", f"{one.bad} of {one.passed}",
+                     f"{percent(one.share)} of {thousands(one.scans)}", *error, "; ".join(why), _name(one.worst_bag[1], 26)))
     header = ("place", "extent", "drives that were low", "low scans", *(("error, mean",) if has_truth else ()), "how", "worst drive")
-    return table(header, rows, "text")
+    return table(header, rows, "words")
 
 
 def _coordinates(one: Place) -> str:
@@ -398,12 +397,12 @@ def _coordinates(one: Place) -> str:
     return f"x{NB}{middle[0]:.0f} y{NB}{middle[1]:.0f} z{NB}{one.centre[2]:.0f}{NB}m".replace("-", "\N{MINUS SIGN}")
 
 
-def _name(url: str) -> str:
-    return short(url.rstrip("/").rsplit("/", 1)[-1], MOST_NAME)
+def _name(url: str, most: int = MOST_NAME) -> str:
+    return short(url.rstrip("/").rsplit("/", 1)[-1], most)
 
 
 def _changed_table(found: FleetComparison, rows: "list[int]") -> str:
-    names = [name for name in ("translation error, median", "translation error, 95 %", "confidence, median", "scans without a trusted pose")
+    names = [name for name in ("median translation error", "95 % translation error", "median confidence", "scans without a trusted pose")
              if name in found.values]
     cells = []
     for at in rows:
@@ -412,19 +411,19 @@ def _changed_table(found: FleetComparison, rows: "list[int]") -> str:
             first, second = (float(values[at]) for values in found.values[name])
             if name.startswith("scans"):
                 line.append(f"{percent(first)} \N{RIGHTWARDS ARROW} {percent(second)}")
-            elif name.startswith("confidence"):
+            elif name.endswith("confidence"):
                 line.append(f"{first:.4f} \N{RIGHTWARDS ARROW} {second:.4f}")
             elif np.isfinite(first) and np.isfinite(second):
                 unit = Unit.of("m", first, second)
                 line.append(f"{unit.number(first)} \N{RIGHTWARDS ARROW} {unit.text(second)}")
             else:
                 line.append(f"{length(first)} \N{RIGHTWARDS ARROW} {length(second)}")
-        if "translation error, 95 %" in names:
+        if "95 % translation error" in names:
             means = [side.totals.mean_error_m(found.rows[at:at + 1, column])[0] for column, side in enumerate((found.first, found.second))]
             line.insert(3, with_unit(float(means[1] - means[0]), "m") if np.isfinite(means).all() else NONE)
         cells.append(line)
     header = ["", *names]
-    if "translation error, 95 %" in names:
+    if "95 % translation error" in names:
         header.insert(3, "mean, change")
     return table(header, cells)
 
@@ -457,7 +456,7 @@ def _method(found: "Sequence[FleetComparison]") -> str:
     tests = sum(len(one.tests) for one in found)
     if not tests:
         return ""
-    margins = dict.fromkeys(f"{with_unit(one.margin, one.unit)} ({one.name.split(',')[0]})" for one in found[0].quantities)
+    margins = dict.fromkeys(f"{with_unit(one.margin, one.unit)} ({one.name.split(' ', 2)[-1] if ' error' in one.name else one.name})" for one in found[0].quantities)
     return (f"A drive is the unit: pairs are drives with the same content. Mean: bootstrap over the drives, Student's t. Usual drive: the median of the "
             f"differences, its p that of Wilcoxon's signed ranks. p of all tests: Holm's correction for {tests}; below 0.05 a test tells them apart, "
             f"unless its interval lies within the margin: {', '.join(margins)}. Errors are those of each run's own trusted poses. Drives that fail "
@@ -493,6 +492,3 @@ def _dates(stamps_ns: np.ndarray) -> str:
         return ""
     first, last = (datetime.fromtimestamp(float(one) / 1e9, timezone.utc).strftime("%Y-%m-%d") for one in (stamps_ns.min(), stamps_ns.max()))
     return first if first == last else f"{first} to {last}"
-
-
-__all__ = ["Configured", "FleetPage", "Verdict", "write"]

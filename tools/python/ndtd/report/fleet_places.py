@@ -264,7 +264,7 @@ class Survey:
 
 def plain_reason(text: str) -> str:
     """Without its numbers, so that equal reasons count as one."""
-    return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "N", text)[:120]
+    return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "\N{HORIZONTAL ELLIPSIS}", text)[:120]
 
 
 def rank(places: "list[Place]") -> "tuple[list[Place], list[Place]]":

@@ -157,6 +157,10 @@ def hours(value: float) -> str:
     return duration(3600 * value) if value < 2 else f"{value:.3g}{NB}h" if value < 1000 else f"{thousands(round(value))}{NB}h"
 
 
+def kilometres(metres: float) -> str:
+    return f"{metres / 1000:.3g}{NB}km" if metres < 1e6 else f"{thousands(round(metres / 1000))}{NB}km"
+
+
 def judge(found: Configured, places: int, damaged: int) -> Verdict:
     """The verdict on a configuration. places: that have to be surveyed again."""
     drives = len(found.rows)
@@ -183,7 +187,7 @@ def judge(found: Configured, places: int, damaged: int) -> Verdict:
 
 
 def _numbers(found: Configured, damaged: int) -> "list[tuple[str, str, str]]":
-    out = [("drives", thousands(len(found.rows)), f"{hours(found.hours)}, {found.distance_m / 1000:,.4g}{NB}km".replace(",", NB, 1)),
+    out = [("drives", thousands(len(found.rows)), f"{hours(found.hours)}, {kilometres(found.distance_m)}"),
            ("scans", thousands(found.scans), f"{found.scans / found.replay_s:.0f}/s of one core" if found.replay_s > 0 else ""),
            ("trusted poses", percent(1 - found.untrusted_share), f"{thousands(found.untrusted)} scans without one")]
     if found.has_truth:
