@@ -19,6 +19,7 @@ from .verdict import count
 MARGIN_UNTRUSTED = 0.002  # of the scans of a drive
 FEWEST_DRIVES = paired.FEWEST_PAIRS
 MOST_CHANGED = 10  # drives of a list
+AS_BAD = 0.05  # of the scans without a trusted pose: as bad as errors that double, in the order of that list
 QUANTITIES = (("error_m_median", "median translation error", "m"), ("error_m_p95", "95 % translation error", "m"),
               ("error_deg_median", "median rotation error", "deg"), ("error_deg_p95", "95 % rotation error", "deg"))
 
@@ -90,7 +91,7 @@ class FleetComparison:
         else:
             sure = self.values.get("median confidence", share)
             more = -np.nan_to_num(sure[1] - sure[0]) / max(self._scale(sure), 1e-9)
-        by = more + lost / max(self._scale(share), MARGIN_LOST)
+        by = more + lost / max(self._scale(share), AS_BAD)
         order = np.argsort(-by, kind="stable")
         return ([int(at) for at in order if by[at] > 0][:most], [int(at) for at in order[::-1] if by[at] < 0][:most])
 
@@ -109,7 +110,7 @@ def compare(pairs: "list[tuple[Side, Side]]", margin_m: float = MARGIN_M, margin
     for first, second in pairs:
         found = _pair_up(first, second)
         _add_quantities(found, margin_m, margin_deg)
-        rows.append([(one, name, by) for one in found.quantities for name, by in _differences(one, seed)])
+        rows.append([(one, name, by) for one in found.quantities for name, by in differences(one, seed)])
         out.append(found)
     p_holm = iter(paired.holm([one[2].p for some in rows for one in some]))
     for found, some in zip(out, rows):
@@ -184,7 +185,7 @@ def _add_quantities(found: FleetComparison, margin_m: float, margin_deg: float) 
                                              paired.signed_rank(a, b, blocks), paired.share_below(a, b)))
 
 
-def _differences(one: Quantity, seed: int) -> "list[tuple[str, paired.Difference]]":
+def differences(one: Quantity, seed: int) -> "list[tuple[str, paired.Difference]]":
     """Of the mean over the drives, and of the usual drive: the median of the differences, its p that of signed ranks."""
     mean = paired.differences(one.first, one.second, one.blocks, {"mean": paired.mean_of}, seed)["mean"]
     change = one.second - one.first
@@ -252,7 +253,7 @@ def _told_facts(found: FleetComparison) -> "list[str]":
         out.append(f"{count(len(found.newly_failed), 'drive')} failed that had not failed before.")
     for fact in found.facts[1:]:
         if fact.verdict in ("worse", "better"):
-            out.append(f"{fact.second} {fact.name} instead of {fact.first}.")
+            out.append(f"{count(int(fact.second), fact.name[:-1])} instead of {fact.first}.")
     return out
 
 

@@ -17,7 +17,7 @@ from .comparison import MARGIN_DEG, MARGIN_M, Unit, unit_of, with_unit
 from .figures import Drawing, escape
 from .fleet_comparison import FleetComparison, Side
 from .fleet_places import Grid, Place, Survey
-from .fleet_reading import FleetRun
+from .fleet_reading import FleetRun, plain_reason
 from .fleet_totals import Low, Totals, percent, thousands
 from .html_parts import figure, paragraph, section, table
 from .page import WORDS as LEVELS
@@ -105,8 +105,17 @@ class FleetPage:
             head = html_parts.verdict(level, word, self.sentence) + paragraph(f"By itself: {self.verdict.sentence}")
         else:
             head = html_parts.verdict(self.verdict.level, LEVELS[self.verdict.level], self.verdict.sentence)
-        return (f'<header><h1>{title}</h1><p class="sub">{escape(sub)}</p>{head}{html_parts.tiles(self.verdict.numbers)}'
+        return (f'<header><h1>{title}</h1><p class="sub">{escape(sub)}</p>{head}{html_parts.tiles(self._tiles())}'
                 f"{self._care()}{html_parts.hints('Something may be set wrongly', self._hints())}</header>")
+
+    def _tiles(self) -> "list[tuple[str, str, str]]":
+        """With what they were before."""
+        if not self.found:
+            return self.verdict.numbers
+        first = self.found.first
+        before = fleet_totals.judge(fleet_totals.configured(first.run, first.totals, first.configuration), 0, 0).numbers
+        was = {name: value for name, value, _ in before}
+        return [(name, value, f"was {was[name]}" if name in was else note) for name, value, note in self.verdict.numbers]
 
     def _care(self) -> str:
         out = []
@@ -124,7 +133,7 @@ class FleetPage:
     def _hints(self) -> "list[str]":
         found: "Counter[str]" = Counter()
         for row in self.main.rows.tolist() if self.run.hints else []:
-            found.update({fleet_places.plain_reason(line) for line in self.run.hints[row]})
+            found.update({plain_reason(line) for line in self.run.hints[row]})
         return [f"{line} ({times} of {len(self.main.rows)} drives)" for line, times in found.most_common(5)]
 
     # ---- places
@@ -142,8 +151,9 @@ class FleetPage:
             rows = [(_coordinates(one), str(one.scans), percent(one.share), _name(one.worst_bag[1])) for one in self.alone[:MOST_LISTED]]
             parts.append(f"<details><summary>{count(len(self.alone), 'more place')} that one drive alone has passed, and was low there: drive there "
                          f"again before surveying</summary>{table(('', 'scans', 'low', 'drive'), rows)}</details>")
-        left_out = f" {count(grid.bad_drives, 'drive')} that are low at most places are left out: they tell of themselves." if (
-            grid.bad_drives and grid.leaves_out) else " Half of all drives are low at most places: that is no matter of places." if grid.bad_drives else ""
+        is_one = grid.bad_drives == 1
+        left_out = ("" if not grid.bad_drives else " Half of all drives are low at most places: that is no matter of places." if not grid.leaves_out else
+                    f" {count(grid.bad_drives, 'drive')} that {'is' if is_one else 'are'} low at most places {'is' if is_one else 'are'} left out.")
         parts.append(paragraph(
             f"A scan is low without a trusted pose, below the confidence of {self.run.min_confidence(self.name):g}, or where its pose is wrong. Without "
             f"a trusted pose it counts where the drive was: between trusted poses at most {fleet_places.MOST_GAP_S:g} s apart, or at the last one if "

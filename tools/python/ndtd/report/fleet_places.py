@@ -4,7 +4,6 @@ A scan without a trusted pose lies where the drive was: between the trusted pose
 the last one if that is fresh, else nowhere. One drive's bad day is no fault of the map: a place counts by the number of
 different bags that were low there out of those that passed, and drives that are low nearly everywhere are left out.
 """
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -252,7 +251,7 @@ class Survey:
                 kinds, counts = np.unique(names[bad], return_counts=True)
                 texts = labels["outcome" if counter is one.outcomes else "reason"]
                 for kind, times in zip(kinds.tolist(), counts.tolist()):
-                    counter[plain_reason(texts[kind])] += times
+                    counter[texts[kind]] += times
             one.centre = (one.centre * self._centre_count[group] + place[bad].sum(axis=0)) / max(self._centre_count[group] + len(bad), 1)
             self._centre_count[group] += len(bad)
             errors = values["error_m"][mine]
@@ -260,11 +259,6 @@ class Survey:
             one.error_sum_m += float(errors.sum())
             one.error_count += len(errors)
             one.error_max_m = max(one.error_max_m, float(errors.max(initial=0.0)))
-
-
-def plain_reason(text: str) -> str:
-    """Without its numbers, so that equal reasons count as one."""
-    return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "\N{HORIZONTAL ELLIPSIS}", text)[:120]
 
 
 def rank(places: "list[Place]") -> "tuple[list[Place], list[Place]]":

@@ -5,6 +5,7 @@
     for block in run.blocks(("x", "y")): ...               # whole drives, some 100 000 scans at once
 """
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -214,10 +215,11 @@ class FleetRun:
         encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
         numbers, texts = self._numbers_of[name], self.labels[name]
         table = [0] * len(encoded.dictionary)
-        for at, text in enumerate(encoded.dictionary.to_pylist()):
-            table[at] = numbers.setdefault(text or "", len(texts))
+        for at, found in enumerate(encoded.dictionary.to_pylist()):
+            text = plain_reason(found or "") if name == "reason" else found or ""
+            table[at] = numbers.setdefault(text, len(texts))
             if table[at] == len(texts):
-                texts.append(text or "")
+                texts.append(text)
         if encoded.null_count:
             empty = numbers.setdefault("", len(texts))
             if empty == len(texts):
@@ -227,6 +229,11 @@ class FleetRun:
         else:
             codes = encoded.indices.to_numpy(zero_copy_only=False)
         return np.array(table, np.int64)[codes] if len(table) else np.empty(0, np.int64)
+
+
+def plain_reason(text: str) -> str:
+    """Without its numbers, so that equal reasons count as one."""
+    return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "\N{HORIZONTAL ELLIPSIS}", text)[:120]
 
 
 def _floats(column: Any) -> np.ndarray:
