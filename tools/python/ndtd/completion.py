@@ -11,7 +11,7 @@ from typing import List, Optional
 from ._extras import MissingPackage, need
 
 COMMANDS = {"ndt-import": "ndt_import", "ndt-export": "ndt_export", "ndt-ros2-bridge": "ndt_ros2_bridge",
-            "ndt-report": "ndt_report"}
+            "ndt-report": "ndt_report", "ndt-fleet": "ndt_fleet"}
 SHELLS = ("bash", "zsh", "tcsh")
 
 

@@ -1,12 +1,325 @@
 """ndt-fleet: replays of many bags with several configurations on a cluster, their tables and their report."""
+import argparse
+import contextlib
+import fcntl
+import gc
+import json
+import os
+import shutil
+import signal
+import socket
 import sys
-from typing import Optional
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Optional
+
+from ._arguments import add_version
+from ._extras import MissingPackage, os_error_text
+from ._progress import Progress
+from .fleet import bags as bag_patterns
+from .fleet import cluster, sweep
+from .fleet.coordinator import EngineGone, Listed, Outcome
+from .fleet.run_folder import Bag, FleetError, Job, RunFolder
+
+EXIT_FAILED_TASKS, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
+GIB = float(1 << 30)
+LINES = 5  # of a program that failed
+PROTECTED = ("secret", "password", "token")
+
+
+class UsageError(Exception):
+    """A command line that cannot be used; one line for the user."""
+
+
+# ---- command line
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    out = argparse.ArgumentParser(prog="ndt-fleet", description="Replays many bags with several configurations on a cluster (Dask), and says "
+                                  "what came out.", epilog="Exit status: 0 done, 1 a task failed, or is worse (--fail-if-worse), 2 usage, "
+                                  "3 failure, 130 stopped.")
+    add_version(out)
+    commands = out.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_run(commands.add_parser("run", help="replay, or go on with a run", description="Replays every bag with every configuration. "
+                                 "What is done is not done again: the same command, or `ndt-fleet run --out RUN`, goes on.",
+                                 epilog="OPTIONS after -- are those of ndt-import, for recordings that are no bag.bin."))
+    return out
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    what = run.add_argument_group("what is replayed")
+    what.add_argument("--bags", action="extend", nargs="+", metavar="PATTERN", help="paths or urls of recordings, with * ** ? {a,b}; @FILE: one "
+                      "per line; may be repeated")
+    what.add_argument("--map", metavar="URL", help="cloud, folder of tiles or .ndtmap")
+    what.add_argument("-c", "--config", action="append", default=[], metavar="FILE", help="settings of ndtd; may be repeated, later ones win")
+    what.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one setting; may be repeated")
+    what.add_argument("--sweep", action="append", default=[], metavar="KEY=VALUE,VALUE...", help="a configuration for each value; with "
+                      "several --sweep for every combination")
+    what.add_argument("--out", required=True, metavar="RUN", help="folder of the run, which all workers see under this path")
+    what.add_argument("--piece", type=float, metavar="MINUTES", help="longer bags are replayed in pieces; 0: never (default: 10)")
+    what.add_argument("--warm-up", type=float, metavar="S", help="before each piece, to be at the pose of the whole replay (default: 5)")
+    where = run.add_argument_group("where")
+    where.add_argument("--cluster", default="local", metavar="ENGINE", help="local; slurm, pbs, lsf, sge, oar, htcondor, moab (dask-jobqueue); "
+                       "tcp://HOST:8786 or FILE.json of a scheduler; package.Class of a cluster (default: local)")
+    where.add_argument("--workers", type=int, default=0, metavar="N", help="(default: cores)")
+    where.add_argument("--cluster-option", action="append", default=[], metavar="KEY=VALUE", help="argument of the cluster, such as "
+                       "queue=night; may be repeated")
+    where.add_argument("--worker-timeout", type=float, default=300.0, metavar="S", help="how long to wait for a worker (default: 300)")
+    where.add_argument("--ndtd", metavar="PROGRAM", help="name or path on the workers (default: in $NDT_BIN, beside Python, on PATH)")
+    where.add_argument("--cache", metavar="DIR", help="of each worker's machine (default: ~/.cache/ndtd-fleet)")
+    where.add_argument("--cache-size", type=float, metavar="GIB", help="(default: 50)")
+    where.add_argument("--storage-option", action="append", default=[], metavar="KEY=VALUE", help="of fsspec, such as s3.endpoint_url=http://...; "
+                       "secrets come from the environment")
+    how = run.add_argument_group("how")
+    how.add_argument("--priority", action="append", default=[], metavar="PATTERN=N", help="bags that are replayed earlier; others have 0")
+    how.add_argument("--retries", type=int, default=2, metavar="N", help="of a task that fails (default: 2)")
+    how.add_argument("--timeout", type=float, metavar="S", help="of one replay (default: by its length)")
+    how.add_argument("--memory", type=float, metavar="GIB", help="of one replay (default: 4)")
+    how.add_argument("--json", metavar="FILE", help="also write the summary; - : standard output, instead of the text")
+    how.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary; failures are told")
+
+
+def _check(args: argparse.Namespace) -> None:
+    ranges = (("--piece", args.piece, 0, 1e6), ("--warm-up", args.warm_up, 0, 3600), ("--worker-timeout", args.worker_timeout, 1, 1e6),
+              ("--workers", args.workers, 0, 1e6), ("--retries", args.retries, 0, 1000), ("--timeout", args.timeout, 1, 1e7),
+              ("--memory", args.memory, 0.01, 1e5), ("--cache-size", args.cache_size, 0.01, 1e7))
+    for name, value, least, most in ranges:
+        if value is not None and not least <= value <= most:
+            raise UsageError(f"{name}: {value:g} is not from {least:g} to {most:g}")
+    if args.bags is None and (args.map or args.config or args.set or args.sweep) and not _is_run(Path(args.out)):
+        raise UsageError("--bags is wanted: patterns of recordings")
+
+
+def _priorities(words: "list[str]") -> "list[tuple[str, int]]":
+    out = []
+    for word in words:
+        pattern, equals, number = word.rpartition("=")
+        try:
+            out.append((pattern, int(number)))
+        except ValueError:
+            equals = ""
+        if not equals or not pattern:
+            raise UsageError(f"--priority: '{word}': PATTERN=N is wanted, N a whole number")
+    return out
+
+
+def _storage(words: "list[str]") -> "dict[str, Any]":
+    """"s3.client_kwargs.region_name=x" as {"s3": {"client_kwargs": {"region_name": "x"}}}."""
+    out: "dict[str, Any]" = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        *path, name = key.split(".")
+        if not equals or not path or not all([*path, name]):
+            raise UsageError(f"--storage-option: '{word}': PROTOCOL.NAME=VALUE is wanted, such as s3.endpoint_url=http://...")
+        if any(part in name.lower() for part in PROTECTED):
+            raise UsageError(f"--storage-option: {key}: secrets come from the environment; the folder of a run may be read by others")
+        place = out
+        for part in path:
+            place = place.setdefault(part, {})
+        place[name] = cluster.plain_value(value)
+    return out
+
+
+# ---- the folder of the run
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "run.json").is_file()
+
+
+def _check_folder(path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--out: {path}: is not a folder")
+    if path.is_dir() and not _is_run(path) and any(one.name not in ("lock", "engine.log") for one in path.iterdir()):
+        raise UsageError(f"--out: {path}: has other files and no run.json: it is not the folder of a run")
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> "Iterator[None]":
+    """One `run` at a time."""
+    path.mkdir(parents=True, exist_ok=True)
+    with open(path / "lock", "a+", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stream.seek(0)
+            raise FleetError(f"{path}: another `ndt-fleet run` works on it ({stream.read(200).strip() or 'its host is not known'})") from None
+        stream.truncate(0)
+        stream.write(f"host {socket.gethostname()}, pid {os.getpid()}\n")
+        stream.flush()
+        yield
+
+
+def _program(args: argparse.Namespace, former: Optional[Job]) -> str:
+    """A name stays a name, which each worker finds on its PATH."""
+    named = args.ndtd or (former.program if former else "")
+    if named:
+        return os.path.abspath(named) if os.sep in named else str(named)
+    places = [os.environ.get("NDT_BIN", ""), os.path.dirname(sys.executable)]
+    for place in places:
+        found = shutil.which("ndtd", path=place) if place else None
+        if found:
+            return os.path.abspath(found)
+    found = shutil.which("ndtd")
+    if not found:
+        raise UsageError("ndtd is not there: neither in $NDT_BIN, nor beside Python, nor on PATH; --ndtd names the program")
+    return os.path.abspath(found)
+
+
+def _map(url: str) -> str:
+    if "://" in url:
+        return url
+    if not Path(url).exists():
+        raise UsageError(f"--map: {url}: no such file or folder")
+    return os.path.abspath(url)
+
+
+def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, ...]") -> Job:
+    if not args.bags or not args.map:
+        raise UsageError(f"{args.out}: is a new run: {'--map' if args.bags else '--bags'} is wanted")
+    program = _program(args, None)
+    version = sweep.version_of(program)
+    found = sweep.configurations(program, args.config, args.set, args.sweep, folder)
+    piece_min = 10.0 if args.piece is None else args.piece
+    warm_up_s = 5.0 if args.warm_up is None else args.warm_up
+    job = Job(uuid.uuid4().hex, version, _map(args.map), found, options, 60.0 * piece_min, warm_up_s, tuple(args.bags), program=program,
+              memory_bytes=int(4 * GIB))
+    return _with_limits(job, args)
+
+
+def _old_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, ...]") -> Job:
+    """That of the folder with the limits of this call. UsageError: this call would have other results."""
+    former = folder.job()
+    program = _program(args, former)
+    changes = [("ndtd", former.version, sweep.version_of(program))]
+    if args.map:
+        changes.append(("--map", former.map, _map(args.map)))
+    if options:
+        changes.append(("options of ndt-import", " ".join(former.import_options), " ".join(options)))
+    if args.piece is not None:
+        changes.append(("--piece", f"{former.piece_s / 60:g}", f"{args.piece:g}"))
+    if args.warm_up is not None:
+        changes.append(("--warm-up", f"{former.warm_up_s:g}", f"{args.warm_up:g}"))
+    for name, before, now in changes:
+        if before != now:
+            raise UsageError(f"{folder.path}: {name}: '{before}' there, '{now}' now: use another --out; `ndt-fleet report` compares runs")
+    if args.config or args.set or args.sweep:
+        _check_configurations(args, folder, former, program)
+    patterns = tuple(dict.fromkeys((*former.patterns, *(args.bags or ()))))
+    return _with_limits(replace(former, program=program, patterns=patterns), args)
+
+
+def _check_configurations(args: argparse.Namespace, folder: RunFolder, former: Job, program: str) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        wanted = sweep.configurations(program, args.config, args.set, args.sweep, RunFolder(scratch))
+    before, now = ({one.name: one.hash for one in some} for some in (former.configurations, wanted))
+    for name in [*now, *before]:
+        if before.get(name) != now.get(name):
+            why = "is not in the run" if name not in before else "is in the run, and not wanted now" if name not in now else "has other settings"
+            raise UsageError(f"{folder.path}: configuration {name} {why}: use another --out; `ndt-fleet report` compares runs")
+
+
+def _with_limits(job: Job, args: argparse.Namespace) -> Job:
+    """Limits and places are those of the last call that names them."""
+    new: "dict[str, Any]" = {}
+    if args.cache:
+        new["cache"] = os.path.abspath(os.path.expanduser(args.cache))
+    if args.cache_size is not None:
+        new["cache_bytes"] = int(args.cache_size * GIB)
+    if args.timeout is not None:
+        new["timeout_s"] = args.timeout
+    if args.memory is not None:
+        new["memory_bytes"] = int(args.memory * GIB)
+    if args.storage_option:
+        new["storage"] = _storage(args.storage_option)
+    return replace(job, **new)
+
+
+# ---- run
+
+
+def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
+    _check(args)
+    path = Path(args.out).resolve()
+    _check_folder(path)
+    rules = _priorities(args.priority)
+    wish = cluster.Wish(args.cluster, args.workers, cluster.parse_options(args.cluster_option), args.worker_timeout,
+                        int((args.memory or 4.0) * GIB))
+    folder = RunFolder(path)
+    is_new = not path.exists()
+    try:
+        with _locked(path):
+            job = _old_job(args, folder, options) if _is_run(path) else _new_job(args, folder, options)
+            bags = bag_patterns.prioritised(bag_patterns.find(job.patterns, job.storage), rules)
+            folder.write_json(path / "bags.json", [asdict(one) for one in bags])
+            folder.save_job(job)
+            outcome = _replay(args, folder, job, bags, wish)
+            return _summary(args, folder, job, outcome)
+    finally:
+        if is_new and not _is_run(path):  # nothing came of it
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _replay(args: argparse.Namespace, folder: RunFolder, job: Job, bags: "list[Bag]", wish: cluster.Wish) -> Outcome:
+    from .fleet.coordinator import Coordinator
+
+    plan: Optional[Coordinator] = None
+    try:
+        with cluster.quiet(folder.path / "engine.log"), cluster.connect(wish) as engine, Progress("replaying", args.quiet) as progress:
+            def tell(one: Outcome, rate: float) -> None:
+                progress.update((one.done + one.failed) / max(one.total, 1), f"{one.done + one.failed} of {one.total}, {rate:.0f} scans/s, "
+                                f"{one.workers} workers" + (f", {one.failed} failed" if one.failed else ""))
+
+            plan = Coordinator(folder, job, bags, engine.client, args.retries, worker_timeout_s=args.worker_timeout, tell=tell,
+                               keep_workers=engine.keep_workers)
+            return plan.run()
+    except EngineGone as error:
+        raise FleetError(f"{wish.kind}: {error}; the same command goes on") from None
+    except KeyboardInterrupt:
+        done, total = (plan.outcome.done, plan.outcome.total) if plan else (0, len(bags) * len(job.configurations))
+        raise KeyboardInterrupt(f"stopped: {done} of {total} done; the same command goes on") from None
+
+
+def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome) -> int:
+    from .fleet import tables
+
+    runs, scans = tables.collect(folder)
+    code = EXIT_FAILED_TASKS if one.failed else 0
+    rate = one.replayed / one.seconds if one.seconds > 0 else 0.0
+    found = {"run": str(folder.path), "total": one.total, "done": one.done, "present": one.present, "failed": one.failed, "scans": one.scans,
+             "replayed": one.replayed, "seconds": round(one.seconds, 1), "scans_per_s": round(rate, 1), "lost": one.lost,
+             "failures": [asdict(failure) for failure in one.failures.first], "damaged": [asdict(index) for index in one.damaged.first],
+             "copies": one.copies.first, "version": job.version}
+    if args.json == "-":
+        print(json.dumps(found, indent=1))
+    elif args.json:
+        Path(args.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
+    return code
 
 
 def main(arguments: "Optional[list[str]]" = None) -> int:
     """The command; returns its exit code."""
-    print("ndt-fleet: not ready", file=sys.stderr)
-    return 3
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    cut = given.index("--") if "--" in given else len(given)
+    args = parser().parse_args(given[:cut])
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _run(args, tuple(given[cut + 1:]))
+    except (UsageError, sweep.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
+        print(f"ndt-fleet: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except (OSError, ValueError, FleetError, MissingPackage) as error:
+        text = os_error_text(error) if isinstance(error, OSError) else str(error)
+        print(f"ndt-fleet: {text}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt as stop:
+        print(f"ndt-fleet: {stop or 'stopped; nothing was begun'}", file=sys.stderr)
+        return EXIT_STOPPED
 
 
 if __name__ == "__main__":

@@ -152,7 +152,14 @@ class RunFolder:
 
     def job(self) -> Job:
         """FleetError where the folder is none of a run."""
-        return _job(str(self.path))
+        try:
+            seen = (self.path / "run.json").stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise FleetError(f"{self.path}: not the folder of a run: run.json is not there; `ndt-fleet run --out` makes one") from None
+        return _job(str(self.path), seen.st_mtime_ns, seen.st_ino)
+
+    def save_job(self, job: Job) -> None:
+        self.write_json(self.run_file, {"format": FORMAT, **asdict(job)})
 
     def index(self, bag: Bag) -> "Optional[BagIndex]":
         """None: not indexed yet, or the bag has changed since."""
@@ -227,9 +234,21 @@ class RunFolder:
                     path.unlink(missing_ok=True)
                 return
 
+    def abandoned(self, key: str) -> bool:
+        """Whether somebody who worked on `key` was killed; says so once."""
+        path = self.path / "claims" / key[:2] / key
+        try:
+            with open(path, "r+b") as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink(missing_ok=True)
+                return True
+        except OSError:  # there is none, or it is held
+            return False
+
 
 @lru_cache(maxsize=8)
-def _job(path: str) -> Job:
+def _job(path: str, _mtime_ns: int, _inode: int) -> Job:
+    """Read once as long as the file is the same."""
     file = Path(path) / "run.json"
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
@@ -239,7 +258,5 @@ def _job(path: str) -> Job:
         for name in ("import_options", "patterns"):
             found[name] = tuple(found[name])
         return Job(**found)
-    except FileNotFoundError:
-        raise FleetError(f"{path}: not the folder of a run: run.json is not there; `ndt-fleet run --out` makes one") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FleetError(f"{file}: not that of a run: {error}") from None

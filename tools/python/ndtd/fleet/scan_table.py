@@ -6,17 +6,17 @@
 
 Null is what a scan does not have: numbers without a pose, errors without ground truth or trust.
 """
+import contextlib
 import json
 import math
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any, Optional
 
 import numpy as np
 
 from .._extras import need
 from ..report.pose_errors import differences
-from ..report.run import ARRAYS, MOST_LINE, MOST_M, MOST_NUMBER, truth_at
+from ..report.run import ARRAYS, MOST_LINE, MOST_M, MOST_NUMBER, MOST_STAMP_NS, truth_at
 from ..report.verdict import LOST_DEG, LOST_M
 from ..ros2.from_ndtd import TRUSTED_STATES, USABLE_OUTCOMES
 from .run_folder import FleetError
@@ -27,6 +27,7 @@ pj: Any = need("pyarrow.json", "fleet")
 pq: Any = need("pyarrow.parquet", "fleet")
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
+_TEXTS = ["bag", "config", "outcome", "state", "reason"]
 _POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 _DEVIATIONS = ("sd_x", "sd_y", "sd_z", "sd_rx", "sd_ry", "sd_rz")  # square roots of the diagonal of the covariance
 _SCORES = ("confidence", "match_ratio", "coverage", "nvtl_normalized", "innovation")
@@ -57,110 +58,101 @@ _RUN_ROW = b"ndtd.run"  # key of the metadata
 _BLOCK = 4 << 20  # bytes of results.jsonl that are parsed at once
 _USED_STEPS = 3.0  # a scan stands for at most so many usual steps of time, as in verdict.py
 _LINE: Any = pa.schema([
-    ("seq", pa.uint64()), ("stamp_ns", pa.int64()), *((name, pa.string()) for name in ("outcome", "state", "reason", "error")),
+    ("seq", pa.int64()), ("stamp_ns", pa.int64()), *((name, pa.string()) for name in ("outcome", "state", "reason", "error")),
     ("pose", pa.list_(pa.float64())), ("covariance", pa.list_(pa.float64())), *((name, pa.float64()) for name in _SCORES + _STAGES),
     *((name, pa.int32()) for name in _COUNTS)])
-
-Truth = "tuple[np.ndarray, np.ndarray]"  # stamps (K,) int64 [ns] and poses (K, 7), T_map_base: bag_records.truth()
 
 
 # ---- results.jsonl
 
 
-def read_results(path: Any, bag: str, config: str, truth: "Optional[tuple[np.ndarray, np.ndarray]]" = None) -> Any:
-    """Table SCANS of what `ndtd --results` writes; bag: url, config: name, truth: stamps (K,) and poses (K, 7), T_map_base.
+def read_results(source: Any, bag: str, config: str, truth: "Optional[tuple[np.ndarray, np.ndarray]]" = None) -> Any:
+    """Table SCANS of what `ndtd --results` writes: a path, or an open binary file.
 
-    FleetError: not results of ndtd, or none."""
-    blocks = [_table_of(lines, bag, config, truth) for lines in _lines(Path(path))]
+    bag: url, config: name, truth: stamps (K,) int64 [ns] and poses (K, 7), T_map_base. FleetError: not results of ndtd, or none."""
+    with contextlib.nullcontext(source) if hasattr(source, "read") else open(source, "rb") as stream:
+        blocks = [_table_of(lines, bag, config, truth) for lines in _blocks(stream, "results" if stream is source else str(source))]
     if not blocks:
-        raise FleetError(f"{path}: contains no result")
+        raise FleetError(f"{'results' if stream is source else source}: no result in it")
     return blocks[0] if len(blocks) == 1 else pa.concat_tables(blocks).unify_dictionaries().combine_chunks()
 
 
-def _lines(path: Path) -> "Iterator[Any]":
-    """Tables of lines, a block of the file at a time."""
+def _blocks(stream: Any, name: str) -> "Iterator[Any]":
+    """Record batches of lines, _BLOCK bytes of the file at a time."""
     parse = pj.ParseOptions(explicit_schema=_LINE, unexpected_field_behavior="ignore")
     number = 0
-    with path.open("rb") as stream:
-        while True:
-            data = stream.read(_BLOCK)
-            if not data:
-                return
-            data += stream.readline(MOST_LINE)
-            try:
-                read = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
-                found = pj.read_json(pa.BufferReader(data), read_options=read, parse_options=parse).combine_chunks()
-                _check(found)
-            except (ValueError, OverflowError) as error:  # pyarrow.ArrowInvalid is a ValueError
-                why = " ".join(str(error).split())[:100]
-                raise FleetError(f"{path}: not results of ndtd --results, after line {number}: {why}") from None
-            number += len(found)
-            yield found
+    while True:
+        data = stream.read(_BLOCK)
+        if not data:
+            return
+        data += stream.readline(MOST_LINE)
+        try:
+            read = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
+            for batch in pj.read_json(pa.BufferReader(data), read_options=read, parse_options=parse).to_batches():
+                _check(batch)
+                number += len(batch)
+                yield batch
+        except (ValueError, OverflowError) as error:  # pyarrow.ArrowInvalid is a ValueError
+            why = " ".join(str(error).split())[:100]
+            raise FleetError(f"{name}: not what ndtd --results writes, after line {number}: {why}") from None
 
 
 def _check(lines: Any) -> None:
     for name in ("seq", "stamp_ns"):
         if lines[name].null_count:
             raise ValueError(f"{name} is missing")
-    for name, most in (("seq", 1 << 62), ("stamp_ns", 4_600_000_000_000_000_000)):
-        if len(lines) and not (-most <= pc.min(lines[name]).as_py() and pc.max(lines[name]).as_py() <= most):
-            raise ValueError(f"{name} is out of range")
-    for name in ("pose", "covariance"):
-        rows = _rows(lines, name)
-        limit = MOST_M if name == "pose" else MOST_NUMBER
-        known = rows[~np.isnan(rows[:, 0])]
-        if not (np.abs(known[:, :3] if name == "pose" else known) <= limit).all():
-            raise ValueError(f"{name} has a number beyond {limit:g}")
-        if name == "pose" and not (np.abs(np.linalg.norm(known[:, 3:], axis=1) - 1.0) < 0.01).all():
-            raise ValueError("the quaternion of pose does not have length 1")
+    if lines["seq"].to_numpy().min() < 0 or not (np.abs(lines["stamp_ns"].to_numpy()) <= MOST_STAMP_NS).all():
+        raise ValueError("seq or stamp_ns is out of range")
+    pose, covariance = _rows(lines, "pose"), _rows(lines, "covariance")
+    if (np.abs(pose[:, :3]) > MOST_M).any():
+        raise ValueError(f"pose is beyond {MOST_M:g} m")
+    if (np.abs(np.linalg.norm(pose[:, 3:], axis=1) - 1.0) >= 0.01).any():
+        raise ValueError("the quaternion of pose does not have length 1")
+    if (np.abs(covariance) > MOST_NUMBER).any():
+        raise ValueError(f"covariance has a number beyond {MOST_NUMBER:g}")
 
 
 def _rows(lines: Any, name: str) -> np.ndarray:
     """(N, k) of a column of arrays; NaN where a line has none. ValueError: of another length."""
-    column, count = lines[name].combine_chunks(), ARRAYS[name]
-    if isinstance(column, pa.ChunkedArray):  # of no chunk, or of one
-        column = column.chunk(0) if column.num_chunks else pa.array([], _LINE.field(name).type)
-    lengths = pc.list_value_length(column)
-    if not pc.all(pc.equal(lengths, count), min_count=0).as_py():
-        raise ValueError(f"{name} is not {count} finite numbers")
-    values = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, count)
-    if column.null_count == 0:
-        return np.asarray(values, np.float64)
+    column, count = lines[name], ARRAYS[name]
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    if (np.diff(column.offsets.to_numpy())[there] != count).any():
+        raise ValueError(f"{name} is not {count} numbers")
     out = np.full((len(column), count), np.nan)
-    out[column.is_valid().to_numpy(zero_copy_only=False)] = values
+    out[there] = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, count)
     return out
-
-
-def _numbers(lines: Any, name: str) -> np.ndarray:
-    out: np.ndarray = lines[name].to_numpy()
-    with np.errstate(invalid="ignore"):
-        return np.where(np.abs(out) <= MOST_NUMBER, out, np.nan)
-
-
-def _texts(values: Any) -> Any:
-    return pc.dictionary_encode(pc.fill_null(values, "")).combine_chunks()
 
 
 def _table_of(lines: Any, bag: str, config: str, truth: "Optional[tuple[np.ndarray, np.ndarray]]") -> Any:
     size = len(lines)
     pose, covariance = _rows(lines, "pose"), _rows(lines, "covariance")
-    failed = lines["error"].is_valid()  # ndtd could not put it into a message
-    texts = {"outcome": pc.if_else(failed, "rejected", lines["outcome"]), "reason": pc.if_else(failed, lines["error"], lines["reason"]),
-             "state": lines["state"]}
-    told = pa.array([state or "" for state in TRUSTED_STATES])
-    usable = pc.and_(pc.is_in(texts["outcome"], value_set=pa.array(USABLE_OUTCOMES)),
-                     pc.is_in(pc.fill_null(texts["state"], ""), value_set=told))
-    trusted = usable.to_numpy() & ~np.isnan(pose[:, 0])
-    stamps = lines["stamp_ns"].to_numpy()
+    texts = {name: lines[name] for name in ("outcome", "state", "reason")}
+    failed = lines["error"].is_valid()
+    if lines["error"].null_count < size:  # ndtd could not put it into a message
+        texts["outcome"] = pc.if_else(failed, "rejected", texts["outcome"])
+        texts["reason"] = pc.if_else(failed, lines["error"], texts["reason"])
+    columns: "dict[str, Any]" = {name: value.fill_null("").dictionary_encode() for name, value in texts.items()}
+    told = [state or "" for state in TRUSTED_STATES]
+    trusted = _is_one_of(columns["outcome"], USABLE_OUTCOMES) & _is_one_of(columns["state"], told) & ~np.isnan(pose[:, 0])
+    columns.update(bag=_constant(bag, size), config=_constant(config, size), seq=lines["seq"], stamp_ns=lines["stamp_ns"], trusted=trusted,
+                   **{name: lines[name] for name in _COUNTS}, **{name: _numbers(lines, name) for name in _SCORES + _STAGES})
     with np.errstate(invalid="ignore"):
         deviations = np.sqrt(covariance[:, ::7])
-    columns: "dict[str, Any]" = {name: _constant(value, size) for name, value in (("bag", bag), ("config", config))}
-    columns.update(seq=lines["seq"].cast(pa.int64()), stamp_ns=lines["stamp_ns"], trusted=trusted,
-                   **{name: _texts(value) for name, value in texts.items()}, **{name: lines[name] for name in _COUNTS},
-                   **{name: _numbers(lines, name) for name in _SCORES + _STAGES})
-    for names, values in ((_POSE, pose), (_DEVIATIONS, deviations), (_ERRORS, _errors(pose, trusted, stamps, truth))):
+    errors = _errors(pose, trusted, lines["stamp_ns"].to_numpy(), truth)
+    for names, values in ((_POSE, pose), (_DEVIATIONS, deviations), (_ERRORS, errors)):
         columns.update(zip(names, values.T))
     return pa.table([_column(columns[field.name], field.type) for field in SCANS], schema=SCANS)
+
+
+def _is_one_of(column: Any, values: "Iterable[str]") -> np.ndarray:
+    good = np.array([one in values for one in column.dictionary.to_pylist()], bool)
+    return good[column.indices.to_numpy()]
+
+
+def _numbers(lines: Any, name: str) -> np.ndarray:
+    out = lines[name].to_numpy(zero_copy_only=False)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(out) <= MOST_NUMBER, out, np.nan)
 
 
 def _constant(text: str, size: int) -> Any:
@@ -191,7 +183,9 @@ def _errors(pose: np.ndarray, trusted: np.ndarray, stamps: np.ndarray, truth: "O
 
 
 def measures(table: Any) -> "dict[str, Any]":
-    """The columns of RUNS that follow from the scans of a replay, sorted by seq."""
+    """The columns of RUNS that follow from the scans of a replay, in the order of the bag; of no scan their number alone."""
+    if not len(table):
+        return {"scans": 0}
     stamps = table["stamp_ns"].to_numpy()
     trusted = table["trusted"].to_numpy()
     outcomes = table["outcome"].combine_chunks()
@@ -243,8 +237,10 @@ def write(path: Any, table: Any, run_row: "dict[str, Any]") -> None:
     if unknown:
         raise ValueError(f"not columns of RUNS: {', '.join(sorted(unknown))}")
     row = {name: _plain(run_row.get(name)) for name in RUNS.names}
-    table = table.cast(SCANS).replace_schema_metadata({_RUN_ROW: json.dumps(row)})
-    pq.write_table(table, path, compression="zstd", write_statistics=False)
+    if table.schema != SCANS:
+        table = table.cast(SCANS)
+    table = table.replace_schema_metadata({_RUN_ROW: json.dumps(row)})
+    pq.write_table(table, path, compression="snappy", use_dictionary=_TEXTS, write_statistics=False)
 
 
 def _plain(value: Any) -> Any:

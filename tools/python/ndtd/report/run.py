@@ -23,6 +23,7 @@ STAGES = ("decode", "queue", "preprocess", "upload", "align", "publish")  # uplo
 NUMBERS = ("confidence", "innovation", "margin", "iterations", "evaluations", "oscillation", "hypotheses", "match_ratio", "coverage",
            "nvtl", "nvtl_normalized", "transform_probability", "queue_depth", "drop_counter") + tuple(f"{one}_us" for one in STAGES)
 ARRAYS = {"pose": 7, "guess": 7, "covariance": 36, "twist": 6}
+MOST_STAMP_NS = 4_600_000_000_000_000_000
 MOST_M, MOST_NUMBER = 1e8, 1e12  # coordinates of the wire schema; what is larger was not measured
 TRUTH_GAP_S = 0.5  # between ground truth that is interpolated, as in ndtd
 BLOCK = 2000  # results that are held as dicts at once
@@ -215,7 +216,7 @@ def _result_rows(path: Path) -> "Iterator[tuple[int, dict[str, Any]]]":
                 row = json.loads(line)
                 if not isinstance(row, dict) or not isinstance(row["stamp_ns"], int) or not isinstance(row["seq"], int):
                     raise ValueError("seq and stamp_ns have to be integers")
-                if not (0 <= row["seq"] < 1 << 64 and abs(row["stamp_ns"]) <= 4_600_000_000_000_000_000):
+                if not (0 <= row["seq"] < 1 << 64 and abs(row["stamp_ns"]) <= MOST_STAMP_NS):
                     raise ValueError("seq or stamp_ns is out of range")
                 for key, count in ARRAYS.items():
                     _check_array(row, key, count)

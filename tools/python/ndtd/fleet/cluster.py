@@ -1,0 +1,221 @@
+"""The engine of a run: a Dask cluster that is started for it, or one that exists.
+
+    local                     processes of this machine, one thread each
+    slurm, pbs, lsf, ...      jobs of a queue (dask-jobqueue)
+    tcp://..., FILE.json      a scheduler that runs already
+    package.Class             any other cluster of Dask
+"""
+import ast
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+from .._extras import need
+from .run_folder import FleetError
+
+QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster", "sge": "SGECluster", "oar": "OARCluster",
+          "htcondor": "HTCondorCluster", "moab": "MoabCluster"}
+ADDRESSES = ("tcp://", "tls://", "ws://", "wss://", "ucx://")
+CLOSE_S = 10.0
+SETTINGS = {"distributed.scheduler.allowed-failures": 0,  # a lost task comes back to the coordinator, which counts
+            "distributed.scheduler.worker-saturation": 1.0,  # workers hold what they run; the rest waits at the scheduler
+            "distributed.admin.large-graph-warning-threshold": "1 GB", "distributed.worker.memory.target": False,
+            "distributed.worker.memory.spill": False, "distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False}
+
+
+class EngineError(FleetError):
+    """A cluster that cannot be used: of the command line."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the command line says about the cluster. workers: 0: as many as there are cores, or as its settings say."""
+
+    kind: str = "local"
+    workers: int = 0
+    options: "dict[str, Any]" = field(default_factory=dict)
+    timeout_s: float = 300.0
+    memory_bytes: int = 0  # of one task
+
+
+@dataclass
+class Engine:
+    """A client, and the cluster that was started for it; None: it exists without us."""
+
+    client: Any
+    cluster: Any
+    wish: Wish
+    address: str
+
+    def keep_workers(self) -> None:
+        """Asks a queue again for workers whose jobs have ended."""
+        if self.cluster is not None and self.wish.kind in QUEUES and self.wish.workers:
+            with contextlib.suppress(Exception):  # the next call asks again
+                self.cluster.scale(self.wish.workers)
+
+
+def parse_options(words: "Sequence[str]") -> "dict[str, Any]":
+    """KEY=VALUE of --cluster-option: numbers, true, false, lists, else text."""
+    out = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.strip().replace("-", "_").isidentifier():
+            raise EngineError(f"--cluster-option: '{word}': KEY=VALUE is wanted")
+        out[key.strip().replace("-", "_")] = plain_value(value)
+    return out
+
+
+def plain_value(text: str) -> Any:
+    """A number, true, false, none or a list where it is one; else the text."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+@contextlib.contextmanager
+def quiet(log: Path) -> "Iterator[None]":
+    """What Dask, its workers and Python say on standard error goes to a file; sys.stderr still reaches the user."""
+    need("distributed", "fleet")
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    former, stream = sys.stderr, os.fdopen(terminal, "w", buffering=1, errors="replace")
+    handler = logging.FileHandler(log, delay=True)
+    root, levels = logging.getLogger(), {}
+    with open(log, "ab") as file:
+        os.dup2(file.fileno(), 2)
+    for name in [name for name in logging.root.manager.loggerDict if name.split(".")[0] in ("distributed", "bokeh", "tornado")]:
+        levels[name] = (logging.getLogger(name).handlers, logging.getLogger(name).propagate)
+        logging.getLogger(name).handlers, logging.getLogger(name).propagate = [], True
+    root.addHandler(handler)
+    logging.captureWarnings(True)
+    sys.stderr = stream if former.fileno() == 2 else former
+    try:
+        yield
+    finally:
+        sys.stderr = former
+        logging.captureWarnings(False)
+        root.removeHandler(handler)
+        handler.close()
+        for name, (handlers, propagate) in levels.items():
+            logging.getLogger(name).handlers, logging.getLogger(name).propagate = handlers, propagate
+        os.dup2(terminal, 2)
+        stream.close()
+
+
+@contextlib.contextmanager
+def connect(wish: Wish) -> "Iterator[Engine]":
+    """An engine with at least one worker; nothing of it is left afterwards. FleetError: it does not come."""
+    dask = need("dask", "fleet")
+    with dask.config.set({name: value for name, value in SETTINGS.items()}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with contextlib.ExitStack() as stack:
+            engine = _open(wish, stack)
+            _wait_for_workers(engine)
+            yield engine
+
+
+def _open(wish: Wish, stack: contextlib.ExitStack) -> Engine:
+    distributed = need("distributed", "fleet")
+    if wish.kind.startswith(ADDRESSES) or wish.kind.endswith(".json"):
+        client = _client_of(wish)
+        stack.callback(_close_client, client)
+        return Engine(client, None, wish, wish.kind)
+    cluster = _start(wish)
+    stack.callback(_close_cluster, cluster)
+    client = cluster.get_client() if hasattr(cluster, "get_client") else distributed.Client(cluster)
+    stack.callback(_close_client, client)
+    if wish.kind != "local" and wish.workers and hasattr(cluster, "scale"):
+        cluster.scale(wish.workers)
+    return Engine(client, cluster, wish, str(getattr(cluster, "scheduler_address", wish.kind)))
+
+
+def _client_of(wish: Wish) -> Any:
+    distributed = need("distributed", "fleet")
+    timeout_s = min(wish.timeout_s, 30.0)
+    try:
+        if wish.kind.startswith(ADDRESSES):
+            return distributed.Client(wish.kind, timeout=timeout_s, set_as_default=False)
+        if not Path(wish.kind).is_file():
+            raise EngineError(f"--cluster: {wish.kind}: there is no such file of a scheduler")
+        return distributed.Client(scheduler_file=wish.kind, timeout=timeout_s, set_as_default=False)
+    except (OSError, ValueError, KeyError, TypeError) as error:  # TimeoutError is an OSError
+        raise FleetError(f"--cluster: {wish.kind}: no scheduler answers within {timeout_s:g} s ({_line(error)})") from None
+
+
+def _start(wish: Wish) -> Any:
+    try:
+        if wish.kind == "local":
+            return _start_local(wish)
+        if wish.kind in QUEUES:
+            jobqueue = need("dask_jobqueue", "fleet")
+            dask = need("dask", "fleet")
+            options = dict(wish.options)
+            for name, value in (("cores", 1), ("memory", f"{wish.memory_bytes / 2**30 + 1:.2f} GiB")):
+                if dask.config.get(f"jobqueue.{wish.kind}.{name}", None) is None:
+                    options.setdefault(name, value)
+            return getattr(jobqueue, QUEUES[wish.kind])(**options)
+        module, _, name = wish.kind.rpartition(".")
+        return getattr(importlib.import_module(module), name)(**wish.options)
+    except (ImportError, AttributeError) as error:
+        raise EngineError(f"--cluster: {wish.kind}: {_line(error)}") from None
+    except (TypeError, ValueError) as error:
+        raise EngineError(f"--cluster: {wish.kind}: --cluster-option: {_line(error)}") from None
+    except (OSError, RuntimeError) as error:
+        raise FleetError(f"--cluster: {wish.kind}: does not start: {_line(error)}") from None
+
+
+def _start_local(wish: Wish) -> Any:
+    distributed = need("distributed", "fleet")
+    options = {"n_workers": wish.workers or core_count(), "threads_per_worker": 1, "processes": True, "dashboard_address": None,
+               "memory_limit": 0, "silence_logs": False, **wish.options}
+    return distributed.LocalCluster(**options)
+
+
+def core_count() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _wait_for_workers(engine: Engine) -> None:
+    try:
+        engine.client.wait_for_workers(1, timeout=engine.wish.timeout_s)
+    except OSError:
+        raise FleetError(f"no worker of {engine.wish.kind} came within {engine.wish.timeout_s:g} s (--worker-timeout)") from None
+
+
+def _close_client(client: Any) -> None:
+    with contextlib.suppress(Exception):  # a scheduler that went away
+        client.close(timeout=CLOSE_S)
+
+
+def _close_cluster(cluster: Any) -> None:
+    _kill_local(cluster)
+    with contextlib.suppress(Exception):
+        cluster.close(timeout=CLOSE_S)
+
+
+def _kill_local(cluster: Any) -> None:
+    """Workers of this machine have nothing to lose: files are whole or absent, and their ndtd dies with them."""
+    for nanny in list(getattr(cluster, "workers", {}).values()):
+        process = getattr(nanny, "process", None)
+        pid: Optional[int] = getattr(process, "pid", None)
+        if pid:
+            nanny.auto_restart = False
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _line(error: BaseException) -> str:
+    return (" ".join(str(error).split()) or type(error).__name__)[:200]

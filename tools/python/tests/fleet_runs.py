@@ -1,0 +1,122 @@
+"""What the tests and the measurement of ndt-fleet share: many drives over one map, calls of the command, a program that logs the replays."""
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+SWEEP = "ndt.levels=[4.0,2.0,1.0],[2.0,1.0]"
+FLEET = [sys.executable, "-m", "ndtd.ndt_fleet"]
+RECORDER = r"""#!{python} -SE
+import fcntl, hashlib, json, os, subprocess, sys, time
+if "--replay" not in sys.argv:
+    os.execv({ndtd!r}, [{ndtd!r}, *sys.argv[1:]])
+def value(name):
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else ""
+task = [os.path.basename(value("--replay")), os.path.basename(value("--config")), value("--skip")]
+def say(event, **more):
+    line = json.dumps(dict(event=event, task=task, pid=os.getpid(), worker=parent, at_ns=time.time_ns(), **more)) + "\n"
+    os.write(log, line.encode())
+parent = os.getppid()
+log = os.open({folder!r} + "/log.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+lock = os.open({folder!r} + "/" + hashlib.md5(repr(task).encode()).hexdigest(), os.O_RDWR | os.O_CREAT, 0o644)
+os.set_inheritable(lock, True)
+try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    say("twice")
+say("begin")
+same = '[ "$PPID" = %d ] && exec "$0" "$@"' % os.getpid()
+code = subprocess.call(["setpriv", "--pdeathsig", "KILL", "sh", "-c", same, {ndtd!r}, *sys.argv[1:]], close_fds=False)
+say("end", code=code)
+sys.exit(code if code >= 0 else 128 - code)
+"""
+
+
+class Drives(NamedTuple):
+    """Bags that share a map. scans: of each bag, by its url."""
+
+    bags: "list[Path]"
+    map: Path
+    scans: "dict[str, int]"
+
+    @property
+    def pattern(self) -> str:
+        return f"{self.bags[0].parent}/*.bag"
+
+
+def cut(ndt_bag: Path, whole: Path, map_file: Path, folder: Path, lengths: "Sequence[int]") -> Drives:
+    """Drives of so many scans each, one after the other, out of one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    bags, first = [], 1
+    for number, length in enumerate(lengths):
+        bags.append(folder / f"{whole.stem}_{number:04d}.bag")
+        subprocess.run([str(ndt_bag), "cut", str(whole), "--scans", f"{first}-{first + length - 1}", "--initial", "first", "--out", str(bags[-1])],
+                       check=True, stdout=subprocess.DEVNULL)
+        first += length
+    return Drives(bags, map_file, {str(bag): length for bag, length in zip(bags, lengths)})
+
+
+def recorder(folder: Path, ndtd: Path) -> Path:
+    """A program that is ndtd, and logs begin and end of each replay, and whether the same one ran already; see events()."""
+    folder.mkdir()
+    path = folder / "ndtd"
+    path.write_text(RECORDER.format(python=sys.executable, ndtd=str(ndtd), folder=str(folder)))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def events(program: Path) -> "list[dict[str, Any]]":
+    """Of a recorder: event (begin, end, twice), task (bag, configuration, skipped scans), worker (its pid), at_ns; code at the end."""
+    log = program.with_name("log.jsonl")
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def start(*arguments: Any, environment: "dict[str, str]", log: Path) -> "subprocess.Popen[bytes]":
+    """Starts `ndt-fleet ARGUMENTS`."""
+    with log.open("ab") as stream:
+        return subprocess.Popen([*FLEET, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
+                                env={**os.environ, **environment})
+
+
+def call(*arguments: Any, environment: "dict[str, str]", log: Path, code: int = 0) -> str:
+    """Runs `ndt-fleet ARGUMENTS`, checks its exit code, returns what it said."""
+    begin = log.stat().st_size if log.exists() else 0
+    found = start(*arguments, environment=environment, log=log).wait(1800)
+    said = log.read_bytes()[begin:].decode(errors="replace")
+    assert found == code, f"ndt-fleet {' '.join(map(str, arguments))}: {found}\n{said}"
+    assert "Traceback" not in said, said
+    return said
+
+
+def result(run: Path) -> "tuple[str, Any, Any]":
+    """Digest, and the columns of both tables that are the same wherever it ran, with plain texts."""
+    from ndtd.fleet import scan_table, tables
+
+    out = []
+    for name, schema in (("runs.parquet", scan_table.RUNS), ("scans.parquet", scan_table.SCANS)):
+        found = pq.read_table(run / name).select(tables.result_columns(schema))
+        for index, column in enumerate(found.schema):
+            if str(column.type).startswith("dictionary"):
+                found = found.set_column(index, column.name, found.column(index).cast("string"))
+        out.append(found.combine_chunks())
+    return (tables.digest(run / "runs.parquet"), *out)
+
+
+def left_behind(run: Path) -> "list[str]":
+    """Temporary files below a run that no process works on."""
+    return [str(path) for path in run.rglob("*") if path.name.startswith(".") and path.is_file() and not path.parent.name.startswith(".scans-")]
+
+
+def wait_until(condition: Any, what: str, seconds: float = 120) -> None:
+    """A limit, so that a test ends that waits for what does not come."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"no {what} within {seconds:g} s"
+        time.sleep(0.05)

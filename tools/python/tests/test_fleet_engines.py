@@ -1,0 +1,120 @@
+"""ndt-fleet on every kind of engine: the same run has the same result on one worker, two, jobs of Slurm and a scheduler of its own."""
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fleet_runs
+import slurm_here
+
+pytest.importorskip("distributed")
+
+DRIVES = int(os.environ.get("NDT_FLEET_DRIVES") or 12)
+SCANS = 12  # of a drive; the last one is longer, and cut into pieces
+LONG = 60
+PIECES = ("--piece", 0.04, "--warm-up", 0.5)
+
+
+@pytest.fixture(scope="module")
+def drives(simulate, bin_dir, tmp_path_factory):
+    lengths = [SCANS] * (DRIVES - 1) + [LONG]
+    whole = simulate("--seed", 7, "--scans", sum(lengths), "--beams", 16, "--columns", 600, "--map-spacing", 0.3)
+    return fleet_runs.cut(bin_dir / "ndt-bag", whole.bag, whole.map, tmp_path_factory.mktemp("drives"), lengths)
+
+
+@pytest.fixture(scope="module")
+def replay(drives, bin_dir, tmp_path_factory):
+    """replay(name, *options): a run, its folder."""
+    place = tmp_path_factory.mktemp("runs")
+
+    def run(name, *options, environment=None):
+        fleet_runs.call("run", "--bags", drives.pattern, "--map", drives.map, "--set", "preprocess.deskew=time", "--sweep",
+                        fleet_runs.SWEEP, *PIECES, "--out", place / name, "--cache", place / f"{name}.cache", "--ndtd", bin_dir / "ndtd",
+                        *options, environment=environment or {}, log=place / f"{name}.log")
+        return place / name
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def alone(replay, drives):
+    """The result on one worker, which is checked for being whole."""
+    digest, runs, scans = fleet_runs.result(replay("alone", "--workers", 1))
+    rows = runs.to_pylist()
+    assert len(rows) == 2 * DRIVES and {row["status"] for row in rows} == {"done"}
+    assert {(row["bag"], row["config"]): row["scans"] for row in rows} == {
+        (bag, config): count for bag, count in drives.scans.items() for config in {row["config"] for row in rows}}
+    assert len({row["config"] for row in rows}) == 2 and len({row["trajectory_hash"] for row in rows}) == len(rows)
+    assert scans.num_rows == 2 * sum(drives.scans.values()) and max(row["pieces"] for row in rows) > 1
+    return digest, runs, scans
+
+
+def check_same(alone, found):
+    assert found[0] == alone[0]
+    for mine, other in zip(alone[1:], found[1:]):
+        assert mine.schema.equals(other.schema)
+        assert [name for name in mine.column_names if not mine[name].equals(other[name])] == []
+
+
+def test_two_workers(alone, replay):
+    check_same(alone, fleet_runs.result(replay("two", "--workers", 2)))
+
+
+def test_slurm(alone, replay, slurm, tmp_path):
+    run = replay("slurm", "--cluster", "slurm", "--workers", 2, "--cluster-option", "interface=lo",
+                 "--cluster-option", f"log_directory={tmp_path}", environment=slurm)
+    check_same(alone, fleet_runs.result(run))
+    assert list(tmp_path.glob("dask-worker-*.out")), "no job of Slurm ran"
+
+
+def test_scheduler_with_workers_of_its_own(alone, replay, tmp_path):
+    with scheduler(tmp_path) as address:
+        check_same(alone, fleet_runs.result(replay("scheduler", "--cluster", address)))
+
+
+def test_slurm_leaves_nothing(slurm):
+    """Slurm itself: a job runs, and what one of it has started ends with it, also when the test fails."""
+    folder = None
+    with contextlib.suppress(ZeroDivisionError), slurm_here.running(cores=1) as environment:
+        folder = Path(environment["SLURM_CONF"]).parent
+        assert folder != Path(slurm["SLURM_CONF"]).parent
+        done = subprocess.run(["srun", "printenv", "SLURM_CONF"], env={**os.environ, **environment}, capture_output=True, text=True,
+                              check=True, timeout=120)
+        assert done.stdout.strip().startswith(str(folder))
+        subprocess.run(["sbatch", "--output=/dev/null", "--wrap", "sleep 1000"], env={**os.environ, **environment}, check=True, timeout=120,
+                       stdout=subprocess.DEVNULL)
+        raise ZeroDivisionError
+    assert folder is not None and not folder.exists() and slurm_here.processes_of(folder) == []
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    if slurm_here.missing():
+        pytest.skip(slurm_here.missing())
+    with slurm_here.running(cores=2) as environment:
+        yield environment
+
+
+@contextlib.contextmanager
+def scheduler(folder, workers=2):
+    """The address of a scheduler with workers, each a process of its own."""
+    place, log, started = folder / "scheduler.json", (folder / "dask.log").open("ab"), []
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "cwd": folder}
+    dask = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "distributed.cli"]
+    try:
+        started.append(subprocess.Popen([*dask[:-1], "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
+                                         "--scheduler-file", str(place)], **quiet))
+        fleet_runs.wait_until(place.exists, "scheduler")
+        started += [subprocess.Popen([*dask[:-1], "distributed.cli.dask_worker", "--scheduler-file", str(place), "--nthreads", "1",
+                                      "--no-dashboard", "--local-directory", str(folder)], **quiet) for _ in range(workers)]
+        import json
+        yield json.loads(place.read_text())["address"]
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            process.wait(60)
+        log.close()
