@@ -199,15 +199,19 @@ class RunFolder:
             Path(part).write_bytes(data)
 
     @contextlib.contextmanager
-    def new_file(self, path: Path) -> "Iterator[str]":
-        """The name of a temporary file beside `path`, which takes its place at the end; removed on failure."""
+    def new_file(self, path: Path, is_synced: bool = True) -> "Iterator[str]":
+        """The name of a temporary file beside `path`, which takes its place at the end; removed on failure.
+
+        is_synced: not cut off either when the machine fails. That waits for the disk: results, which say themselves whether they are
+        whole, do without."""
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             os.close(handle)
             yield part
-            with open(part, "rb") as stream:
-                os.fsync(stream.fileno())
+            if is_synced:
+                with open(part, "rb") as stream:
+                    os.fsync(stream.fileno())
             os.chmod(part, 0o644)
             os.replace(part, path)
         except BaseException:
