@@ -48,7 +48,7 @@ def test_a_hole_of_the_map_is_the_place_to_survey_again_and_a_broken_sensor_is_n
     assert (place.bad, place.passed) == (8, 8) and place.outcomes.most_common(1)[0][0] in ("low_score", "degenerate")
     bad = fleet_totals.worst_drives(found.run, found.totals, found.main.rows, 3)[0]
     assert found.run.texts["bag"][bad.row] == "bags/drive-8.bag" and bad.why.startswith("never a trusted pose")
-    assert "1 place of the map should be surveyed again" in found.sentence and found.map_note == ""
+    assert "1 place of the map should be surveyed again: x" in found.sentence and found.map_note == ""
     text = (tmp_path / "page.html").read_text()
     assert "drive-8.bag" in text and "8 of 8" in text and "never a trusted pose" in text
 
@@ -84,9 +84,8 @@ def test_one_drives_bad_day_is_no_place(tmp_path):
 
 
 def test_places_count_drives_once_and_are_ranked(tmp_path):
-    """Copies of a bag are one drive. The place that five of five drives tell comes before that of two of three."""
+    """The place that five of five drives tell comes before that of two of three."""
     first = [Planted(f"a{at}.bag", straight(100), np.full(100, 0.01), range(50, 60)) for at in range(5)]
-    first += [Planted(f"copy{at}.bag", straight(100), np.full(100, 0.01), range(50, 60), content="a0.bag") for at in range(3)]
     second = [Planted(f"b{at}.bag", straight(100, y=500.0), np.full(100, 0.02), range(30, 40) if at < 2 else ()) for at in range(3)]
     alone = [Planted("c.bag", straight(100, y=900.0), np.full(100, 0.02), range(30, 40))]
     found = report(write_fleet(tmp_path / "run", first + second + alone), tmp_path)
@@ -94,7 +93,7 @@ def test_places_count_drives_once_and_are_ranked(tmp_path):
     np.testing.assert_allclose(centre(found.places[0]), [55, 0], atol=10)
     np.testing.assert_allclose(centre(found.places[1]), [35, 500], atol=10)
     assert found.places[0].reasons.most_common(1)[0][0].startswith("score \N{HORIZONTAL ELLIPSIS} is below")
-    assert "3 drives with the content of another one" in found.html() and "one drive alone has passed" in found.html()
+    assert "one drive alone has passed" in found.html()
 
 
 def test_scans_without_a_pose_lie_where_the_drive_was():

@@ -12,7 +12,7 @@ import numpy as np
 from .fleet_reading import Block, FleetRun
 from .fleet_totals import BAD_DRIVE, Low
 
-COLUMNS = ("stamp_ns", "x", "y", "z", "reason")
+COLUMNS = ("stamp_ns", "x", "y", "z")
 MOST_GAP_S, MOST_GAP_M = 10.0, 300.0  # between trusted poses: the way between them is taken as straight
 FRESH_S = 2.0  # after the last trusted pose
 LOW_SHARE = 0.3  # of its scans: a drive is low in a cell, or in a place
@@ -130,6 +130,14 @@ class Grid:
         out: np.ndarray = self.counts[:, 0] if self.leaves_out else self.counts.sum(axis=1)
         return out
 
+    def low_share(self, keys: np.ndarray) -> float:
+        """Of the scans in these cells; NaN: there are none."""
+        if not len(self.key):
+            return float("nan")
+        at = np.minimum(np.searchsorted(self.key, keys), len(self.key) - 1)
+        scans, low = self.shown[at[self.key[at] == keys], :2].sum(axis=0)
+        return float(low / scans) if scans else float("nan")
+
     def bad_cells(self) -> np.ndarray:
         """Keys of cells where half of the drives that passed were low."""
         found = self.shown
@@ -167,7 +175,7 @@ class Place:
     error_sum_m: float = 0.0
     error_count: int = 0
     error_max_m: float = 0.0
-    worst_bag: "tuple[int, str]" = (0, "")  # low scans, url
+    worst: "tuple[int, int]" = (0, -1)  # low scans and row of the run table
 
     @property
     def share(self) -> float:
@@ -240,7 +248,7 @@ class Survey:
         place.low += low
         if low >= LOW_SHARE * scans:
             place.bad += 1
-            place.worst_bag = max(place.worst_bag, (low, str(self.run.texts["bag"][row])))
+            place.worst = max(place.worst, (low, row))
 
     def _describe(self, block: Block, place: np.ndarray, rows: np.ndarray, number: np.ndarray, low: Low) -> None:
         values, labels = block.values, self.run.labels
