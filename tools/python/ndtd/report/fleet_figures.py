@@ -17,7 +17,7 @@ PALEST, MANY_SCANS = 0.35, 100.0  # opacity of a cell with one scan; scans from 
 FAR_SHARE = 0.0005  # of the scans at either end may lie outside of the picture
 LEAST_SHOWN = 0.5  # percent of the scans whose errors are too small to be shown
 DETAILS, DETAIL_COLUMNS, AROUND_M, DETAIL_PIXELS = 6, 3, 45.0, 360
-MOST_DOTS = 3000
+MOST_DOTS, MOST_RINGS = 3000, 12
 
 
 # ---- cells
@@ -71,7 +71,7 @@ def places_map(grid: Grid, box: Box, density: np.ndarray, places: "list[Place]")
 
     drawing, axes, origin = trajectory_figure.on_map("places", "Low confidence over the map, from above", box, density)
     _draw_cells(axes, grid, box, origin, trajectory_figure.MAP_COLUMNS)
-    for number, place in enumerate(places[:20], 1):
+    for number, place in enumerate(places[:MOST_RINGS], 1):
         x, y = (place.low_m + place.high_m) / 2 - origin
         _ring(axes, x, y, np.maximum(1.35 * (place.high_m - place.low_m), 0.03 * box.width), number)
     plot_parts.legend(axes, [Patch(color=colour, label=label) for _, colour, label in LEVELS])

@@ -40,7 +40,7 @@ class FleetPage:
         self.totals, self.grid = _read(self.run, self.name)
         self.configured = [fleet_totals.configured(self.run, self.totals, name) for name in self.run.configurations]
         self.main = next(one for one in self.configured if one.name == self.name)
-        self.places, self.alone, self.more_places = _places(self.run, self.name, self.grid)
+        self.places, self.unsure = _places(self.run, self.name, self.grid)
         self.sweep = _sweep(self.run, self.totals, margin_m, margin_deg)
         self.against: "list[FleetComparison]" = []
         self.grid_before: "Optional[Grid]" = None
@@ -149,23 +149,28 @@ class FleetPage:
         grid, parts = self.grid, []
         if self.map_note:
             parts.append(paragraph(f"The map is not drawn: {self.map_note}.", "sub"))
-        parts += [paragraph(_survey_text(self.places, self.more_places)), figure(self.map)]
+        parts += [paragraph(_survey_text(self.places)), figure(self.map)]
         if self.places:
             parts.append(self._place_table(self.places[:MOST_SURE]))
         if self.details:
             parts.append(figure(self.details))
-        if self.alone:
-            rows = [(_coordinates(one), str(one.scans), percent(one.share), self._name(one.worst[1])) for one in self.alone[:MOST_LISTED]]
-            parts.append(f"<details><summary>{count(len(self.alone), 'more place')} that one drive alone has passed, and was low there: drive there "
-                         f"again before surveying</summary>{table(('', 'scans', 'low', 'drive'), rows)}</details>")
+        if self.unsure:
+            rows = [(_coordinates(one), f"{one.bad} of {one.passed}", f"{percent(one.share)} of {thousands(one.scans)}", self._name(one.worst[1]))
+                    for one in self.unsure[:MOST_LISTED]]
+            listed = f", the first {MOST_LISTED}" if len(self.unsure) > MOST_LISTED else ""
+            parts.append(f"<details><summary>{count(len(self.unsure), 'more place')} where drives were low, but so few passed that it may be chance"
+                         f"{listed}: drive there again before surveying</summary>"
+                         f"{table(('', 'drives that were low', 'low scans', 'worst drive'), rows)}</details>")
         is_one = grid.bad_drives == 1
         left_out = ("" if not grid.bad_drives else " Half of all drives are low at most places: that is no matter of places." if not grid.leaves_out else
                     f" {count(grid.bad_drives, 'drive')} that {'is' if is_one else 'are'} low at most places {'is' if is_one else 'are'} left out.")
         parts.append(paragraph(
             f"A scan is low without a trusted pose, below the confidence of {self.run.min_confidence(self.name):g}, or where its pose is wrong. Without "
             f"a trusted pose it counts where the drive was: between trusted poses at most {fleet_places.MOST_GAP_S:g} s apart, or at the last one if "
-            f"that is at most {fleet_places.FRESH_S:g} s old; {count(grid.nowhere, 'low scan')} of others are nowhere. A cell is bad where half of the "
-            f"drives that passed had {percent(fleet_places.LOW_SHARE)} of their scans low, and a place where at least two did.{left_out}", "sub"))
+            f"that is at most {fleet_places.FRESH_S:g} s old; {count(grid.nowhere, 'low scan')} of others are nowhere. A cell is bad where "
+            f"{percent(fleet_places.LOW_DRIVES)} of the drives that passed had {percent(fleet_places.LOW_SHARE)} of their scans low. Bad cells near each "
+            f"other are a place, and it is named when drives that are low as often as elsewhere would not be low there together ({percent(1 - fleet_places.SIGNIFICANT)} "
+            f"sure, all places taken together). Where drives are lost for long, the place is where they were lost.{left_out}", "sub"))
         return section("survey", "Where to survey again", *parts)
 
     def _place_table(self, places: "list[Place]") -> str:
@@ -355,9 +360,9 @@ def _merged(run: FleetRun) -> int:
     return run.labels["outcome"].index("merged") if "merged" in run.labels["outcome"] else -1
 
 
-def _places(run: FleetRun, name: str, grid: Grid) -> "tuple[list[Place], list[Place], int]":
-    """Those several drives tell, those one drive alone has passed, and how many were not looked at."""
-    found, more = fleet_places.groups(grid)
+def _places(run: FleetRun, name: str, grid: Grid) -> "tuple[list[Place], list[Place]]":
+    """Those to survey again, and those that may be chance."""
+    found, candidates = fleet_places.groups(grid)
     if found:
         survey, limit = Survey(run, grid, found), run.min_confidence(name)
         for block in run.blocks((*fleet_totals.COLUMNS, *fleet_places.COLUMNS, "reason")):
@@ -366,7 +371,7 @@ def _places(run: FleetRun, name: str, grid: Grid) -> "tuple[list[Place], list[Pl
                 mine = block.of(is_mine)
                 low = Low(mine, _merged(run), limit)
                 survey.add(mine, fleet_places.positions(mine, low.wrong), low)
-    return (*fleet_places.rank(found), more)
+    return fleet_places.rank(grid, found, candidates)
 
 
 # ---- comparisons
@@ -404,11 +409,11 @@ def _worst_comparison(found: "list[FleetComparison]", name: str) -> FleetCompari
 # ---- texts
 
 
-def _survey_text(places: "list[Place]", more: int) -> str:
+def _survey_text(places: "list[Place]") -> str:
     if not places:
         return "No place of the map is bad for several drives: nothing has to be surveyed again."
-    text = f"{count(len(places), 'place')} where several drives were low." + (f" The first {MOST_SURE}:" if len(places) > MOST_SURE else "")
-    return text + (f" {more} more, with fewer low scans, were not looked at." if more else "")
+    return f"{count(len(places), 'place')} where more drives were low than chance explains." + (
+        f" The first {MOST_SURE}:" if len(places) > MOST_SURE else "")
 
 
 def _coordinates(one: Place) -> str:
@@ -439,7 +444,8 @@ def _changed_table(found: FleetComparison, rows: "list[int]") -> str:
                 line.append(f"{length(first)} \N{RIGHTWARDS ARROW} {length(second)}")
         if "95 % translation error" in names:
             means = [side.totals.mean_error_m(found.rows[at:at + 1, column])[0] for column, side in enumerate((found.first, found.second))]
-            line.insert(3, with_unit(float(means[1] - means[0]), "m") if np.isfinite(means).all() else NONE)
+            change = float(means[1] - means[0])
+            line.insert(3, Unit.of("m", change).text(change, True) if np.isfinite(change) else NONE)
         cells.append(line)
     header = ["", *names]
     if "95 % translation error" in names:
