@@ -2,15 +2,14 @@
 import argparse
 import contextlib
 import fcntl
-import gc
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
 import sys
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -21,11 +20,12 @@ from ._arguments import add_version
 from ._extras import MissingPackage, os_error_text
 from ._progress import Progress
 from .fleet import bags as bag_patterns
-from .fleet import cluster, sweep
-from .fleet.coordinator import EngineGone, Listed, Outcome
+from .fleet import cluster, sweep, tables
+from .fleet.coordinator import GOES_ON, Coordinator, Listed, Outcome
 from .fleet.run_folder import Bag, FleetError, Job, RunFolder
+from .report.verdict import count
 
-EXIT_FAILED_TASKS, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
+EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
 GIB = float(1 << 30)
 LINES = 5  # of a program that failed
 PROTECTED = ("secret", "password", "token")
@@ -48,6 +48,9 @@ def parser() -> argparse.ArgumentParser:
     _add_run(commands.add_parser("run", help="replay, or go on with a run", description="Replays every bag with every configuration. "
                                  "What is done is not done again: the same command, or `ndt-fleet run --out RUN`, goes on.",
                                  epilog="OPTIONS after -- are those of ndt-import, for recordings that are no bag.bin."))
+    state = commands.add_parser("status", help="how far a run is", description="Says how far a run is, on any machine that sees its folder.")
+    state.add_argument("run", metavar="RUN")
+    state.add_argument("--json", action="store_true")
     return out
 
 
@@ -187,7 +190,7 @@ def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
     found = sweep.configurations(program, args.config, args.set, args.sweep, folder)
     piece_min = 10.0 if args.piece is None else args.piece
     warm_up_s = 5.0 if args.warm_up is None else args.warm_up
-    job = Job(uuid.uuid4().hex, version, _map(args.map), found, options, 60.0 * piece_min, warm_up_s, tuple(args.bags), program=program,
+    job = Job("", version, _map(args.map), found, options, 60.0 * piece_min, warm_up_s, tuple(args.bags), program=program,
               memory_bytes=int(4 * GIB))
     return _with_limits(job, args)
 
@@ -250,11 +253,13 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
     rules = _priorities(args.priority)
     wish = cluster.Wish(args.cluster, args.workers, cluster.parse_options(args.cluster_option), args.worker_timeout,
                         int((args.memory or 4.0) * GIB))
+    cluster.check(wish)
     folder = RunFolder(path)
     is_new = not path.exists()
     try:
         with _locked(path):
             job = _old_job(args, folder, options) if _is_run(path) else _new_job(args, folder, options)
+            job = replace(job, token=uuid.uuid4().hex)  # of this call: workers see its limits, and none goes on for an earlier one
             bags = bag_patterns.prioritised(bag_patterns.find(job.patterns, job.storage), rules)
             folder.write_json(path / "bags.json", [asdict(one) for one in bags])
             folder.save_job(job)
@@ -266,40 +271,73 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
 
 
 def _replay(args: argparse.Namespace, folder: RunFolder, job: Job, bags: "list[Bag]", wish: cluster.Wish) -> Outcome:
-    from .fleet.coordinator import Coordinator
-
     plan: Optional[Coordinator] = None
     try:
         with cluster.quiet(folder.path / "engine.log"), cluster.connect(wish) as engine, Progress("replaying", args.quiet) as progress:
             def tell(one: Outcome, rate: float) -> None:
-                progress.update((one.done + one.failed) / max(one.total, 1), f"{one.done + one.failed} of {one.total}, {rate:.0f} scans/s, "
-                                f"{one.workers} workers" + (f", {one.failed} failed" if one.failed else ""))
+                ended = one.done + one.failed
+                progress.update(ended / max(one.total, 1), f"{ended} of {one.total}, {rate:.0f} scans/s, {count(one.workers, 'worker')}" +
+                                (f", {one.failed} failed" if one.failed else ""))
 
-            plan = Coordinator(folder, job, bags, engine.client, args.retries, worker_timeout_s=args.worker_timeout, tell=tell,
-                               keep_workers=engine.keep_workers)
+            plan = Coordinator(folder, job, bags, engine, args.retries, tell=tell)
             return plan.run()
-    except EngineGone as error:
-        raise FleetError(f"{wish.kind}: {error}; the same command goes on") from None
     except KeyboardInterrupt:
         done, total = (plan.outcome.done, plan.outcome.total) if plan else (0, len(bags) * len(job.configurations))
-        raise KeyboardInterrupt(f"stopped: {done} of {total} done; the same command goes on") from None
+        raise KeyboardInterrupt(f"stopped: {done} of {total} done; {GOES_ON}") from None
 
 
 def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome) -> int:
-    from .fleet import tables
-
-    runs, scans = tables.collect(folder)
-    code = EXIT_FAILED_TASKS if one.failed else 0
-    rate = one.replayed / one.seconds if one.seconds > 0 else 0.0
-    found = {"run": str(folder.path), "total": one.total, "done": one.done, "present": one.present, "failed": one.failed, "scans": one.scans,
-             "replayed": one.replayed, "seconds": round(one.seconds, 1), "scans_per_s": round(rate, 1), "lost": one.lost,
-             "failures": [asdict(failure) for failure in one.failures.first], "damaged": [asdict(index) for index in one.damaged.first],
-             "copies": one.copies.first, "version": job.version}
+    made = tables.collect(folder.path, quiet=args.quiet)
+    found = {"run": str(folder.path), "version": job.version, "bags": one.bags, "total": one.total, "done": one.done, "present": one.present,
+             "failed": one.failed, "scans": one.scans, "replayed": one.replayed, "seconds": round(one.seconds, 3),
+             "scans_per_s": round(one.replayed / max(one.seconds, 1e-9), 1), "workers": one.workers, "lost": one.lost,
+             "digest": tables.digest(made.runs), "failures": [asdict(failure) for failure in one.failures.first],
+             "damaged": [{"bag": index.url, "damage": index.damage} for index in one.damaged.first],
+             "copies": [{"bag": url, "of": first} for url, first in one.copies.first]}
+    if args.json and args.json != "-":
+        folder.write_whole(Path(args.json).resolve(), (json.dumps(found, indent=1) + "\n").encode())
     if args.json == "-":
         print(json.dumps(found, indent=1))
-    elif args.json:
-        Path(args.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
-    return code
+    elif not args.quiet:
+        print("\n".join(_summary_lines(found, one)))
+    elif one.failed:
+        print(f"ndt-fleet: {count(one.failed, 'task')} of {one.total} failed", file=sys.stderr)
+    return EXIT_WORSE if one.failed else 0
+
+
+def _summary_lines(found: "dict[str, Any]", one: Outcome) -> "list[str]":
+    earlier = f" ({one.present} by an earlier call)" if one.present else ""
+    lines = [f"tasks    {one.done} of {one.total} done{earlier}, {one.failed} failed",
+             f"bags     {one.bags}, {one.damaged.count} damaged, {one.copies.count} copies of others",
+             f"scans    {one.scans}" + (f"; {one.replayed} of this call in {one.seconds:.4g} s: {found['scans_per_s']:.4g} scans/s with "
+                                        f"{count(one.workers, 'worker')}" if one.replayed else "")]
+    if one.lost:
+        lines.append(f"lost     {count(one.lost, 'task')} with a worker that died; replayed by others")
+    for failure in one.failures.first:
+        lines.append(f"failed   {failure.bag}{f' with {failure.config}' if failure.config else ''}: {failure.reason} ({failure.kind}, "
+                     f"{count(failure.attempts, 'attempt')})")
+        lines += [f"         {line}" for line in failure.lines[-LINES:]]
+    lines += _further(one.failures, "failed")
+    lines += [f"damaged  {index.url}: {index.damage}" for index in one.damaged.first] + _further(one.damaged, "damaged")
+    lines += [f"copy     {url}: of {first}" for url, first in one.copies.first] + _further(one.copies, "copies")
+    lines += [f"digest   {found['digest']}", f"report   ndt-fleet report {shlex.quote(found['run'])} --out report.html"]
+    return ["".join(letter if letter.isprintable() else "?" for letter in line) for line in lines]
+
+
+def _further(listed: Listed, what: str) -> "list[str]":
+    more = listed.count - len(listed.first)
+    return [f"         and {more} more {what}: `ndt-fleet status`, runs.parquet"] if more else []
+
+
+# ---- status
+
+
+def _status(args: argparse.Namespace) -> int:
+    from .fleet import status
+
+    found = status.read(args.run)
+    print(json.dumps(found, indent=1) if args.json else status.text(found))
+    return 0
 
 
 def main(arguments: "Optional[list[str]]" = None) -> int:
@@ -309,7 +347,9 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     args = parser().parse_args(given[:cut])
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return _run(args, tuple(given[cut + 1:]))
+        if args.command != "run" and cut < len(given):
+            raise UsageError("--: options of ndt-import are for `run`")
+        return _run(args, tuple(given[cut + 1:])) if args.command == "run" else _status(args)
     except (UsageError, sweep.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
         print(f"ndt-fleet: {error}", file=sys.stderr)
         return EXIT_USAGE

@@ -43,7 +43,7 @@ def calls(folder):
 
 
 def replay(folder, found, engine, **options):
-    return coordinator.run(folder, folder.job(), found, engine.client, tasks="fleet_stand_in", **options)
+    return coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in", **options).run()
 
 
 def test_every_bag_with_every_configuration_once(tmp_path, local):

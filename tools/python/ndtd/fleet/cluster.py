@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -87,31 +88,33 @@ def plain_value(text: str) -> Any:
 @contextlib.contextmanager
 def quiet(log: Path) -> "Iterator[None]":
     """What Dask, its workers and Python say on standard error goes to a file; sys.stderr still reaches the user."""
-    need("distributed", "fleet")
     sys.stderr.flush()
-    terminal = os.dup(2)
-    former, stream = sys.stderr, os.fdopen(terminal, "w", buffering=1, errors="replace")
-    handler = logging.FileHandler(log, delay=True)
-    root, levels = logging.getLogger(), {}
-    with open(log, "ab") as file:
+    terminal, former = os.dup(2), sys.stderr
+    root, handler = logging.getLogger(), logging.FileHandler(log, "a", delay=True)
+    with open(log, "wb") as file:
         os.dup2(file.fileno(), 2)
-    for name in [name for name in logging.root.manager.loggerDict if name.split(".")[0] in ("distributed", "bokeh", "tornado")]:
-        levels[name] = (logging.getLogger(name).handlers, logging.getLogger(name).propagate)
-        logging.getLogger(name).handlers, logging.getLogger(name).propagate = [], True
-    root.addHandler(handler)
-    logging.captureWarnings(True)
-    sys.stderr = stream if former.fileno() == 2 else former
     try:
-        yield
+        need("distributed", "fleet")  # its loggers find the file
+        with os.fdopen(os.dup(terminal), "w", buffering=1, errors="replace") as stream:
+            if _is_standard(former):
+                sys.stderr = stream
+            root.addHandler(handler)
+            logging.captureWarnings(True)
+            yield
     finally:
         sys.stderr = former
         logging.captureWarnings(False)
         root.removeHandler(handler)
         handler.close()
-        for name, (handlers, propagate) in levels.items():
-            logging.getLogger(name).handlers, logging.getLogger(name).propagate = handlers, propagate
         os.dup2(terminal, 2)
-        stream.close()
+        os.close(terminal)
+
+
+def _is_standard(stream: Any) -> bool:
+    try:
+        return bool(stream.fileno() == 2)
+    except (OSError, ValueError):
+        return False
 
 
 @contextlib.contextmanager
@@ -122,13 +125,32 @@ def connect(wish: Wish) -> "Iterator[Engine]":
         warnings.simplefilter("ignore")
         with contextlib.ExitStack() as stack:
             engine = _open(wish, stack)
-            _wait_for_workers(engine)
-            yield engine
+            try:
+                _wait_for_workers(engine)
+                yield engine
+            except KeyboardInterrupt:
+                if threading.current_thread() is threading.main_thread():
+                    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end is near: nothing of the cluster is to be left
+                    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                raise
+
+
+def check(wish: Wish) -> None:
+    """EngineError: there is no such engine."""
+    is_running = _runs_already(wish)
+    if not (is_running or wish.kind == "local" or wish.kind in QUEUES or wish.kind.count(".")):
+        raise EngineError(f"--cluster: {wish.kind}: is none of local, {', '.join(QUEUES)}, tcp://HOST:PORT, FILE.json, package.Class")
+    if is_running and (wish.workers or wish.options):
+        raise EngineError(f"--cluster: {wish.kind}: has its workers: without --workers and --cluster-option")
+
+
+def _runs_already(wish: Wish) -> bool:
+    return wish.kind.startswith(ADDRESSES) or wish.kind.endswith(".json")
 
 
 def _open(wish: Wish, stack: contextlib.ExitStack) -> Engine:
     distributed = need("distributed", "fleet")
-    if wish.kind.startswith(ADDRESSES) or wish.kind.endswith(".json"):
+    if _runs_already(wish):
         client = _client_of(wish)
         stack.callback(_close_client, client)
         return Engine(client, None, wish, wish.kind)

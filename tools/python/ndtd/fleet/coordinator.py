@@ -17,9 +17,11 @@ from importlib import metadata
 from typing import Any, Optional
 
 from .._extras import need
+from .cluster import Engine
 from .run_folder import Bag, BagIndex, Configuration, Failure, FleetError, Job, RunFolder, task_key
 
 TASKS = "ndtd.fleet.task"  # the module whose functions workers call
+GOES_ON = "the same command goes on"
 WINDOW, WINDOW_PER_CORE = 64, 8  # tasks at the scheduler
 TICK_S, PROGRESS_S, WORKERS_S = 0.5, 2.0, 30.0
 RATE_S = 60.0  # over which scans per second are told
@@ -49,6 +51,7 @@ class Listed:
 class Outcome:
     """What a call came to. Tasks: of a bag and a configuration; scans: of those that are done."""
 
+    bags: int = 0
     total: int = 0
     done: int = 0
     present: int = 0  # of these, done by an earlier call
@@ -108,14 +111,14 @@ def _worker_address() -> str:
 class Coordinator:
     """One call of `ndt-fleet run`."""
 
-    def __init__(self, folder: RunFolder, job: Job, bags: "Sequence[Bag]", client: Any, retries: int = 2, tasks: str = TASKS,
-                 worker_timeout_s: float = 300.0, tell: "Callable[[Outcome, float], None]" = lambda outcome, rate: None,
-                 keep_workers: "Callable[[], None]" = lambda: None):
-        """bags: in the order in which they are begun. tell: called now and then with scans per second; keep_workers likewise."""
-        self.folder, self.job, self.bags, self.client, self.retries = folder, job, bags, client, retries
-        self.outcome = Outcome(total=len(bags) * len(job.configurations))
+    def __init__(self, folder: RunFolder, job: Job, bags: "Sequence[Bag]", engine: Engine, retries: int = 2, tasks: str = TASKS,
+                 tell: "Callable[[Outcome, float], None]" = lambda outcome, rate: None):
+        """bags: in the order in which they are begun. tell: called now and then, also with scans per second."""
+        self.folder, self.job, self.bags, self.retries = folder, job, bags, retries
+        self._engine, self.client = engine, engine.client
+        self.outcome = Outcome(len(bags), len(bags) * len(job.configurations))
         self.indexed = self.running = 0
-        self._tasks, self._worker_timeout_s, self._tell, self._keep_workers = tasks, worker_timeout_s, tell, keep_workers
+        self._tasks, self._tell = tasks, tell
         self._package = metadata.version("ndtd")
         self._done: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._under_way: "dict[Any, Task]" = {}
@@ -197,7 +200,7 @@ class Coordinator:
 
     def _tick(self) -> None:
         if self.client.status not in ("running", "newly-created"):
-            raise EngineGone("the scheduler went away")
+            raise self._gone()
         now = time.monotonic()
         if now - self._told < PROGRESS_S:
             return
@@ -206,16 +209,20 @@ class Coordinator:
         self.outcome.workers, self._threads = len(threads), sum(threads.values())
         if threads:
             self._with_workers = now
-        elif now - self._with_workers > self._worker_timeout_s:
-            raise EngineGone(f"all workers are gone, and none came within {self._worker_timeout_s:g} s (--worker-timeout)")
+        elif now - self._with_workers > self._engine.wish.timeout_s:
+            raise EngineGone(f"all workers of {self._engine.address} are gone, and none came within {self._engine.wish.timeout_s:g} s "
+                             f"(--worker-timeout); {GOES_ON}")
         if now - self._asked > WORKERS_S:
             self._asked = now
-            self._keep_workers()
+            self._engine.keep_workers()
         self._rates.append((now, self.outcome.replayed))
         while now - self._rates[0][0] > RATE_S:
             self._rates.popleft()
         self._save_progress("running")
         self._tell(self.outcome, self.rate)
+
+    def _gone(self) -> EngineGone:
+        return EngineGone(f"the scheduler at {self._engine.address} went away; {GOES_ON}")
 
     @property
     def rate(self) -> float:
@@ -352,7 +359,7 @@ class Coordinator:
         except distributed.KilledWorker as error:
             return {"status": "lost", "address": str(getattr(error.last_worker, "address", ""))}
         except (distributed.CancelledError, distributed.comm.CommClosedError):
-            raise EngineGone("the scheduler went away") from None
+            raise self._gone() from None
         except ImportError as error:
             raise FleetError(f"a worker cannot import {error.name or 'ndtd'}: all need the package ndtd[fleet]") from None
         except Exception as error:  # of a function that should have returned it
@@ -384,9 +391,3 @@ class Coordinator:
 
 def _failed_keys(folder: RunFolder) -> "set[str]":
     return {path.stem for path in (folder.path / "failed").glob("??/*.json")}
-
-
-def run(folder: RunFolder, job: Job, bags: "Sequence[Bag]", client: Any, **options: Any) -> Outcome:
-    """Replays what is left of the run; options as those of Coordinator."""
-    return Coordinator(folder, job, bags, client, **options).run()
-

@@ -55,7 +55,7 @@ RUNS: Any = pa.schema([
     ("cpu_s", pa.float64()), ("peak_memory_bytes", pa.int64()), ("ended_ns", pa.int64())])
 
 _RUN_ROW = b"ndtd.run"  # key of the metadata
-_BLOCK = 4 << 20  # bytes of results.jsonl that are parsed at once
+_BLOCK = 1 << 20  # bytes of results.jsonl that are parsed at once
 _USED_STEPS = 3.0  # a scan stands for at most so many usual steps of time, as in verdict.py
 _LINE: Any = pa.schema([
     ("seq", pa.int64()), ("stamp_ns", pa.int64()), *((name, pa.string()) for name in ("outcome", "state", "reason", "error")),
@@ -71,33 +71,35 @@ def read_results(source: Any, bag: str, config: str, truth: "Optional[tuple[np.n
 
     bag: url, config: name, truth: stamps (K,) int64 [ns] and poses (K, 7), T_map_base. FleetError: not results of ndtd, or none."""
     with contextlib.nullcontext(source) if hasattr(source, "read") else open(source, "rb") as stream:
-        blocks = [_table_of(lines, bag, config, truth) for lines in _blocks(stream, "results" if stream is source else str(source))]
+        blocks = [_table_of(found, bag, config, truth) for found in _blocks(stream, "results" if stream is source else str(source))]
     if not blocks:
         raise FleetError(f"{'results' if stream is source else source}: no result in it")
     return blocks[0] if len(blocks) == 1 else pa.concat_tables(blocks).unify_dictionaries().combine_chunks()
 
 
-def _blocks(stream: Any, name: str) -> "Iterator[Any]":
-    """Record batches of lines, _BLOCK bytes of the file at a time."""
+def _blocks(stream: Any, name: str) -> "Iterator[tuple[Any, np.ndarray, np.ndarray]]":
+    """Record batches of lines with their poses and covariances, _BLOCK bytes of the file at a time."""
     parse = pj.ParseOptions(explicit_schema=_LINE, unexpected_field_behavior="ignore")
     number = 0
     while True:
         data = stream.read(_BLOCK)
+        if len(data) == _BLOCK:
+            data += stream.readline(MOST_LINE)
         if not data:
             return
-        data += stream.readline(MOST_LINE)
         try:
             read = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
-            for batch in pj.read_json(pa.BufferReader(data), read_options=read, parse_options=parse).to_batches():
-                _check(batch)
-                number += len(batch)
-                yield batch
+            batches = pj.read_json(pa.BufferReader(data), read_options=read, parse_options=parse).to_batches()
+            found = [(batch, *_checked(batch)) for batch in batches if len(batch)]
         except (ValueError, OverflowError) as error:  # pyarrow.ArrowInvalid is a ValueError
             why = " ".join(str(error).split())[:100]
             raise FleetError(f"{name}: not what ndtd --results writes, after line {number}: {why}") from None
+        number += sum(len(batch) for batch in batches)
+        yield from found
 
 
-def _check(lines: Any) -> None:
+def _checked(lines: Any) -> "tuple[np.ndarray, np.ndarray]":
+    """Poses (N, 7) and covariances (N, 36)."""
     for name in ("seq", "stamp_ns"):
         if lines[name].null_count:
             raise ValueError(f"{name} is missing")
@@ -110,6 +112,7 @@ def _check(lines: Any) -> None:
         raise ValueError("the quaternion of pose does not have length 1")
     if (np.abs(covariance) > MOST_NUMBER).any():
         raise ValueError(f"covariance has a number beyond {MOST_NUMBER:g}")
+    return pose, covariance
 
 
 def _rows(lines: Any, name: str) -> np.ndarray:
@@ -123,9 +126,10 @@ def _rows(lines: Any, name: str) -> np.ndarray:
     return out
 
 
-def _table_of(lines: Any, bag: str, config: str, truth: "Optional[tuple[np.ndarray, np.ndarray]]") -> Any:
+def _table_of(found: "tuple[Any, np.ndarray, np.ndarray]", bag: str, config: str,
+              truth: "Optional[tuple[np.ndarray, np.ndarray]]") -> Any:
+    lines, pose, covariance = found
     size = len(lines)
-    pose, covariance = _rows(lines, "pose"), _rows(lines, "covariance")
     texts = {name: lines[name] for name in ("outcome", "state", "reason")}
     failed = lines["error"].is_valid()
     if lines["error"].null_count < size:  # ndtd could not put it into a message
@@ -146,7 +150,8 @@ def _table_of(lines: Any, bag: str, config: str, truth: "Optional[tuple[np.ndarr
 
 def _is_one_of(column: Any, values: "Iterable[str]") -> np.ndarray:
     good = np.array([one in values for one in column.dictionary.to_pylist()], bool)
-    return good[column.indices.to_numpy()]
+    out: np.ndarray = good[column.indices.to_numpy()]
+    return out
 
 
 def _numbers(lines: Any, name: str) -> np.ndarray:
@@ -220,12 +225,16 @@ def _intervals_s(stamps: np.ndarray) -> np.ndarray:
 
 
 def _levels(name: str, values: np.ndarray, **levels: int) -> "dict[str, Optional[float]]":
-    """Percentiles; None without values."""
-    values = values[~np.isnan(values)]
+    """Percentiles; None without values. As numpy.percentile(), which takes longer for a hundred values than all else here."""
+    values = np.sort(values[~np.isnan(values)])
     if not len(values):
         return {f"{name}_{key}": None for key in levels}
-    found = np.percentile(values, list(levels.values()))
-    return {f"{name}_{key}": float(value) for key, value in zip(levels, found)}
+    out: "dict[str, Optional[float]]" = {}
+    for key, level in levels.items():
+        below, part = divmod((len(values) - 1) * level, 100)
+        step = values[min(below + 1, len(values) - 1)] - values[below]
+        out[f"{name}_{key}"] = float(values[below] + step * part / 100)
+    return out
 
 
 # ---- the file of one replay
