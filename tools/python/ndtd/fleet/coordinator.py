@@ -253,11 +253,12 @@ class Coordinator:
                 result = self._result(task, future)
                 if result["status"] == "done":
                     found[task.number] = str(result["value"])
-                elif task.attempts < self.retries and result["status"] == "lost":
+                elif task.attempts < self.retries:
                     self._submit(replace(task, attempts=task.attempts + 1))
                 else:
                     failure = result.get("failure") or {}
-                    raise FleetError(f"map {self.job.map}: {failure.get('reason') or 'its worker died'}")
+                    reason = str(failure.get("reason") or "map: its worker died")
+                    raise FleetError(reason if self.job.map in reason else f"{reason} ({self.job.map})")
             self._tick()
         self._maps = [found[number] for number in sorted(found)]
 
