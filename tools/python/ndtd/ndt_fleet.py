@@ -22,7 +22,7 @@ from ._progress import Progress
 from .fleet import bags as bag_patterns
 from .fleet import cluster, sweep, tables
 from .fleet.coordinator import GOES_ON, Coordinator, Listed, Outcome
-from .fleet.run_folder import Bag, FleetError, Job, RunFolder
+from .fleet.run_folder import Bag, FleetError, Job, RunFolder, one_line
 from .report.verdict import count
 
 EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
@@ -175,11 +175,16 @@ def _program(args: argparse.Namespace, former: Optional[Job]) -> str:
 
 
 def _map(url: str) -> str:
+    bag_patterns.check_url(url, "--map")
     if "://" in url:
         return url
     if not Path(url).exists():
         raise UsageError(f"--map: {url}: no such file or folder")
     return os.path.abspath(url)
+
+
+def _patterns(args: argparse.Namespace) -> "tuple[str, ...]":
+    return tuple(bag_patterns.absolute(one) for one in args.bags or ())
 
 
 def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, ...]") -> Job:
@@ -190,7 +195,7 @@ def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
     found = sweep.configurations(program, args.config, args.set, args.sweep, folder)
     piece_min = 10.0 if args.piece is None else args.piece
     warm_up_s = 5.0 if args.warm_up is None else args.warm_up
-    job = Job("", version, _map(args.map), found, options, 60.0 * piece_min, warm_up_s, tuple(args.bags), program=program,
+    job = Job("", version, _map(args.map), found, options, 60.0 * piece_min, warm_up_s, _patterns(args), program=program,
               memory_bytes=int(4 * GIB))
     return _with_limits(job, args)
 
@@ -213,7 +218,7 @@ def _old_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
             raise UsageError(f"{folder.path}: {name}: '{before}' there, '{now}' now: use another --out; `ndt-fleet report` compares runs")
     if args.config or args.set or args.sweep:
         _check_configurations(args, folder, former, program)
-    patterns = tuple(dict.fromkeys((*former.patterns, *(args.bags or ()))))
+    patterns = tuple(dict.fromkeys((*former.patterns, *_patterns(args))))
     return _with_limits(replace(former, program=program, patterns=patterns), args)
 
 
@@ -288,6 +293,7 @@ def _replay(args: argparse.Namespace, folder: RunFolder, job: Job, bags: "list[B
 
 def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome) -> int:
     made = tables.collect(folder.path, quiet=args.quiet)
+    one.done -= made.broken  # told and removed: they are left
     found = {"run": str(folder.path), "version": job.version, "bags": one.bags, "total": one.total, "done": one.done, "present": one.present,
              "failed": one.failed, "scans": one.scans, "replayed": one.replayed, "seconds": round(one.seconds, 3),
              "scans_per_s": round(one.replayed / max(one.seconds, 1e-9), 1), "workers": one.workers, "lost": one.lost,
@@ -302,7 +308,7 @@ def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome
         print("\n".join(_summary_lines(found, one)))
     elif one.failed:
         print(f"ndt-fleet: {count(one.failed, 'task')} of {one.total} failed", file=sys.stderr)
-    return EXIT_WORSE if one.failed else 0
+    return EXIT_WORSE if one.failed or made.broken else 0
 
 
 def _summary_lines(found: "dict[str, Any]", one: Outcome) -> "list[str]":
@@ -351,11 +357,11 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
             raise UsageError("--: options of ndt-import are for `run`")
         return _run(args, tuple(given[cut + 1:])) if args.command == "run" else _status(args)
     except (UsageError, sweep.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
-        print(f"ndt-fleet: {error}", file=sys.stderr)
+        print(f"ndt-fleet: {one_line(str(error))}", file=sys.stderr)
         return EXIT_USAGE
     except (OSError, ValueError, FleetError, MissingPackage) as error:
         text = os_error_text(error) if isinstance(error, OSError) else str(error)
-        print(f"ndt-fleet: {text}", file=sys.stderr)
+        print(f"ndt-fleet: {one_line(text)}", file=sys.stderr)
         return EXIT_FAILED
     except KeyboardInterrupt as stop:
         print(f"ndt-fleet: {stop or 'stopped; nothing was begun'}", file=sys.stderr)
