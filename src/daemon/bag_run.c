@@ -58,6 +58,11 @@ static int is_kind(uint32_t type)
     return type >= NDT_MESSAGE_SCAN && type < NDT_MESSAGE_END;
 }
 
+static uint32_t bit_of(enum ndt_message_type type)
+{
+    return UINT32_C(1) << (unsigned)type;
+}
+
 static void count_bad(struct ndtd_bag_run *run, uint32_t type, const char *why)
 {
     struct bad_frames *bad = &run->bad[is_kind(type) ? type : 0];
@@ -98,6 +103,7 @@ static enum ndt_status collect_truth(struct ndtd_bag_run *run, struct ndt_error 
             ": %s is read once, but the ground truth for the start has to be read before the scans; give "
             "--initial-pose, or replay a file",
             run->skip, run->bag_name);
+    ndtd_record_source_pass(run->source, ~bit_of(NDT_MESSAGE_TRUTH));
     while (!ndt_progress_is_cancelled(&stop) && ndtd_record_source_next(run->source, &record, NULL) == NDT_OK) {
         const enum ndt_status status =
             record.type == NDT_MESSAGE_TRUTH ? add_ground_truth(run, &record, err) : NDT_OK;
@@ -251,6 +257,13 @@ static enum ndt_status replay_record(struct ndtd_bag_run *run, const struct ndt_
     }
 }
 
+/* Of what is skipped only the headers are read: a start in the middle of a large bag costs what it replays. */
+static void pass_skipped(struct ndtd_bag_run *run)
+{
+    const uint32_t unused = bit_of(NDT_MESSAGE_SCAN) | bit_of(NDT_MESSAGE_RESULT) | bit_of(NDT_MESSAGE_POINTS);
+    ndtd_record_source_pass(run->source, run->scans_seen < run->skip ? unused : 0);
+}
+
 /* Stops at the scan after the last replayed one: the ground truth of the last scan may follow it. */
 static int is_past_limit(const struct ndtd_bag_run *run, const struct ndt_bag_record *record)
 {
@@ -277,6 +290,7 @@ enum ndt_status ndtd_bag_run_next(struct ndtd_bag_run *run, struct ndtd_scan_rec
     struct ndt_error why = {""};
     int has_result = 0;
     while (!has_result) {
+        pass_skipped(run);
         enum ndt_status status = ndtd_record_source_next(run->source, &next, &why);
         if (status != NDT_OK && status != NDT_ERR_CANCELLED)
             return end_of_bag(run, status, &why, err);

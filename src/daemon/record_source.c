@@ -105,6 +105,12 @@ enum ndt_status ndtd_record_source_next(struct ndtd_record_source *source, struc
     return status == NDT_END ? NDT_END : ndt_fail(err, status, "%s", why.text);
 }
 
+void ndtd_record_source_pass(struct ndtd_record_source *source, uint32_t types)
+{
+    if (source->bag)
+        ndt_bag_pass(source->bag, types);
+}
+
 int ndtd_record_source_can_rewind(const struct ndtd_record_source *source)
 {
     return source->importer || !ndt_bag_is_stream(source->bag);

@@ -19,7 +19,8 @@ struct ndt_bag_reader {
     int is_stream;
     uint64_t offset; /* end of the last whole record */
     uint64_t records;
-    uint8_t *buffer; /* payload and its CRC */
+    uint32_t passed_types; /* bit TYPE: its payloads are not read */
+    uint8_t *buffer;       /* payload and its CRC */
     size_t capacity;
     enum ndt_status status; /* a failure is permanent until ndt_bag_rewind */
     struct ndt_error error; /* its message */
@@ -180,12 +181,19 @@ static size_t next_size(const struct ndt_bag_reader *reader, size_t at, size_t s
     return reader->is_stream && room < size ? room : size;
 }
 
+static int is_passed(const struct ndt_bag_reader *reader, uint32_t type)
+{
+    return !reader->is_stream && type < 32 && (reader->passed_types >> type & 1);
+}
+
 static enum ndt_status read_payload(struct ndt_bag_reader *reader, const struct bag_record_head *head)
 {
     const size_t size = (size_t)head->length + BAG_CRC_SIZE;
     struct ndt_error *err = &reader->error;
     const uint64_t begin = reader->offset + sizeof(*head);
     enum ndt_status status = check_rest(reader, begin, size);
+    if (is_passed(reader, head->type))
+        return status;
     for (size_t at = 0, to; status == NDT_OK && at < size; at = to) {
         size_t got = 0;
         to = next_size(reader, at, size);
@@ -219,10 +227,16 @@ enum ndt_status ndt_bag_next(struct ndt_bag_reader *reader, struct ndt_bag_recor
     }
     if (reader->status != NDT_OK)
         return ndt_fail(err, reader->status, "%s", reader->error.text);
-    *out = (struct ndt_bag_record){head.type, head.length, head.receive_time_ns, reader->buffer};
+    *out = (struct ndt_bag_record){head.type, head.length, head.receive_time_ns,
+                                   is_passed(reader, head.type) ? NULL : reader->buffer};
     reader->offset += sizeof(head) + head.length + BAG_CRC_SIZE;
     reader->records++;
     return NDT_OK;
+}
+
+void ndt_bag_pass(struct ndt_bag_reader *reader, uint32_t types)
+{
+    reader->passed_types = types;
 }
 
 void ndt_bag_rewind(struct ndt_bag_reader *reader)

@@ -42,6 +42,21 @@ static struct contents read_all(struct ndt_bag_reader *reader)
     return found;
 }
 
+/* Without payloads: no fewer records than with them, and within the file. */
+static void read_headers(struct ndt_bag_reader *reader, const struct contents *whole)
+{
+    struct ndt_bag_record record;
+    uint64_t records = 0;
+    ndt_bag_rewind(reader);
+    ndt_bag_pass(reader, ~UINT32_C(0));
+    while (ndt_bag_next(reader, &record, &err) == NDT_OK) {
+        FUZZ_REQUIRE((record.payload == NULL) == (record.type < 32), "a payload that is not wanted");
+        records++;
+    }
+    FUZZ_REQUIRE(records >= whole->records && ndt_bag_offset(reader) >= whole->end, "a record is missing");
+    FUZZ_REQUIRE(ndt_bag_offset(reader) <= ndt_bag_size(reader), "beyond the file");
+}
+
 static struct contents open_and_read(void)
 {
     struct ndt_bag_reader *reader;
@@ -92,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ndt_bag_rewind(reader);
         const struct contents again = read_all(reader);
         FUZZ_REQUIRE(again.records == found.records && again.crc == found.crc, "other records after a rewind");
+        read_headers(reader, &found);
         ndt_bag_close(reader);
     }
     compare_stream(status, &found);

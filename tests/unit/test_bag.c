@@ -135,6 +135,44 @@ START_TEST(test_false_lengths)
 }
 END_TEST
 
+/* A payload that is passed over is not read: damage in it is not seen, damage of its length is. */
+START_TEST(test_passed_payloads)
+{
+    size_t size;
+    struct ndt_bag_record record;
+    struct ndt_error err = {""}, same = {""};
+    uint8_t *data = temp_read(write_bag("whole.bin", 5), &size);
+    data[FILE_HEAD + record_size(0) + RECORD_HEAD] ^= 1; /* in the payload of record 1, of type 2 */
+    const char *path = temp_write("a.bin", data, size);
+    struct ndt_bag_reader *reader = open_bag(path);
+    ndt_bag_pass(reader, 1u << 2 | 1u << 4);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_OK);
+        ck_assert_uint_eq(record.type, i + 1);
+        ck_assert_uint_eq(record.length, 7 * i);
+        ck_assert_int_eq(record.receive_time_ns, 1000 * (int64_t)i - 1);
+        ck_assert_int_eq(record.payload == NULL, i == 1);
+    }
+    ndt_bag_pass(reader, 0);
+    ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_OK);
+    ck_assert_mem_eq(record.payload, "ddddddddddddddddddddd", 21);
+    ndt_bag_rewind(reader);
+    ck_assert_int_eq(expect_records(reader, 1, &err), NDT_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.text, "damaged: CRC"));
+    ndt_bag_close(reader);
+    ck_assert_int_eq(truncate(path, (off_t)(FILE_HEAD + record_size(0) + record_size(1) - 1)), 0);
+    for (unsigned types = 0; types <= 1u << 2; types += 1u << 2) {
+        reader = open_bag(path);
+        ndt_bag_pass(reader, types);
+        ck_assert_int_eq(expect_records(reader, 1, types ? &err : &same), NDT_ERR_FORMAT);
+        ndt_bag_close(reader);
+    }
+    ck_assert_str_eq(err.text, same.text);
+    ck_assert_ptr_nonnull(strstr(err.text, "truncated or damaged"));
+    free(data);
+}
+END_TEST
+
 START_TEST(test_files_that_are_not_bags)
 {
     struct ndt_bag_reader *reader;
@@ -346,6 +384,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, test_cut_in_the_file_head);
     tcase_add_test(tests, test_every_flipped_byte_is_found);
     tcase_add_test(tests, test_false_lengths);
+    tcase_add_test(tests, test_passed_payloads);
     tcase_add_test(tests, test_files_that_are_not_bags);
     tcase_add_test(tests, test_existing_files_stay);
     tcase_add_test(tests, test_append_after_a_crash);

@@ -276,6 +276,48 @@ START_TEST(skip_starts_at_ground_truth_and_limit_stops)
 }
 END_TEST
 
+/* Changes a byte in the payload of a scan of the drive. */
+static void damage_scan(uint64_t number)
+{
+    struct ndt_bag_reader *reader;
+    struct ndt_bag_record record = {.type = 0};
+    uint64_t scans = 0, middle = 0;
+    ck_assert_int_eq(ndt_bag_open(&reader, bag_path, &err), NDT_OK);
+    ndt_bag_pass(reader, ~UINT32_C(0));
+    while (scans <= number && ndt_bag_next(reader, &record, &err) == NDT_OK) {
+        scans += record.type == NDT_MESSAGE_SCAN;
+        middle = ndt_bag_offset(reader) - record.length / 2;
+    }
+    ndt_bag_close(reader);
+    FILE *file = fopen(bag_path, "r+b");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fseek(file, (long)middle, SEEK_SET), 0);
+    const int byte = fgetc(file);
+    ck_assert_int_eq(fseek(file, (long)middle, SEEK_SET), 0);
+    ck_assert_int_ne(fputc(byte ^ 1, file), EOF);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* What is skipped is not read: neither for the ground truth nor for the scans. */
+START_TEST(damage_in_a_skipped_scan_does_not_matter)
+{
+    write_drive(1, 1);
+    damage_scan(2);
+    options.skip = 2;
+    must_fail(NDT_ERR_FORMAT, "damaged: CRC");
+    options.skip = 0;
+    must_run();
+    summary_must_hold("\"scans\": 2,");
+    options.skip = 3;
+    must_run();
+    summary_must_hold("\"scans\": 9,");
+    summary_must_hold("\"lost\": 0,");
+    damage_scan(6);
+    must_run();
+    summary_must_hold("\"scans\": 3,");
+}
+END_TEST
+
 START_TEST(skip_without_ground_truth_needs_a_pose)
 {
     write_drive(1, 0);
@@ -498,6 +540,7 @@ int main(void)
     tcase_add_test(tests, drive_is_localised_and_all_files_are_written);
     tcase_add_test(tests, repeated_replay_matches_the_reference);
     tcase_add_test(tests, skip_starts_at_ground_truth_and_limit_stops);
+    tcase_add_test(tests, damage_in_a_skipped_scan_does_not_matter);
     tcase_add_test(tests, skip_without_ground_truth_needs_a_pose);
     tcase_add_test(tests, skipping_everything_is_refused);
     tcase_add_test(tests, configured_pose_overrides_that_of_the_bag);

@@ -1,79 +1,106 @@
-"""Run folders of synthetic tables, and what one costs per task. `python fleet_cost.py` prints a table of measured numbers."""
-import numpy as np
+"""What a run costs per task, without what workers do: of a folder of synthetic tables, and of an engine with tasks that do nothing.
 
-import ndtd.fleet.scan_table as scan_table
-from ndtd.fleet.run_folder import Bag, BagIndex, Configuration, Failure, Job, RunFolder, digest, task_key
+    python fleet_cost.py [TASKS]          # prints measured numbers, for docs/fleet.md; default: 10000 tasks, some minutes
+"""
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
 
-HOUR = 36_000  # scans at 10 Hz
-MAP_ID, VERSION = "00000000deadbeef", "ndtd 1.0"
+from fleet_maker import HOUR, MAP_ID, Maker, scans
 
-
-def scans(bag, config, size=HOUR, seed=0):
-    """A table SCANS with values as those of a drive: poses to the last bit, few outcomes, whole microseconds."""
-    import pyarrow as pa
-
-    rng = np.random.default_rng(seed)
-    yaw = np.cumsum(rng.normal(0, 0.005, size))
-    place = np.cumsum(np.stack([np.cos(yaw), np.sin(yaw), rng.normal(0, 0.01, size)]) * 1.1, axis=1)
-    values = dict(zip("xyz", place), qx=rng.normal(0, 0.005, size), qy=rng.normal(0, 0.005, size), qz=np.sin(yaw / 2), qw=np.cos(yaw / 2))
-    values.update(seq=np.arange(size), stamp_ns=1_700_000_000_000_000_000 + np.arange(size) * 100_000_000 + rng.integers(0, 200_000, size))
-    trusted = rng.random(size) > 0.01
-    values.update(outcome=np.where(trusted, "converged", "rejected"), state=np.where(trusted, "tracking", "lost"),
-                  reason=np.where(trusted, "", "confidence"), trusted=trusted, bag=np.full(size, bag), config=np.full(size, config))
-    for field in scan_table.SCANS:
-        name = field.name
-        if name.startswith("error"):
-            values[name] = np.where(trusted, rng.normal(0, 0.03, size), np.nan)
-        elif name.endswith("_us"):
-            values[name] = np.round(rng.gamma(20, 60, size))
-        elif name in ("iterations", "evaluations"):
-            values[name] = rng.integers(2, 12, size)
-        else:
-            values.setdefault(name, rng.gamma(40, 0.02, size))
-    columns = [pa.array(values[field.name], from_pandas=True) for field in scan_table.SCANS]
-    return pa.table(columns, names=scan_table.SCANS.names).cast(scan_table.SCANS)
+from ndtd.fleet import cluster, coordinator, scan_table, status, tables
 
 
-class Maker:
-    """A run folder of `bags` with some configurations. Bags are done by done(), fail by fail(); nothing is replayed."""
+def map_id(folder, token, number):
+    return MAP_ID
 
-    def __init__(self, folder, bags=3, configurations=("base",), scans=20):
-        self.run, self.scans = RunFolder(folder), scans
-        self.configurations = tuple(Configuration(name, f"{name}.yaml", digest(name)) for name in configurations)
-        job = Job("token", VERSION, "map.pcd", self.configurations)
-        self.run.write_json(self.run.run_file, {"format": 1, **job.__dict__, "configurations": [one.__dict__ for one in self.configurations]})
-        self.run.write_json(self.run.path / "maps.json", {"a": MAP_ID})
-        self.list_bags([f"s3://fleet/2026/{number:07d}.bag" for number in range(bags)])
 
-    def list_bags(self, urls):
-        self.bags = [Bag(url, self.scans * 1000, "1") for url in urls]
-        self.run.write_json(self.run.path / "bags.json", [bag.__dict__ for bag in self.bags])
+def replay(folder, token, bag, number, piece=None):
+    return {"status": "done", "key": bag.id, "scans": HOUR, "replay_s": 50.0}
 
-    def index(self, bag, content=None, damage=""):
-        index = BagIndex(bag.url, bag.fingerprint, digest(content or bag.url), bag.bytes, self.scans, 0, self.scans * 10**8, damage)
-        self.run.save_index(bag, index)
-        return index
 
-    def key(self, bag, configuration):
-        return task_key(self.run.index(bag).hash, MAP_ID, configuration.hash, VERSION)
+def timed(function, *arguments):
+    """Processor time [s] and result."""
+    begin = time.process_time()
+    result = function(*arguments)
+    return time.process_time() - begin, result
 
-    def done(self, bag, configuration, worker="w1", url=None):
-        """Writes the done file; returns its path."""
-        index = self.run.index(bag) or self.index(bag)
-        seed = int(index.hash[:8], 16) + self.configurations.index(configuration)
-        table = scans(url or bag.url, configuration.name, self.scans, seed)
-        row = {**scan_table.measures(table), "status": "done", "bag": url or bag.url, "bag_hash": index.hash, "bag_bytes": bag.bytes,
-               "config": configuration.name, "config_hash": configuration.hash, "map_id": MAP_ID, "version": VERSION,
-               "trajectory_hash": f"{seed:016x}", "pieces": 1, "attempts": 1, "worker": worker, "replay_s": 1.5, "ended_ns": 10**18 + seed}
-        path = self.run.done_file(self.key(bag, configuration))
-        with self.run.new_file(path) as part:
-            scan_table.write(part, table, row)
-        return path
 
-    def done_all(self, **options):
-        return [self.done(bag, one, **options) for bag in self.bags for one in self.configurations]
+def copies(folder, count, size):
+    """A run with `count` done files of `size` scans, all with the bytes of the first."""
+    maker = Maker(folder, bags=count, scans=size)
+    base = maker.configurations[0]
+    data = maker.done(maker.bags[0], base).read_bytes()
+    for bag in maker.bags[1:]:
+        maker.index(bag)
+        maker.run.write_whole(maker.run.done_file(maker.key(bag, base)), data)
+    return maker, len(data)
 
-    def fail(self, bag, configuration=None, reason="it failed", ended_ns=1):
-        key = self.key(bag, configuration) if configuration else bag.id
-        name = configuration.name if configuration else ""
-        self.run.save_failure(Failure(key, bag.url, name, reason, ("a line",), 3, worker="w1", ended_ns=ended_ns))
+
+def table_costs(folder, count):
+    hours = min(count, 40)
+    maker, data = copies(folder / "hours", hours, HOUR)
+    yield "done file of an hour, bytes per scan", data / HOUR
+    yield "index file, bytes", maker.run.index_file(maker.bags[0].id).stat().st_size
+    table = scans("a", "base")
+    yield "done file of an hour, made [ms]", 1e3 * timed(scan_table.write, folder / "one.parquet", table, {})[0]
+    yield "collect, per task of an hour [ms]", 1e3 * timed(tables.collect, maker.run.path)[0] / hours
+    yield "scans.parquet, bytes per scan", sum(path.stat().st_size for path in (maker.run.path / "scans.parquet").iterdir()) / hours / HOUR
+    maker, data = copies(folder / "many", count, 20)
+    yield "done file of 20 scans, bytes", data
+    yield "names and dates of done files, per file [us]", 1e6 * timed(status._dates, maker.run.path / "done", ".parquet")[0] / count
+    yield "status, per task [us]", 1e6 * timed(status.read, maker.run.path)[0] / count
+    yield "collect, per task of 20 scans [ms]", 1e3 * timed(tables.collect, maker.run.path)[0] / count
+    yield "collect again, nothing new, per task [ms]", 1e3 * timed(tables.collect, maker.run.path)[0] / count
+    yield "runs.parquet, bytes per task", (maker.run.path / "runs.parquet").stat().st_size / count
+
+
+@contextlib.contextmanager
+def engine(folder):
+    """A scheduler and two workers in processes of their own."""
+    import psutil
+
+    options = ["--scheduler-file", str(folder / "scheduler.json"), "--no-dashboard"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    commands = (["scheduler", "--port", "0"], *[["worker", "--nthreads", "1", "--no-nanny"]] * 2)
+    processes = [subprocess.Popen([sys.executable, "-m", "dask", *words, *options], env=environment, stderr=subprocess.DEVNULL)
+                 for words in commands]
+    try:
+        while not (folder / "scheduler.json").exists():
+            time.sleep(0.1)
+        with cluster.connect(cluster.Wish(str(folder / "scheduler.json"))) as found:
+            yield found, psutil.Process(processes[0].pid)
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()
+
+
+def engine_costs(folder, count):
+    maker = Maker(folder / "run", bags=count, scans=HOUR)
+    for bag in maker.bags:
+        maker.index(bag)
+    with engine(folder) as (found, scheduler):
+        plan = coordinator.Coordinator(maker.run, maker.run.job(), maker.bags, found, tasks="fleet_cost")
+        before, memory, began = sum(scheduler.cpu_times()[:2]), scheduler.memory_info().rss, time.monotonic()
+        mine, _ = timed(plan.run)
+        yield "tasks that do nothing, per second, on this machine", count / (time.monotonic() - began)
+        yield "scheduler, per task [ms]", 1e3 * (sum(scheduler.cpu_times()[:2]) - before) / count
+        yield "scheduler, memory before [MB]", memory / 1e6
+        yield "scheduler, memory that it gains per task [kB]", (scheduler.memory_info().rss - memory) / 1e3 / count
+        yield "coordinator, per task [ms]", 1e3 * mine / count
+
+
+def main(count=10_000):
+    os.fsync = lambda handle: None  # times are those of the processor
+    with tempfile.TemporaryDirectory() as folder:
+        for name, number in (*table_costs(Path(folder), count), *engine_costs(Path(folder), count)):
+            print(f"| {name} | {number:.4g} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

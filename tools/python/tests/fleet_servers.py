@@ -3,6 +3,7 @@ import contextlib
 import html
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -113,11 +114,11 @@ class _Quiet(werkzeug_serving.WSGIRequestHandler):
 
 @contextlib.contextmanager
 def s3_server():
-    """(Faulty, endpoint URL, file system) of a new S3 server."""
+    """(Faulty, its file system) of an S3 server without buckets; Faulty.url: its endpoint."""
     server = pytest.importorskip("moto.server")
     s3fs = pytest.importorskip("s3fs")
     app = Faulty(server.DomainDispatcherApplication(server.create_backend_app))
     with serving(app) as app.url:
-        url = app.url
-        files = s3fs.S3FileSystem(key=KEY, secret=SECRET, endpoint_url=url, skip_instance_cache=True, use_listings_cache=False)
-        yield app, url, files
+        with urllib.request.urlopen(urllib.request.Request(f"{app.url}/moto-api/reset", method="POST")):  # moto keeps its buckets in the process
+            pass
+        yield app, s3fs.S3FileSystem(key=KEY, secret=SECRET, endpoint_url=app.url, skip_instance_cache=True, use_listings_cache=False)

@@ -14,6 +14,7 @@ from fleet_servers import KEY, SECRET, Faulty, folder_app, s3_server, serving  #
 
 from ndtd import ndt_fleet  # noqa: E402
 from ndtd.fleet import bags as bag_patterns  # noqa: E402
+from ndtd.fleet.staging import Cache, StageError  # noqa: E402
 
 SET = ("--set", "preprocess.deskew=time", "--set", "score_estimation.score_threshold=0.1")
 COUNT = 4
@@ -28,22 +29,28 @@ def drives(simulate, run_program, tmp_path_factory):
     for number in range(1, COUNT + 2):
         (folder / str(number)).mkdir()
         run_program("ndt-bag", "cut", long.bag, "--scans", f"{6 * number - 5}-{6 * number}", "--initial", "first", "--out", folder / str(number) / "drive.bag")
-    (folder / str(COUNT + 1)).rename(folder.with_name(f"{folder.name}-other"))
+    (folder / str(COUNT + 1) / "drive.bag").rename(other(folder))
+    (folder / str(COUNT + 1)).rmdir()
     return folder
+
+
+def other(drives):
+    """A bag that is none of them."""
+    return drives.with_name(f"{drives.name}.bag")
 
 
 @pytest.fixture
 def fleet(bin_dir, tmp_path):
-    """fleet(..., code=0): `ndt-fleet run` into tmp_path/NAME with a cache of its own; returns what it said."""
+    """fleet(..., code=0): `ndt-fleet run` into tmp_path/run with a cache of its own; returns what it said."""
+    return lambda *arguments, code=0, env=None: call_fleet(bin_dir, tmp_path, arguments, code, env or {})
 
-    def run(*arguments, name="run", code=0, env=None):
-        clean = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
-        done = subprocess.run([sys.executable, "-m", "ndtd.ndt_fleet", "run", "--out", name, "--cache", "cache", "--workers", "2", *map(str, arguments)],
-                              cwd=tmp_path, capture_output=True, text=True, timeout=240, env={**clean, "NDT_BIN": str(bin_dir), **(env or {})})
-        assert done.returncode == code and "Traceback" not in done.stderr, f"{done.returncode}\n{done.stdout}{done.stderr}"
-        return done.stdout + done.stderr
 
-    return run
+def call_fleet(bin_dir, folder, arguments, code=0, env=None):
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+    done = subprocess.run([sys.executable, "-m", "ndtd.ndt_fleet", "run", "--out", "run", "--cache", "cache", "--workers", "2", *map(str, arguments)],
+                          cwd=folder, capture_output=True, text=True, timeout=240, env={**clean, "NDT_BIN": str(bin_dir), **(env or {})})
+    assert done.returncode == code and "Traceback" not in done.stderr, f"{done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
 
 
 def rows(run):
@@ -57,19 +64,19 @@ def hashes(run):
     return {tuple(row["bag"].split("/")[-2:]) + (row["config"],): row["trajectory_hash"] for row in rows(run) if row["status"] == "done"}
 
 
-@pytest.fixture
-def expected(fleet, drives, tmp_path):
+@pytest.fixture(scope="module")
+def expected(bin_dir, drives, tmp_path_factory):
     """The hashes of the drives from the local disk."""
-    fleet("--bags", drives / "*/drive.bag", "--map", drives / "map.pcd", *SET, name="local")
-    assert not list((tmp_path / "cache").glob("*.bag"))  # used in place
-    return hashes(tmp_path / "local")
+    folder = tmp_path_factory.mktemp("expected")
+    call_fleet(bin_dir, folder, ["--bags", drives / "*/drive.bag", "--map", drives / "map.pcd", *SET])
+    assert not list((folder / "cache").glob("*.bag"))  # used in place
+    return hashes(folder / "run")
 
 
-def whole(cache, drives):
-    """The cache has whole bags alone."""
-    good = {path.read_bytes() for path in drives.glob("*/drive.bag")} | {path.read_bytes() for path in drives.parent.glob(f"{drives.name}-other/drive.bag")}
-    assert all(path.read_bytes() in good for path in cache.rglob("*.bag") if path.is_file())
+def contents(cache):
+    """Of the bags in a cache; nothing that is half done is there."""
     assert not list(cache.rglob("*.part*"))
+    return sorted(path.read_bytes() for path in cache.rglob("*.bag"))
 
 
 def contains(folder, words):
@@ -77,105 +84,126 @@ def contains(folder, words):
 
 
 @pytest.fixture
-def s3(drives, monkeypatch):
+def s3(drives):
     """(server, options and environment of the calls, its file system), with the drives in the bucket fleet."""
-    with s3_server() as (server, url, files):
+    with s3_server() as (server, files):
         files.mkdir("fleet")
         files.put(str(drives), "fleet/drives", recursive=True)
-        yield server, ("--storage-option", f"s3.endpoint_url={url}"), {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}, files
+        server.seen.clear()
+        yield server, ("--storage-option", f"s3.endpoint_url={server.url}"), {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}, files
+
+
+def bodies(server):
+    """The bags whose bytes were sent."""
+    return sorted(path for method, path, _ in server.seen if method == "GET" and path.endswith(".bag"))
 
 
 def test_s3(fleet, drives, expected, s3, tmp_path):
+    """Two configurations; errors of the server now and then; then one bag changes, and is replayed again, alone."""
     server, options, env, files = s3
-    server.seen.clear()
-    words = ("--bags", "s3://fleet/drives/**/*.{bag,mcap,db3}", "--map", "s3://fleet/drives/map.pcd", *SET, "--sweep", "ndt.levels=[4.0,2.0,1.0],[2.0]")
-    said = fleet(*words, *options, env=env)
+    server.plans = {"1/drive": ["503"], "2/drive": ["404"]}
+    said = fleet("--bags", "s3://fleet/drives/**/*.{bag,mcap,db3}", "--map", "s3://fleet/drives/map.pcd", *SET,
+                 "--sweep", "ndt.max_iterations=30,20", *options, env=env)
     run = tmp_path / "run"
-    found = hashes(run)
-    assert len(found) == 2 * COUNT
-    assert {key[:2]: value for key, value in found.items() if "4.0" in key[2]} == {key[:2]: value for key, value in expected.items()}
-    for number in range(1, COUNT + 1):  # once, for two configurations and two workers
-        assert server.gets(f"drives/{number}/drive.bag") == 1
-    assert server.gets("map.pcd") == 1
-    assert not contains(run, [KEY, SECRET]) and not contains(tmp_path / "cache", [KEY, SECRET]) and SECRET not in said
-    whole(tmp_path / "cache", drives)
-    # Unchanged: nothing is staged or replayed. Changed: that bag alone.
+    before = hashes(run)
+    assert len(before) == 2 * COUNT
+    assert {key[:2]: value for key, value in before.items() if "30" in key[2]} == {key[:2]: value for key, value in expected.items()}
+    sent = [f"/fleet/drives/{number}/drive.bag" for number in (1, 1, 2, 2, 3, 4)]  # once, for two configurations and two workers
+    assert bodies(server) == sent and server.gets("map.pcd") == 1
+    assert contents(tmp_path / "cache") == sorted(path.read_bytes() for path in drives.glob("*/drive.bag"))
+    files.put(str(other(drives)), "fleet/drives/2/drive.bag")
     server.seen.clear()
-    fleet(env=env)
-    assert hashes(run) == found and not [path for method, path, _ in server.seen if method == "GET" and path.endswith(".bag")]
-    files.put(str(drives.with_name(f"{drives.name}-other") / "drive.bag"), "fleet/drives/2/drive.bag")
-    server.seen.clear()
-    fleet(env=env)
-    again = hashes(run)
-    assert {key for key in found if found[key] != again[key]} == {key for key in found if key[0] == "2"}
-    assert [path for method, path, _ in server.seen if method == "GET" and path.endswith(".bag")] == ["/fleet/drives/2/drive.bag"]
+    said += fleet(env=env)
+    after = hashes(run)
+    assert {key for key in before if before[key] != after[key]} == {key for key in before if key[0] == "2"}
+    assert bodies(server) == ["/fleet/drives/2/drive.bag"]
+    assert not contains(tmp_path, [KEY, SECRET]) and SECRET not in said and KEY not in said
 
 
-def test_s3_without_a_key(fleet, drives, s3):
-    said = fleet("--bags", "s3://fleet/drives/*/drive.bag", "--map", drives / "map.pcd", "--storage-option", s3[1][1], code=3,
-                 env={"AWS_EC2_METADATA_DISABLED": "true", "HOME": str(drives)})
-    assert said.startswith("ndt-fleet: ") and "credentials" in said and said.count("\n") == 1
-
-
-@pytest.mark.parametrize("ranges", [True, False])
-def test_http(fleet, drives, expected, ranges, tmp_path):
-    server = Faulty(folder_app(drives), ranges)
+def test_http(fleet, drives, expected, tmp_path):
+    """A server without ranges. What fails now and then is tried again; what never comes is listed, and comes with the next call."""
+    server = Faulty(folder_app(drives), ranges=False)
+    server.plans = {"1/drive": ["cut!"], "2/drive": ["ends", "503"], "3/drive": ["404!"], "map": ["503"]}
     with serving(server) as url:
-        fleet("--bags", f"{url}/**/*.bag", "--map", f"{url}/map.pcd", *SET)
-        assert hashes(tmp_path / "run") == expected
-        whole(tmp_path / "cache", drives)
-        for number in range(1, COUNT + 1):
-            bodies = [one for one in server.seen if one[0] == "GET" and f"/{number}/drive.bag" in one[1]]
-            assert len(bodies) == 1 or all(header for _, _, header in bodies)
+        said = fleet("--bags", f"{url}/**/*.bag", "--map", f"{url}/map.pcd", *SET, code=1)
+        assert hashes(tmp_path / "run") == {key: value for key, value in expected.items() if key[0] in "24"}
+        failed = {row["bag"]: row["failure"] for row in rows(tmp_path / "run") if row["status"] == "failed"}
+        assert set(failed) == {f"{url}/1/drive.bag", f"{url}/3/drive.bag"} and all(reason and bag in said for bag, reason in failed.items())
+        assert contents(tmp_path / "cache") == sorted((drives / number / "drive.bag").read_bytes() for number in "24")
+        server.plans = {}
         server.seen.clear()
         fleet()
-        assert not server.gets("drive.bag")
+    assert hashes(tmp_path / "run") == expected
+    assert bodies(server) == ["/1/drive.bag", "/3/drive.bag"]
 
 
-FAULTS = {"1/drive": ["503", "cut"], "2/drive": ["long", "ends"], "3/drive": ["short"], "4/drive": ["slow"], "map": ["503"]}
+# ---- one bag at a time
 
 
+WHOLE = ["", "none", "slow"]
+BROKEN = ["503", "404", "cut", "long", "short", "ends"]
+
+
+def stage(cache, url, storage=None):
+    """The bytes of a bag in the cache. StageError."""
+    with cache.bag(bag_patterns.find([url], storage or {})[0]) as path:
+        return path.read_bytes()
+
+
+@pytest.mark.parametrize("fault", WHOLE + BROKEN)
 @pytest.mark.parametrize("ranges", [True, False])
-def test_http_that_fails_now_and_then(fleet, drives, expected, ranges, tmp_path):
+def test_downloads_by_http(drives, tmp_path, ranges, fault):
     server = Faulty(folder_app(drives), ranges)
-    server.plans = {part: list(faults) for part, faults in FAULTS.items()}
+    cache = Cache(str(tmp_path))
+    data = (drives / "1/drive.bag").read_bytes()
     with serving(server) as url:
-        fleet("--bags", f"{url}/*/drive.bag", "--map", f"{url}/map.pcd", *SET)
-    assert hashes(tmp_path / "run") == expected
-    whole(tmp_path / "cache", drives)
+        server.plans = {"drive.bag": [f"{fault}!"] if fault else []}
+        if fault in BROKEN:
+            with pytest.raises(StageError) as failed:
+                stage(cache, f"{url}/1/drive.bag")
+            assert "\n" not in str(failed.value) and str(failed.value) and not contents(tmp_path)
+            server.plans = {}
+        assert stage(cache, f"{url}/1/drive.bag") == data
+        server.seen.clear()
+        assert stage(cache, f"{url}/1/drive.bag") == data and not server.gets("drive.bag")
 
 
-def test_s3_that_fails_now_and_then(fleet, drives, expected, s3, tmp_path):
-    server, options, env, _ = s3
-    server.plans = {"1/drive": ["503", "cut"], "2/drive": ["short"], "3/drive": ["long"], "4/drive": ["403"]}
-    fleet("--bags", "s3://fleet/drives/*/drive.bag", "--map", drives / "map.pcd", *SET, *options, env=env)
-    assert hashes(tmp_path / "run") == expected
-    whole(tmp_path / "cache", drives)
+@pytest.mark.parametrize("fault", WHOLE + BROKEN)
+def test_downloads_by_s3(drives, s3, tmp_path, fault):
+    server, _, _, _ = s3
+    storage = {"s3": {"key": KEY, "secret": SECRET, "endpoint_url": server.url, "config_kwargs": {"retries": {"max_attempts": 1}}}}
+    cache = Cache(str(tmp_path), storage=storage)
+    server.plans = {"drive.bag": [fault] if fault else []}
+    data = (drives / "1/drive.bag").read_bytes()
+    try:  # s3fs and botocore try some of these again
+        assert stage(cache, "s3://fleet/drives/1/drive.bag", storage) == data
+    except StageError as failed:
+        assert fault in BROKEN and "\n" not in str(failed) and not contents(tmp_path)
+        assert stage(cache, "s3://fleet/drives/1/drive.bag", storage) == data
 
 
-def test_what_never_comes_is_listed(fleet, drives, expected, tmp_path):
-    server = Faulty(folder_app(drives))
-    server.plans = {"1/drive": ["cut!"], "2/drive": ["404!"], "3/drive": ["ends!"]}
-    with serving(server) as url:
-        said = fleet("--bags", f"{url}/*/drive.bag", "--map", f"{url}/map.pcd", *SET, "--retries", 1, code=1)
-        assert hashes(tmp_path / "run") == {key: value for key, value in expected.items() if key[0] == "4"}
-        failed = {row["bag"]: row["failure"] for row in rows(tmp_path / "run") if row["status"] == "failed"}
-        assert set(failed) == {f"{url}/{number}/drive.bag" for number in (1, 2, 3)} and all(failed.values())
-        assert all(bag in said for bag in failed)
-        whole(tmp_path / "cache", drives)
-        server.plans = {}
-        fleet()
-    assert hashes(tmp_path / "run") == expected
+def test_a_bag_that_changes_under_way(drives, tmp_path):
+    folder = tmp_path / "served"
+    shutil.copytree(drives, folder)
+    with serving(Faulty(folder_app(folder))) as url:
+        bag = bag_patterns.find([f"{url}/1/drive.bag"], {})[0]
+        shutil.copy(other(drives), folder / "1/drive.bag")
+        with pytest.raises(StageError, match="has changed"), Cache(str(tmp_path / "cache")).bag(bag):
+            pass
+        assert not contents(tmp_path / "cache")
 
 
-def test_a_small_cache(fleet, drives, expected, tmp_path):
-    """Room for two of the bags."""
+def test_a_small_cache(drives, tmp_path):
+    """Room for two of the bags: the one that was not used for the longest time goes."""
     size = max(path.stat().st_size for path in drives.glob("*/drive.bag"))
+    cache = Cache(str(tmp_path), 5 * size // 2)
     server = Faulty(folder_app(drives))
     with serving(server) as url:
-        fleet("--bags", f"{url}/*/drive.bag", "--map", drives / "map.pcd", *SET, "--cache-size", 3 * size / (1 << 30))
-    assert hashes(tmp_path / "run") == expected
-    assert sum(path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file()) <= 3 * size
+        for number in (1, 2, 1, 3):
+            stage(cache, f"{url}/{number}/drive.bag")
+        assert contents(tmp_path) == sorted((drives / number / "drive.bag").read_bytes() for number in "13")
+        with pytest.raises(StageError, match="--cache-size"):
+            stage(Cache(str(tmp_path / "small"), size // 2), f"{url}/1/drive.bag")
 
 
 # ---- what is found
@@ -183,11 +211,21 @@ def test_a_small_cache(fleet, drives, expected, tmp_path):
 
 def test_patterns_of_s3(s3):
     server, _, _, files = s3
-    url = server.url
-    storage = {"s3": {"key": KEY, "secret": SECRET, "endpoint_url": url}}
+    storage = {"s3": {"key": KEY, "secret": SECRET, "endpoint_url": server.url}}
     files.pipe({"fleet/a b/é#?%41.bag": b"x", "fleet/recording/metadata.yaml": b"x", "fleet/recording/a_0.mcap": b"x", "fleet/recording/a_1.mcap": b"x"})
     found = [bag.url for bag in bag_patterns.find(["s3://fleet/**/*.{bag,mcap,db3}"], storage)]
     assert found == ["s3://fleet/a b/é#?%41.bag", *(f"s3://fleet/drives/{number}/drive.bag" for number in range(1, COUNT + 1)), "s3://fleet/recording"]
+
+
+def test_s3_without_a_key(s3, drives, capfd, tmp_path, monkeypatch, bin_dir):
+    for name, value in {"NDT_BIN": str(bin_dir), "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    words = ("run", "--bags", "s3://fleet/drives/*/drive.bag", "--map", str(drives / "map.pcd"), *s3[1], "--out", str(tmp_path / "run"))
+    assert ndt_fleet.main(words) == 3
+    said = capfd.readouterr().err
+    assert said.startswith("ndt-fleet: --bags: ") and "credentials" in said and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("protocol, fault", [("s3", "503!"), ("s3", "403!"), ("http", "503!"), ("http", "403!")])

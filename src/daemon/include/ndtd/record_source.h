@@ -22,6 +22,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_record_source_open(struct ndtd_record_source
 /** As ndt_bag_next. At the end, or damage, of an import that failed: its reason, and not NDT_ERR_FORMAT. */
 NDT_MUST_CHECK enum ndt_status ndtd_record_source_next(struct ndtd_record_source *source,
                                                        struct ndt_bag_record *out, struct ndt_error *err);
+/** As ndt_bag_pass. What ndt-import writes is a stream. */
+void ndtd_record_source_pass(struct ndtd_record_source *source, uint32_t types);
 /** Begins anew; an import too. NDT_ERR_UNSUPPORTED: a stream. */
 NDT_MUST_CHECK enum ndt_status ndtd_record_source_rewind(struct ndtd_record_source *source, struct ndt_error *err);
 /** Whether ndtd_record_source_rewind is possible. */

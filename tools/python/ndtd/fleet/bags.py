@@ -12,6 +12,7 @@ from .run_folder import Bag, FleetError, digest
 FOLDER_MARK = "metadata.yaml"  # of ROS 2: the folder is the recording
 PARTS = (".db3", ".mcap")  # of such a folder
 MOST_BRACES = 10_000
+SECRET = re.compile(r"(?<=://)[^/@?#]*:[^/@?#]*(?=@)|(?<=[?&])(X-Amz-|sig=|[^?&=]*(?:token|password|secret)[^?&=]*=).*", re.IGNORECASE)
 DATES = ("ETag", "etag", "md5", "mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
 
 
@@ -23,6 +24,7 @@ def find(patterns: "Sequence[str]", storage: "Optional[dict[str, Any]]" = None) 
     """Sorted by url, each once. storage: options of fsspec by protocol. PatternError: one names no recording."""
     found: "dict[str, Bag]" = {}
     for pattern in _listed(patterns):
+        check_url(pattern, "--bags")
         here = 0
         for one in braces(pattern):
             for bag in _Place(one, storage or {}).bags():
@@ -31,6 +33,21 @@ def find(patterns: "Sequence[str]", storage: "Optional[dict[str, Any]]" = None) 
         if not here:
             raise PatternError(f"--bags: {pattern}: there is no such recording")
     return [found[url] for url in sorted(found)]
+
+
+def check_url(url: str, option: str) -> None:
+    """PatternError: it is empty, or holds a secret, which everybody would find in the folder of the run."""
+    if not url.strip():
+        raise PatternError(f"{option}: is empty")
+    if SECRET.search(url):
+        raise PatternError(f"{option}: {SECRET.sub('***', url)}: holds a password or signature; secrets come from the environment")
+
+
+def absolute(pattern: str) -> str:
+    """A pattern that means the same in any folder."""
+    if pattern.startswith("@"):
+        return "@" + os.path.abspath(pattern[1:])
+    return pattern if "://" in pattern or "::" in pattern or not pattern else os.path.join(os.getcwd(), pattern)
 
 
 def prioritised(bags: "Iterable[Bag]", rules: "Sequence[tuple[str, int]]") -> "list[Bag]":
@@ -88,8 +105,8 @@ class _Place:
             self.files, self.path = fsspec.core.url_to_fs(pattern, **storage.get(protocol, {}))
         except ImportError as error:
             raise MissingPackage(f"--bags: {pattern}: {error}") from None
-        except (ValueError, TypeError) as error:
-            raise PatternError(f"--bags: {pattern}: {error}") from None
+        except Exception as error:  # of a file system of fsspec: anything
+            raise PatternError(f"--bags: {pattern}: {_text(error)}") from None
         self._is_recording: "dict[str, bool]" = {}
 
     def bags(self) -> "Iterator[Bag]":
@@ -102,10 +119,14 @@ class _Place:
                 elif path.endswith(PARTS) and self._is_folder_recording(path.rpartition("/")[0]):
                     yield self._folder(path.rpartition("/")[0])
                 else:
-                    yield Bag(self._url(path), int(info.get("size") or 0), _fingerprint(info))
+                    yield Bag(self._url(path), int(info.get("size") or 0), fingerprint(info))
         except FileNotFoundError:
             return
-        except (OSError, ValueError) as error:
+        except FleetError:
+            raise
+        except ImportError as error:
+            raise MissingPackage(f"--bags: {self.pattern}: {error}") from None
+        except Exception as error:  # of a file system of fsspec: anything
             raise FleetError(f"--bags: {self.pattern}: {_text(error)}") from None
 
     def _matches(self) -> "Iterator[tuple[str, dict[str, Any]]]":
@@ -127,22 +148,24 @@ class _Place:
         files = self.files.find(path, detail=True)
         if not files:
             raise PatternError(f"--bags: {self._url(path)}: the folder is empty")
-        parts = [text for name in sorted(files) for text in (name[len(path):], _fingerprint(files[name]))]
+        parts = [text for name in sorted(files) for text in (name[len(path):], fingerprint(files[name]))]
         return Bag(self._url(path), sum(int(info.get("size") or 0) for info in files.values()), digest(*parts))
 
     def _url(self, path: str) -> str:
-        return os.path.abspath(path) if self.is_local else str(self.files.unstrip_protocol(path))
+        """Of a local name that is not UTF-8 one that can be written down; there is no such file, which is told when it is replayed."""
+        url = os.path.abspath(path) if self.is_local else str(self.files.unstrip_protocol(path))
+        return url.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _says_content(info: "dict[str, Any]") -> bool:
     return info.get("type") == "directory" or any(info.get(name) for name in DATES)
 
 
-def _fingerprint(info: "dict[str, Any]") -> str:
-    """Size, and the first date or hash that the file system tells."""
+def fingerprint(info: "dict[str, Any]") -> str:
+    """Of a file, by what its file system tells: size, and the first date or hash."""
     told = next((str(info[name]) for name in DATES if info.get(name)), "")
     return f"{info.get('size') or 0} {told}".replace('"', "")
 
 
 def _text(error: Exception) -> str:
-    return " ".join((getattr(error, "strerror", None) or str(error)).split())[:200]
+    return " ".join((getattr(error, "strerror", None) or str(error)).split())[:200] or type(error).__name__

@@ -50,12 +50,12 @@ class Cache:
     def bag(self, bag: Bag, import_options: "Sequence[str]" = (), memory_bytes: int = 0) -> "Iterator[Path]":
         """A bag.bin with the content of a recording, as long as the context lasts. StageError; CallError of ndt-import."""
         local = local_path(bag.url)
-        if local is not None:
+        name = f"{digest(bag.url, bag.fingerprint, *import_options)}.bag"
+        if local is not None and not (self.path / name).exists():
             _check_unchanged(local, bag)
             if _is_bag(local):
                 yield local
                 return
-        name = f"{digest(bag.url, bag.fingerprint, *import_options)}.bag"
         limits = Limits(memory_bytes, _IMPORT_S + bag.bytes / _IMPORT_BYTES_PER_S)
 
         def make(part: Path) -> None:
@@ -73,36 +73,36 @@ class Cache:
     # ---- entries
 
     @contextlib.contextmanager
-    def entry(self, name: str, size: int, make: "Callable[[Path], None]") -> "Iterator[Path]":
+    def entry(self, name: str, size: int, make: "Callable[[Path], object]") -> "Iterator[Path]":
         """The file `name`, made by make(part) where it is not there; size: about what it needs. It stays as long as the context lasts."""
         path = self.path / name
         with contextlib.ExitStack() as held:
             while True:
-                lock = held.enter_context(_locked(self.path / f"{name}.lock", fcntl.LOCK_SH))
+                held.enter_context(_locked(self.path / f"{name}.lock", fcntl.LOCK_SH))
                 if path.exists():
                     break
                 held.close()
-                with _locked(self.path / f"{name}.lock", fcntl.LOCK_EX):
-                    if not path.exists():
-                        self._make(path, size, make)
-            assert lock is not None
+                self._make(path, size, make)
             with contextlib.suppress(OSError):  # a cache that is not ours to date
                 os.utime(path)
             yield path
 
-    def _make(self, path: Path, size: int, make: "Callable[[Path], None]") -> None:
-        part = Path(f"{path}.part")
-        try:
-            _remove_parts(path)
-            self._make_room(size, path)
-            make(part)
-            os.replace(part, path)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StageError(f"{self.path}: no space left on the disk of the cache (--cache)") from None
-            raise StageError(f"{error.filename or path}: {error.strerror or error}") from None
-        finally:
-            _remove_parts(path)
+    def _make(self, path: Path, size: int, make: "Callable[[Path], object]") -> None:
+        part, lock = Path(f"{path}.part"), Path(f"{path}.lock")
+        with _locked(lock, fcntl.LOCK_EX):
+            if path.exists():  # another process has made it meanwhile
+                return
+            try:
+                _remove_parts(path)
+                self._make_room(size, path)
+                make(part)
+                os.replace(part, path)
+            except OSError as error:
+                raise _stage_error(error, self.path) from None
+            finally:
+                _remove_parts(path)
+                if not path.exists():
+                    lock.unlink(missing_ok=True)
 
     def _make_room(self, size: int, path: Path) -> None:
         """Reserves the room by a sparse file, so that others count it, too. StageError: there is none."""
@@ -271,10 +271,10 @@ def _copy(files: Any, info: "dict[str, Any]", to: Path) -> None:
 
 def _check_unchanged(path: Path, bag: Bag) -> None:
     try:
-        info = path.stat()
+        size, dates = path.stat().st_size, (path.stat().st_mtime, path.lstat().st_mtime)  # fsspec tells the date of a link
     except OSError as error:
         raise StageError(f"{path}: {error.strerror}") from None
-    if not path.is_dir() and bag.fingerprint != f"{info.st_size} {info.st_mtime}":
+    if not path.is_dir() and bag.fingerprint not in [f"{size} {date}" for date in dates]:
         raise StageError(f"{path}: has changed since the run began: `ndt-fleet run` finds it anew")
 
 
@@ -313,6 +313,12 @@ def _rows_of(path: Path) -> "Iterator[str]":
             yield f"{os.path.relpath(folder, path)}/{name} {info.st_size} {info.st_mtime_ns}"
     if not found:
         raise StageError(f"{path}: the folder of the map is empty")
+
+
+def _stage_error(error: OSError, cache: Path) -> StageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StageError(f"{cache}: no space left on the disk of the cache (--cache)")
+    return StageError(f"{error.filename or cache}: {error.strerror or error}")
 
 
 def _last_name(url: str) -> str:

@@ -24,8 +24,8 @@ from ..report import bag_records
 from ..report.run import flat_yaml
 from . import bag_index, pieces, scan_table
 from .replay_call import CallError, Limits, call, replay as call_replay
-from .run_folder import Bag, BagIndex, Configuration, Failure, FleetError, RunFolder, digest, task_key
-from .staging import Cache, StageError, local_path
+from .run_folder import Bag, BagIndex, Failure, FleetError, Job, RunFolder, digest, task_key
+from .staging import Cache, StageError
 from .sweep import version_of
 
 REPLAY_S, REPLAY_PER_S = 60.0, 10.0  # a replay that takes longer than the first, and so many times its drive, has failed
@@ -37,16 +37,9 @@ _ID = re.compile(r"\bid ([0-9a-f]{16})\b")
 class Worker:
     """One process with the run that it works on."""
 
-    def __init__(self, folder: str, token: str):
-        """FleetError: this machine sees another folder, or has another ndtd."""
-        self.host = socket.gethostname()
-        self.folder = RunFolder(folder)
-        try:
-            self.job = self.folder.job()
-        except FleetError as error:
-            raise FleetError(f"worker on {self.host}: {error}") from None
-        if self.job.token != token:
-            raise FleetError(f"{folder} is not the same folder on {self.host}: all machines need it under this path")
+    def __init__(self, folder: RunFolder, job: Job):
+        """FleetError: this machine has another ndtd, or no place for a cache."""
+        self.host, self.folder, self.job = socket.gethostname(), folder, job
         self.cache = Cache(self.job.cache, self.job.cache_bytes, self.job.storage)
         version = version_of(self.job.program)
         if version != self.job.version:
@@ -92,7 +85,7 @@ class Worker:
         found: "list[str]" = []
         with self.cache.entry(name, 0, lambda part: found.append(self._compile(number, part))) as path:
             if not found:  # another run has compiled it
-                with tempfile.TemporaryDirectory(dir=self.cache.path, prefix="id.part") as folder:
+                with tempfile.TemporaryDirectory(dir=self.cache.path, prefix=f"{name}.part.") as folder:
                     found.append(self._compile_from(path, number, Path(folder) / "again"))
         with self.folder.claim("maps"):
             self.folder.write_json(self.folder.path / "maps.json", {**self._known_ids(), name: found[0]})
@@ -120,7 +113,8 @@ class Worker:
 
     # ---- replays
 
-    def rows(self, bag: Bag, index: BagIndex, number: int, first: int, end: int, overrides: "Sequence[str]" = ()) -> "tuple[Any, dict[str, Any]]":
+    def rows(self, bag: Bag, index: BagIndex, number: int, first: int, end: int,
+             overrides: "Sequence[str]" = ()) -> "tuple[Any, dict[str, Any]]":
         """Scans of a bag replayed from `first` to `end`: Table SCANS, and what of the run row the call alone tells."""
         job, configuration = self.job, self.job.configurations[number]
         is_whole = first == 0 and end == index.scans
@@ -158,13 +152,26 @@ class Worker:
         return task_key(index.hash, self.map_id(number), job.configurations[number].hash, job.version, job.import_options)
 
     def save(self, path: Path, table: Any, row: "dict[str, Any]") -> None:
-        with self.folder.new_file(path) as part:
+        with self.folder.new_file(path, is_synced=False) as part:
             scan_table.write(part, table, row)
 
 
-@lru_cache(maxsize=2)
+_here: "dict[str, Worker]" = {}  # the last one, by its folder
+
+
 def _worker(folder: str, token: str) -> Worker:
-    return Worker(folder, token)
+    """Made anew where run.json is. FleetError: this machine sees another folder; those of Worker."""
+    run = RunFolder(folder)
+    try:
+        job = run.job()
+    except FleetError as error:
+        raise FleetError(f"worker on {socket.gethostname()}: {error}") from None
+    if job.token != token:
+        raise FleetError(f"{folder} is not the same folder on {socket.gethostname()}: all machines need it under this path")
+    if folder not in _here or _here[folder].job is not job:
+        _here.clear()
+        _here[folder] = Worker(run, job)
+    return _here[folder]
 
 
 # ---- the tasks
@@ -184,7 +191,7 @@ def prepare(folder: str, token: str, bag: Bag) -> "dict[str, Any]":
             found = bag_index.read(path)
             index = BagIndex(bag.url, bag.fingerprint, found.hash, path.stat().st_size, found.scans, found.begin_ns, found.end_ns,
                              found.damage, pieces.plan(found.times_ns, job.piece_s, job.warm_up_s))
-        worker.folder.save_index(bag, index)
+            worker.folder.save_index(bag, index)
     except (StageError, CallError, FleetError, OSError) as error:
         return _failed(worker, bag.id, bag, "", error)
     return {"status": "done", "index": asdict(index)}

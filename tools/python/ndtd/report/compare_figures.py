@@ -69,14 +69,15 @@ def intervals(found: Comparison) -> "Optional[Drawing]":
     drawing = figures.new("intervals", "Differences with their intervals", columns=len(groups), height_in=0.85 + 0.32 * rows,
                           column_gap_in=0.75)
     for axes, group in zip(drawing.axes, groups):
-        _draw_intervals(axes, group, rows)
+        draw_intervals(axes, group, rows)
     drawing.caption = ("Second minus first run, with intervals that hold the true difference in 95 of 100 drives of this kind; left of "
                        f"zero {found.names[1]} has the smaller value. Shaded: differences that do not matter. Triangles: tests that tell "
                        "the runs apart.")
     return drawing
 
 
-def _draw_intervals(axes: Any, group: "list[Test]", rows: int) -> None:
+def draw_intervals(axes: Any, group: "list[Test]", rows: int) -> None:
+    """Tests of one quantity, as rows of axes with `rows` of them."""
     ends = np.array([value for test in group for value in (test.found.low, test.found.high, test.margin, -test.margin)])
     factor, unit = _scale(group[0].unit, ends)
     if group[0].margin > 0:

@@ -57,16 +57,12 @@ class ComparisonPage:
         found = self.found
         one, other = (escape(name) for name in found.names)
         word, kind = WORDS[found.verdict]
-        tiles = "".join(f'<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd class="note">{escape(note)}</dd></div>'
-                        for name, value, note in self._tiles())
-        lines = "".join(f"<li>{escape(line)}</li>" for line in found.warnings)
-        warned = f'<div class="hints"><b>Read with care</b><ul>{lines}</ul></div>' if lines else ""
         bag = Path(str(found.second.summary.get("bag") or "an unknown recording")).name
         arrow = '<span class="sub">\N{RIGHTWARDS ARROW}</span>'
         return (f'<header><h1><i class="dot first"></i>{one} {arrow} <i class="dot second"></i>{other}</h1>'
                 f'<p class="sub">Two replays of {escape(bag)}; the verdict is that on {other}.</p>'
-                f'<div class="verdict {kind}"><b>{word}</b><p>{escape(found.sentence)}</p></div>'
-                f'<dl class="tiles">{tiles}</dl>{warned}</header>')
+                f"{html_parts.verdict(kind, word, found.sentence)}{html_parts.tiles(self._tiles())}"
+                f"{html_parts.hints('Read with care', found.warnings)}</header>")
 
     def _tiles(self) -> "list[tuple[str, str, str]]":
         found = self.found
@@ -75,7 +71,7 @@ class ComparisonPage:
                 ("translation error", "median", "error, median"), ("translation error", "p95", "error, 95 %"),
                 ("rotation error", "median", "rotation, median"), ("confidence", "mean", "confidence, mean")):
             for test in (one for one in found.tests if (one.quantity, one.statistic) == (quantity, statistic)):
-                unit = unit_of(found, quantity)
+                unit = unit_of(found.tests, quantity)
                 out.append((name, unit.text(test.found.second), f"was {unit.text(test.found.first)}"))
         if not found.has_truth and np.isfinite(found.distance_m).any():
             out.append(("apart, median", with_unit(float(np.nanmedian(found.distance_m)), "m"),
@@ -104,7 +100,7 @@ class ComparisonPage:
         found = self.found
         if not found.tests:
             return section("tests", "Tests", paragraph(found.sentence))
-        rows = [_test_row(test, unit_of(found, test.quantity)) for test in found.tests]
+        rows = [test_row(test, unit_of(found.tests, test.quantity)) for test in found.tests]
         header = ("", "verdict", *self.names, "difference", "95 % interval", "p", "p of all tests")
         worth = [(one.name, f"{100 * one.second_is_below:.0f} %", f"{one.blocks.length}, {one.blocks.count:.3g}",
                   "too few blocks" if one.signed_rank is None else _p(one.signed_rank))
@@ -170,7 +166,8 @@ def verdict_table(header: "Any", rows: "list[list[tuple[str, str]]]") -> str:
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _test_row(test: Test, unit: Unit) -> "list[tuple[str, str]]":
+def test_row(test: Test, unit: Unit) -> "list[tuple[str, str]]":
+    """Cells with their classes."""
     by = test.found
     name = f"{test.quantity}, {test.statistic}"
     cells = [unit.text(by.first), unit.text(by.second), unit.text(by.difference, True),

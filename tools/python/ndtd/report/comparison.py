@@ -167,7 +167,7 @@ def compare_all(runs: "Sequence[Union[Run, Any]]", margin_m: float = MARGIN_M, m
     p_holm = iter(paired.holm([one[2].p for some in rows for one in some]))
     for found, some in zip(out, rows):
         for (one, name, by), p in zip(some, p_holm):
-            found.tests.append(Test(one.name, name, one.unit, one.margin, by, p, _verdict(one, by, p)))
+            found.tests.append(Test(one.name, name, one.unit, one.margin, by, p, verdict_of(one, by, p)))
         if any(one.blocks.is_short for one in found.quantities):
             found.warnings.append("errors stay alike for longer than a fifth of the drive: intervals are too narrow, compare longer drives")
         found.latencies = [one for one in (_latency(found, stage) for stage in TIMES) if one]
@@ -284,7 +284,8 @@ def _differences(found: Comparison, seed: int) -> "list[tuple[Quantity, str, pai
     return rows
 
 
-def _verdict(one: Quantity, found: paired.Difference, p_holm: float) -> str:
+def verdict_of(one: Quantity, found: paired.Difference, p_holm: float) -> str:
+    """better, worse, equivalent, equal, undecided."""
     if np.array_equal(one.first, one.second):
         return "equal"
     if -one.margin < found.low and found.high < one.margin:
@@ -345,10 +346,10 @@ def with_unit(value: float, unit: str) -> str:
     return Unit.of(unit, value).text(value)
 
 
-def unit_of(found: Comparison, quantity: str) -> Unit:
+def unit_of(tests: "Sequence[Test]", quantity: str) -> Unit:
     """Of all tests of a quantity."""
-    tests = [test for test in found.tests if test.quantity == quantity]
-    return Unit.of(tests[0].unit, *(value for test in tests for value in (test.found.first, test.found.second)))
+    mine = [test for test in tests if test.quantity == quantity]
+    return Unit.of(mine[0].unit, *(value for test in mine for value in (test.found.first, test.found.second)))
 
 
 def _judge(found: Comparison) -> "tuple[str, str]":
@@ -389,7 +390,7 @@ def _told(found: Comparison) -> str:
     order = {"worse": 0, "better": 0, "undecided": 1, "equivalent": 2, "equal": 3}
     names = [one.name for one in found.quantities]
     test = min(found.tests, key=lambda one: (order[one.verdict], names.index(one.quantity), one.p_holm if order[one.verdict] == 0 else 0))
-    by, unit = test.found, unit_of(found, test.quantity)
+    by, unit = test.found, unit_of(found.tests, test.quantity)
     name = f"{test.quantity[0].upper()}{test.quantity[1:]}, {test.statistic}"
     return (f"{name}: {unit.number(by.first)} \N{RIGHTWARDS ARROW} {unit.text(by.second)}, "
             f"difference {unit.text(by.difference, True)} ({100 * paired.CONFIDENCE:.0f}\N{NO-BREAK SPACE}% interval "

@@ -27,6 +27,23 @@ def figure(drawing: Drawing) -> str:
             f"<figcaption>{escape(drawing.caption)}</figcaption></figure>")
 
 
+def tiles(numbers: "Iterable[tuple[str, str, str]]") -> str:
+    """Large numbers: name, value, note."""
+    return '<dl class="tiles">' + "".join(f'<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd class="note">{escape(note)}</dd></div>'
+                                          for name, value, note in numbers) + "</dl>"
+
+
+def verdict(level: str, word: str, sentence: str) -> str:
+    """level: good, fair, poor."""
+    return f'<div class="verdict {level}"><b>{escape(word)}</b><p>{escape(sentence)}</p></div>'
+
+
+def hints(title: str, lines: "Iterable[str]") -> str:
+    """A box with a list; nothing without lines."""
+    shown = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f'<div class="hints"><b>{escape(title)}</b><ul>{shown}</ul></div>' if shown else ""
+
+
 def section(name: str, title: str, *parts: str) -> str:
     return f'<section id="{name}"><h2>{escape(title)}</h2>{"".join(parts)}</section>'
 
@@ -35,7 +52,7 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
-def document(title: str, contents: "Iterable[tuple[str, str]]", body: str) -> str:
+def document(title: str, contents: "Iterable[tuple[str, str]]", body: str, maker: str = "ndt-report") -> str:
     """The whole page. contents: id and title of each section."""
     links = "".join(f'<a href="#{name}">{escape(text)}</a>' for name, text in contents)
     style = theme_css() + (Path(__file__).with_name("report.css").read_text(encoding="utf-8"))
@@ -43,7 +60,7 @@ def document(title: str, contents: "Iterable[tuple[str, str]]", body: str) -> st
             '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; style-src \'unsafe-inline\'">'
             f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{style}</style></head><body><div class="page">'
             f'<nav aria-label="Contents">{links}</nav><main>{body}</main>'
-            f"<footer>Made by ndt-report of ndtd {escape(metadata.version('ndtd'))}.</footer></div></body></html>\n")
+            f"<footer>Made by {escape(maker)} of ndtd {escape(metadata.version('ndtd'))}.</footer></div></body></html>\n")
 
 
 def write(path: Path, text: str, drawings: "Iterable[Drawing]" = (), folder: Any = None, format: str = "svg") -> None:

@@ -71,15 +71,10 @@ class Report:
 
     def _head(self) -> str:
         run, verdict = self.run, self.verdict
-        tiles = "".join(f'<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd><dd class="note">{escape(note)}</dd></div>'
-                        for name, value, note in verdict.numbers)
-        hints = run.texts_of("hints")
-        shown = ('<div class="hints"><b>Something may be set wrongly</b><ul>' +
-                 "".join(f"<li>{escape(one)}</li>" for one in hints) + "</ul></div>") if hints else ""
         map_name = Path(str(run.summary.get("map") or "an unknown map")).name
         return (f'<header><h1>{escape(_title(run))}</h1><p class="sub">Replay on {escape(map_name)}</p>'
-                f'<div class="verdict {verdict.level}"><b>{WORDS[verdict.level]}</b><p>{escape(verdict.sentence)}</p></div>'
-                f'<dl class="tiles">{tiles}</dl>{shown}</header>')
+                f"{html_parts.verdict(verdict.level, WORDS[verdict.level], verdict.sentence)}{html_parts.tiles(verdict.numbers)}"
+                f"{html_parts.hints('Something may be set wrongly', run.texts_of('hints'))}</header>")
 
     def _trajectory(self) -> str:
         note = paragraph(f"The map is not drawn: {self.map_note}.", "sub") if self.map_note else ""
