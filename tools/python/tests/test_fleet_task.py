@@ -665,3 +665,8 @@ def test_workers_load_what_they_need(make, drive):
     heavy = ("pandas", "matplotlib", "fsspec", "distributed", "rosbags", "scipy")
     done = subprocess.run([sys.executable, "-c", code.format(heavy)], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.splitlines() == ["done", "[]"]
+
+
+def test_the_memory_told_is_that_of_ndtd(make, drive):
+    filled = bytearray(400 << 20)  # of this process, which starts it
+    assert 0 < make().replayed(found(drive.bag))[0]["peak_memory_bytes"] < 200 << 20 < len(filled)
