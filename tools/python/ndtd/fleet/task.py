@@ -191,7 +191,7 @@ def prepare(folder: str, token: str, bag: Bag) -> "dict[str, Any]":
             found = bag_index.read(path)
             index = BagIndex(bag.url, bag.fingerprint, found.hash, path.stat().st_size, found.scans, found.begin_ns, found.end_ns,
                              found.damage, pieces.plan(found.times_ns, job.piece_s, job.warm_up_s))
-        worker.folder.save_index(bag, index)
+            worker.folder.save_index(bag, index)
     except (StageError, CallError, FleetError, OSError) as error:
         return _failed(worker, bag.id, bag, "", error)
     return {"status": "done", "index": asdict(index)}
