@@ -420,6 +420,7 @@ def test_status_counts(maker):
     assert counts == {"state": "stopped", "bags": 4, "indexed": 2, "damaged": 1, "tasks": 8, "done": 1, "failed": 3, "left": 4, "scans": 20,
                       "workers": 0}
     assert values["scans_left"] == 2 * 20 + 2 * 20  # of the last bag by its size
+    assert values["further_failures"] == 0
     assert [(one["bag"], one["config"], one["attempts"]) for one in values["failures"]] == [(second.url, "", 3), (first.url, "a=1", 3)]
     lines = status.text(values).splitlines()
     assert lines[0].endswith(": stopped") and lines[1] == "tasks    1 of 8 done (12.5 %), 3 failed, 4 left"
