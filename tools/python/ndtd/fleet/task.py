@@ -152,7 +152,7 @@ class Worker:
         return task_key(index.hash, self.map_id(number), job.configurations[number].hash, job.version, job.import_options)
 
     def save(self, path: Path, table: Any, row: "dict[str, Any]") -> None:
-        with self.folder.new_file(path) as part:
+        with self.folder.new_file(path, is_synced=False) as part:
             scan_table.write(part, table, row)
 
 
@@ -191,7 +191,7 @@ def prepare(folder: str, token: str, bag: Bag) -> "dict[str, Any]":
             found = bag_index.read(path)
             index = BagIndex(bag.url, bag.fingerprint, found.hash, path.stat().st_size, found.scans, found.begin_ns, found.end_ns,
                              found.damage, pieces.plan(found.times_ns, job.piece_s, job.warm_up_s))
-        worker.folder.save_index(bag, index)
+            worker.folder.save_index(bag, index)
     except (StageError, CallError, FleetError, OSError) as error:
         return _failed(worker, bag.id, bag, "", error)
     return {"status": "done", "index": asdict(index)}
