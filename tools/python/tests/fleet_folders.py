@@ -13,12 +13,12 @@ FIRST_STAMP_NS, STEP_NS = 1_700_000_000_000_000_000, 100_000_000
 
 
 class Planted:
-    """One drive: path (N, 3); error (N,) [m], None: no ground truth; lost: scans without a pose; content: drives with equal ones are copies."""
+    """One drive: path (N, 3); error (N,) [m], None: no ground truth; lost: scans without a pose."""
 
-    def __init__(self, name, path, error=None, lost=(), confidence=0.99, config="base", content=None, hash=None, failure="", **row):
+    def __init__(self, name, path, error=None, lost=(), confidence=0.99, config="base", hash=None, failure="", **row):
         count = len(path)
         self.name, self.config, self.row, self.failure = name, config, row, failure
-        self.row["bag_hash"] = digest(content or name)
+        self.row["bag_hash"] = digest(name)
         trusted = np.ones(count, bool)
         trusted[list(lost)] = False
         error = np.full(count, np.nan) if error is None else np.asarray(error, float)

@@ -655,3 +655,13 @@ def test_files_that_are_no_results(tmp_path):
     scan_table.pq.write_table(scan_table.SCANS.empty_table(), path)  # without a run row
     with pytest.raises(FleetError, match="not the result of a replay"):
         scan_table.read_run_row(path)
+
+
+def test_workers_load_what_they_need(make, drive):
+    one = make()
+    bag = found(drive.bag)
+    one.index(bag)
+    code = CALL.format(*one.place, (bag.url, bag.bytes, bag.fingerprint)) + "; print([name for name in {!r} if name in sys.modules])"
+    heavy = ("pandas", "matplotlib", "fsspec", "distributed", "rosbags", "scipy")
+    done = subprocess.run([sys.executable, "-c", code.format(heavy)], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines() == ["done", "[]"]

@@ -170,6 +170,7 @@ def _concatenated(tables: "list[Any]") -> Any:
 
 # As ndt_hash64() in ndt/hash.h, of one row after the other as in src/daemon/reference_trajectory.c
 _START, _BITS = 0x6E64746400000001, (1 << 64) - 1
+_NO_POSE = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 _OUTCOMES = {name: number for number, name in enumerate((  # enum ndt_outcome
     "converged", "iteration_limit", "deadline", "dropped", "rejected", "low_score", "degenerate", "no_map", "no_guess", "off_map", "lost",
     "merged"))}
@@ -179,7 +180,8 @@ def trajectory_hash(table: Any) -> str:
     """The trajectory hash that ndtd prints for these rows, 16 digits.
 
     Of pieces that were joined it differs from that of the whole bag, as do the last bits of their poses."""
-    poses = np.nan_to_num(_poses(table), nan=0.0)
+    poses = _poses(table)
+    poses[np.isnan(poses[:, 0])] = _NO_POSE
     rows = np.empty((len(table), 3 + len(POSE)), np.uint64)
     rows[:, 0] = table["seq"].to_numpy().astype(np.uint64)
     rows[:, 1] = table["stamp_ns"].to_numpy().astype(np.uint64)

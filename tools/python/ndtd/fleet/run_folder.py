@@ -198,15 +198,19 @@ class RunFolder:
             Path(part).write_bytes(data)
 
     @contextlib.contextmanager
-    def new_file(self, path: Path) -> "Iterator[str]":
+    def new_file(self, path: Path, is_synced: bool = True) -> "Iterator[str]":
         """The name of a temporary file beside `path`, which takes its place at the end; removed on failure. It is always the same, so that
-        the next writer takes the place of one that was killed."""
+        the next writer takes the place of one that was killed.
+
+        is_synced: not cut off either when the machine fails. That waits for the disk: results, which say themselves whether they are
+        whole, do without."""
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.part")
         try:
             yield str(part)
-            with open(part, "rb") as stream:
-                os.fsync(stream.fileno())
+            if is_synced:
+                with open(part, "rb") as stream:
+                    os.fsync(stream.fileno())
             os.replace(part, path)
         except BaseException:
             part.unlink(missing_ok=True)

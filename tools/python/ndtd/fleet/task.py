@@ -152,7 +152,7 @@ class Worker:
         return task_key(index.hash, self.map_id(number), job.configurations[number].hash, job.version, job.import_options)
 
     def save(self, path: Path, table: Any, row: "dict[str, Any]") -> None:
-        with self.folder.new_file(path) as part:
+        with self.folder.new_file(path, is_synced=False) as part:
             scan_table.write(part, table, row)
 
 

@@ -17,7 +17,7 @@ PALEST, MANY_SCANS = 0.35, 100.0  # opacity of a cell with one scan; scans from 
 FAR_SHARE = 0.0005  # of the scans at either end may lie outside of the picture
 LEAST_SHOWN = 0.5  # percent of the scans whose errors are too small to be shown
 DETAILS, DETAIL_COLUMNS, AROUND_M, DETAIL_PIXELS = 6, 3, 45.0, 360
-MOST_DOTS = 3000
+MOST_DOTS, MOST_RINGS = 3000, 12
 
 
 # ---- cells
@@ -71,10 +71,9 @@ def places_map(grid: Grid, box: Box, density: np.ndarray, places: "list[Place]")
 
     drawing, axes, origin = trajectory_figure.on_map("places", "Low confidence over the map, from above", box, density)
     _draw_cells(axes, grid, box, origin, trajectory_figure.MAP_COLUMNS)
-    for number, place in enumerate(places[:20], 1):
+    for number, place in enumerate(places[:MOST_RINGS], 1):
         x, y = (place.low_m + place.high_m) / 2 - origin
-        size = max(float((place.high_m - place.low_m).max()) * 1.3, 0.028 * box.width)
-        _ring(axes, x, y, size, number)
+        _ring(axes, x, y, np.maximum(1.35 * (place.high_m - place.low_m), 0.03 * box.width), number)
     plot_parts.legend(axes, [Patch(color=colour, label=label) for _, colour, label in LEVELS])
     drawing.caption = (f"Cells of {grid.edge_m:g} m, by the share of their scans that are low: without a trusted pose, of low confidence or "
                        "wrong; the fainter the fewer scans. Grey: points of the map." +
@@ -82,12 +81,12 @@ def places_map(grid: Grid, box: Box, density: np.ndarray, places: "list[Place]")
     return drawing
 
 
-def _ring(axes: Any, x: float, y: float, size: float, number: int) -> None:
+def _ring(axes: Any, x: float, y: float, size: np.ndarray, number: int) -> None:
     from matplotlib.patches import Ellipse
 
     for colour, width in ((PAPER, 3.2), (INK, 1.3)):
-        axes.add_patch(Ellipse((x, y), size, size, fill=False, edgecolor=colour, linewidth=width, zorder=6))
-    trajectory_figure.note(axes, str(number), x + 0.36 * size, y + 0.36 * size, (3, 3), INK, 9)
+        axes.add_patch(Ellipse((x, y), *size, fill=False, edgecolor=colour, linewidth=width, zorder=6))
+    trajectory_figure.note(axes, str(number), x + 0.36 * size[0], y + 0.36 * size[1], (3, 3), INK, 9)
 
 
 def windows(places: "list[Place]") -> "list[map_above.Window]":

@@ -24,7 +24,9 @@ from .page import WORDS as LEVELS
 from .verdict import NB, NONE, count, length, milliseconds
 
 MOST_LISTED, MOST_NAME = 20, 64
+LINES, MOST_LINE = 10, 500  # of a program that failed
 WORST = 12  # drives
+MOST_SMALL = 1.5
 MOST_SURE = 50  # places
 
 
@@ -38,11 +40,15 @@ class FleetPage:
         self.totals, self.grid = _read(self.run, self.name)
         self.configured = [fleet_totals.configured(self.run, self.totals, name) for name in self.run.configurations]
         self.main = next(one for one in self.configured if one.name == self.name)
-        self.places, self.alone, self.more_places = _places(self.run, self.name, self.grid)
+        self.places, self.unsure = _places(self.run, self.name, self.grid)
         self.sweep = _sweep(self.run, self.totals, margin_m, margin_deg)
-        self.against = _against(self.run, self.totals, against, configuration, margin_m, margin_deg) if against is not None else []
+        self.against: "list[FleetComparison]" = []
+        self.grid_before: "Optional[Grid]" = None
+        if against is not None:
+            self.against, self.grid_before = _against(self.run, self.totals, against, configuration, margin_m, margin_deg, self.grid.edge_m)
         self.found = _worst_comparison(self.against, self.name) if self.against else None
-        self.verdict = fleet_totals.judge(self.main, len(self.places), len(self._damaged()))
+        told = [f"{_coordinates(one)} ({one.bad} of {one.passed} drives)" for one in self.places]
+        self.verdict = fleet_totals.judge(self.main, told, len(self._damaged()))
         self._draw()
 
     def _draw(self) -> None:
@@ -50,7 +56,8 @@ class FleetPage:
         box = fleet_figures.extent(self.grid, self.places)
         density, self.map_note = map_above.read(self.run.map_file, box, *trajectory_figure.pixels(box), around)
         self.map = fleet_figures.places_map(self.grid, box, density, self.places)
-        self.details = fleet_figures.place_details(self.grid, self.places, around) if around else None
+        is_small = box.width < MOST_SMALL * 2 * fleet_figures.AROUND_M  # the map shows what they would
+        self.details = fleet_figures.place_details(self.grid, self.places, around) if around and not is_small else None
         self.distributions = fleet_figures.distributions(self.run, self.totals, self.configured)
         tested = self.found if self.found and len(self.found.rows) else None
         self.intervals = fleet_figures.intervals(tested) if tested and tested.tests else None
@@ -113,7 +120,7 @@ class FleetPage:
         if not self.found:
             return self.verdict.numbers
         first = self.found.first
-        before = fleet_totals.judge(fleet_totals.configured(first.run, first.totals, first.configuration), 0, 0).numbers
+        before = fleet_totals.judge(fleet_totals.configured(first.run, first.totals, first.configuration), [], 0).numbers
         was = {name: value for name, value, _ in before}
         return [(name, value, f"was {was[name]}" if name in was else note) for name, value, note in self.verdict.numbers]
 
@@ -122,9 +129,9 @@ class FleetPage:
         if not self.main.has_truth and len(self.main.rows):
             out.append("There is no ground truth: errors are not known. Shown is what ndtd says of itself, its confidence and the share of scans "
                        "without a trusted pose, which tell whether a result is consistent, not whether it is right.")
-        copies = int(self.run.is_copy.sum())
-        if copies:
-            out.append(f"{count(copies, 'drive')} with the content of another one: counted in the totals, once in places and tests.")
+        left = len(self.run.run_folder.read_json(self.run.folder / "bags.json") or ()) - len(set(self.run.texts["bag"].tolist()))
+        if left > 0:
+            out.append(f"{count(left, 'bag')} not in the tables: not replayed yet, or of the same content as another; `ndt-fleet status` tells which.")
         if self.found and not self.found.tests and not self.found.is_same and len(self.found.rows):
             out.append(f"{count(len(self.found.rows), 'drive')} in both runs: fewer than the {fleet_comparison.FEWEST_DRIVES} that a test over drives "
                        "needs. ndt-report compares two replays of one drive scan by scan; the commands stand below.")
@@ -142,24 +149,48 @@ class FleetPage:
         grid, parts = self.grid, []
         if self.map_note:
             parts.append(paragraph(f"The map is not drawn: {self.map_note}.", "sub"))
-        parts += [paragraph(_survey_text(self.places, self.more_places)), figure(self.map)]
+        parts += [paragraph(_survey_text(self.places)), figure(self.map)]
         if self.places:
-            parts.append(_place_table(self.places[:MOST_SURE]))
+            parts.append(self._place_table(self.places[:MOST_SURE]))
         if self.details:
             parts.append(figure(self.details))
-        if self.alone:
-            rows = [(_coordinates(one), str(one.scans), percent(one.share), _name(one.worst_bag[1])) for one in self.alone[:MOST_LISTED]]
-            parts.append(f"<details><summary>{count(len(self.alone), 'more place')} that one drive alone has passed, and was low there: drive there "
-                         f"again before surveying</summary>{table(('', 'scans', 'low', 'drive'), rows)}</details>")
+        if self.unsure:
+            rows = [(_coordinates(one), f"{one.bad} of {one.passed}", f"{percent(one.share)} of {thousands(one.scans)}", self._name(one.worst[1]))
+                    for one in self.unsure[:MOST_LISTED]]
+            listed = f", the first {MOST_LISTED}" if len(self.unsure) > MOST_LISTED else ""
+            parts.append(f"<details><summary>{count(len(self.unsure), 'more place')} where drives were low, but so few passed that it may be chance"
+                         f"{listed}: drive there again before surveying</summary>"
+                         f"{table(('', 'drives that were low', 'low scans', 'worst drive'), rows)}</details>")
         is_one = grid.bad_drives == 1
         left_out = ("" if not grid.bad_drives else " Half of all drives are low at most places: that is no matter of places." if not grid.leaves_out else
                     f" {count(grid.bad_drives, 'drive')} that {'is' if is_one else 'are'} low at most places {'is' if is_one else 'are'} left out.")
         parts.append(paragraph(
             f"A scan is low without a trusted pose, below the confidence of {self.run.min_confidence(self.name):g}, or where its pose is wrong. Without "
             f"a trusted pose it counts where the drive was: between trusted poses at most {fleet_places.MOST_GAP_S:g} s apart, or at the last one if "
-            f"that is at most {fleet_places.FRESH_S:g} s old; {count(grid.nowhere, 'low scan')} of others are nowhere. A cell is bad where half of the "
-            f"drives that passed had {percent(fleet_places.LOW_SHARE)} of their scans low, and a place where at least two did.{left_out}", "sub"))
+            f"that is at most {fleet_places.FRESH_S:g} s old; {count(grid.nowhere, 'low scan')} of others are nowhere. A cell is bad where "
+            f"{percent(fleet_places.LOW_DRIVES)} of the drives that passed had {percent(fleet_places.LOW_SHARE)} of their scans low. Bad cells near each "
+            f"other are a place, and it is named when drives that are low as often as elsewhere would not be low there together ({percent(1 - fleet_places.SIGNIFICANT)} "
+            f"sure, all places taken together). Where drives are lost for long, the place is where they were lost.{left_out}", "sub"))
         return section("survey", "Where to survey again", *parts)
+
+    def _place_table(self, places: "list[Place]") -> str:
+        has_truth = any(one.error_count for one in places)
+        header = ["place", "extent", "drives that were low", "low scans", "how", "worst drive"]
+        header[4:4] = [*(["low before"] if self.grid_before else []), *(["error of trusted poses"] if has_truth else [])]
+        rows = []
+        for number, one in enumerate(places, 1):
+            size = one.high_m - one.low_m
+            why = [f"{name} ({percent(times / max(one.low, 1))})" for name, times in one.outcomes.most_common(2) if name]
+            why += [name for name, _ in one.reasons.most_common(2) if name]
+            more = [percent(self.grid_before.low_share(one.keys))] if self.grid_before else []
+            if has_truth:
+                more.append(f"{length(one.error_sum_m / one.error_count)}, at most {length(one.error_max_m)}" if one.error_count else NONE)
+            rows.append((f"{number} {_coordinates(one)}", f"{size[0]:.0f}{NB}\N{MULTIPLICATION SIGN}{NB}{size[1]:.0f}{NB}m", f"{one.bad} of {one.passed}",
+                         f"{percent(one.share)} of {thousands(one.scans)}", *more, "; ".join(why), self._name(one.worst[1], 26)))
+        return table(header, rows, "words")
+
+    def _name(self, row: int, most: int = MOST_NAME) -> str:
+        return short(self.run.names[row], most)
 
     # ---- configurations
 
@@ -225,12 +256,11 @@ class FleetPage:
         if not len(rows):
             return section("worst-drives", "Worst drives", paragraph("No drive is done."))
         found = fleet_totals.worst_drives(self.run, self.totals, rows, WORST)
-        names = fleet_totals.names_of([str(self.run.texts["bag"][one.row]) for one in found])
         cells = []
-        for number, (one, name) in enumerate(zip(found, names), 1):
+        for number, one in enumerate(found, 1):
             p95 = self.run.numbers["error_m_p95"][one.row]
             value = length(float(p95)) if self.main.has_truth else f"{self.run.numbers['confidence_median'][one.row]:.4f}"
-            cells.append((f"{number} {short(name, MOST_NAME)}", thousands(int(self.totals.counts["scans"][one.row])), percent(one.untrusted_share),
+            cells.append((f"{number} {self._name(one.row)}", thousands(int(self.totals.counts["scans"][one.row])), percent(one.untrusted_share),
                           value, one.why))
         commands = [f"# {number}\n{_command(self.run, one.row, self.name, number)}" for number, one in enumerate(found, 1)]
         header = ("", "scans", "without trust", "error, 95 %" if self.main.has_truth else "confidence, median", "why")
@@ -244,26 +274,34 @@ class FleetPage:
         return [int(row) for row in self.main.rows if self.run.texts["damage"][row]]
 
     def _failed(self) -> str:
-        rows, damaged, parts = fleet_totals.failed_rows(self.run, None), self._damaged(), []
-        if not len(rows) and not damaged:
+        failed, damaged, parts = self._failures(), self._damaged(), []
+        if not failed and not damaged:
             return ""
-        for row in rows[:MOST_LISTED].tolist():
-            texts = {name: str(self.run.texts[name][row]) for name in ("bag", "config", "failure", "failure_kind")}
-            told = self.run.failures.get((texts["bag"], texts["config"]))
-            reason = (told.reason if told else texts["failure"].splitlines()[0] if texts["failure"] else "") or "no reason is known"
-            lines = list(told.lines) if told else texts["failure"].splitlines()[1:]
-            kind = texts["failure_kind"] or "failed"
-            head = f"{_name(texts['bag'])}: {kind}" if kind != "failed" else _name(texts["bag"])
-            with_config = f" ({texts['config']})" if texts["config"] and len(self.configured) > 1 else ""
-            parts.append(f"<h3>{escape(head + with_config)}</h3>{paragraph(reason[:500])}" +
-                         (f"<pre>{escape(chr(10).join(line[:500] for line in lines[-10:]))}</pre>" if lines else ""))
-        if len(rows) > MOST_LISTED:
-            parts.append(paragraph(f"And {len(rows) - MOST_LISTED} more; `ndt-fleet status {self.run.name}` lists them."))
+        for (row, reason, kind), (configs, lines) in list(failed.items())[:MOST_LISTED]:
+            head = self._name(row) + (f": {kind}" if kind not in ("", "failed") else "")
+            if len(self.configured) > 1:
+                head += " (all configurations)" if len(configs) == len(self.configured) else f" ({', '.join(configs)})"
+            shown = "\n".join(line[:MOST_LINE] for line in lines[-LINES:])
+            parts.append(f"<h3>{escape(head)}</h3>{paragraph(reason[:MOST_LINE])}" + (f"<pre>{escape(shown)}</pre>" if lines else ""))
+        if len(failed) > MOST_LISTED:
+            parts.append(paragraph(f"And {len(failed) - MOST_LISTED} more; `ndt-fleet status` lists them."))
         if damaged:
-            cells = [(_name(str(self.run.texts["bag"][row])), str(self.run.texts["damage"][row])[:200]) for row in damaged[:MOST_LISTED]]
+            cells = [(self._name(row), str(self.run.texts["damage"][row])[:200]) for row in damaged[:MOST_LISTED]]
             text = count(len(damaged), "bag") + (f", the first {MOST_LISTED}:" if len(damaged) > MOST_LISTED else ":")
             parts += ["<h3>Damaged, used up to the damage</h3>", paragraph(text), table(("bag", "damage"), cells, "text")]
         return section("failed", "Failed and damaged", *parts)
+
+    def _failures(self) -> "dict[tuple[int, str, str], tuple[list[str], tuple[str, ...]]]":
+        """(row, reason, kind) of a bag -> the configurations, and the last lines."""
+        run = self.run
+        first: "dict[str, int]" = {}
+        out: "dict[tuple[int, str, str], tuple[list[str], tuple[str, ...]]]" = {}
+        for row in fleet_totals.failed_rows(run, None).tolist():
+            bag, config = str(run.texts["bag"][row]), str(run.texts["config"][row])
+            told = run.failures.get((bag, config)) or run.failures.get((bag, ""))
+            key = (first.setdefault(bag, row), str(run.texts["failure"][row]) or "no reason is known", str(run.texts["failure_kind"][row]))
+            out.setdefault(key, ([], told.lines if told else ()))[0].append(config)
+        return out
 
     # ---- this run
 
@@ -302,19 +340,17 @@ def _chosen(run: FleetRun, configuration: "Optional[str]") -> str:
     return configuration
 
 
-def _read(run: FleetRun, places_of: "Optional[str]") -> "tuple[Totals, Grid]":
-    """One reading of the scan table: totals of all drives; cells of a configuration (None: no cells)."""
-    totals = Totals.of(run)
-    grid = Grid(fleet_places.cell_edge_m(run, places_of) if places_of is not None else 1.0)
+def _read(run: FleetRun, places_of: str, edge_m: "Optional[float]" = None) -> "tuple[Totals, Grid]":
+    """One reading of the scan table: totals of all drives, and cells of a configuration; edge_m: of a cell, None: by the extent."""
+    totals, grid = Totals.of(run), Grid(edge_m or fleet_places.cell_edge_m(run, places_of))
     limits = {name: run.min_confidence(name) for name in run.configurations}
-    columns = fleet_totals.COLUMNS + (fleet_places.COLUMNS if places_of is not None else ())
-    for block in run.blocks(tuple(column for column in columns if column != "reason")):
+    for block in run.blocks(fleet_totals.COLUMNS + fleet_places.COLUMNS):
         for name in np.unique(run.texts["config"][block.drives]).tolist():
             mine = block.of(run.texts["config"][block.drives] == name)
             low = Low(mine, _merged(run), limits.get(name, limits[run.configurations[0]]))
             totals.add(run, mine, low)
             if name == places_of:
-                _add_places(run, mine, low, grid)
+                grid.add(mine, fleet_places.positions(mine, low.wrong), low)
     grid.merge()
     return totals, grid
 
@@ -324,27 +360,18 @@ def _merged(run: FleetRun) -> int:
     return run.labels["outcome"].index("merged") if "merged" in run.labels["outcome"] else -1
 
 
-def _add_places(run: FleetRun, block: Any, low: Low, target: Any) -> None:
-    once = ~run.is_copy[block.drives]
-    if once.all():
-        target.add(block, fleet_places.positions(block, low.wrong), low)
-    elif once.any():
-        mine = block.of(once)
-        mine_low = Low(mine, _merged(run), low.min_confidence)
-        target.add(mine, fleet_places.positions(mine, mine_low.wrong), mine_low)
-
-
-def _places(run: FleetRun, name: str, grid: Grid) -> "tuple[list[Place], list[Place], int]":
-    """Those several drives tell, those one drive alone has passed, and how many were not looked at."""
-    found, more = fleet_places.groups(grid)
+def _places(run: FleetRun, name: str, grid: Grid) -> "tuple[list[Place], list[Place]]":
+    """Those to survey again, and those that may be chance."""
+    found, candidates = fleet_places.groups(grid)
     if found:
         survey, limit = Survey(run, grid, found), run.min_confidence(name)
-        for block in run.blocks(fleet_totals.COLUMNS + fleet_places.COLUMNS):
+        for block in run.blocks((*fleet_totals.COLUMNS, *fleet_places.COLUMNS, "reason")):
             is_mine = run.texts["config"][block.drives] == name
             if is_mine.any():
                 mine = block.of(is_mine)
-                _add_places(run, mine, Low(mine, _merged(run), limit), survey)
-    return (*fleet_places.rank(found), more)
+                low = Low(mine, _merged(run), limit)
+                survey.add(mine, fleet_places.positions(mine, low.wrong), low)
+    return fleet_places.rank(grid, found, candidates)
 
 
 # ---- comparisons
@@ -355,10 +382,10 @@ def _sweep(run: FleetRun, totals: Totals, margin_m: float, margin_deg: float) ->
     return fleet_comparison.compare([(sides[0], side) for side in sides[1:]], margin_m, margin_deg)
 
 
-def _against(run: FleetRun, totals: Totals, against: Any, configuration: "Optional[str]", margin_m: float,
-             margin_deg: float) -> "list[FleetComparison]":
+def _against(run: FleetRun, totals: Totals, against: Any, configuration: "Optional[str]", margin_m: float, margin_deg: float,
+             edge_m: float) -> "tuple[list[FleetComparison], Grid]":
+    """A comparison for each configuration of both, and the cells of the other run."""
     other = FleetRun(against)
-    other_totals, _ = _read(other, None)
     names = [run.name, other.name] if run.name != other.name else [str(run.folder), str(other.folder)]
     if len(run.configurations) == len(other.configurations) == 1:
         pairs = [(other.configurations[0], run.configurations[0])]
@@ -370,8 +397,9 @@ def _against(run: FleetRun, totals: Totals, against: Any, configuration: "Option
     if not pairs:
         raise FleetError(f"{run.folder} and {other.folder} have no configuration in common: --configuration chooses one of "
                          f"{', '.join(run.configurations[:MOST_LISTED])}")
-    return fleet_comparison.compare([(Side(other, other_totals, one, names[1]), Side(run, totals, two, names[0])) for one, two in pairs],
-                                    margin_m, margin_deg)
+    other_totals, grid = _read(other, next((one for one, two in pairs if two == _chosen(run, configuration)), pairs[0][0]), edge_m)
+    sides = [(Side(other, other_totals, one, names[1]), Side(run, totals, two, names[0])) for one, two in pairs]
+    return fleet_comparison.compare(sides, margin_m, margin_deg), grid
 
 
 def _worst_comparison(found: "list[FleetComparison]", name: str) -> FleetComparison:
@@ -381,25 +409,11 @@ def _worst_comparison(found: "list[FleetComparison]", name: str) -> FleetCompari
 # ---- texts
 
 
-def _survey_text(places: "list[Place]", more: int) -> str:
+def _survey_text(places: "list[Place]") -> str:
     if not places:
         return "No place of the map is bad for several drives: nothing has to be surveyed again."
-    text = f"{count(len(places), 'place')} where several drives were low." + (f" The first {MOST_SURE}:" if len(places) > MOST_SURE else "")
-    return text + (f" {more} more, with fewer low scans, were not looked at." if more else "")
-
-
-def _place_table(places: "list[Place]") -> str:
-    has_truth = any(one.error_count for one in places)
-    rows = []
-    for number, one in enumerate(places, 1):
-        size = one.high_m - one.low_m
-        why = [f"{name} ({percent(times / max(one.low, 1))})" for name, times in one.outcomes.most_common(2) if name]
-        why += [name for name, _ in one.reasons.most_common(2) if name]
-        error = [f"{length(one.error_sum_m / one.error_count)}, at most {length(one.error_max_m)}" if one.error_count else NONE] if has_truth else []
-        rows.append((f"{number} {_coordinates(one)}", f"{size[0]:.0f}{NB}\N{MULTIPLICATION SIGN}{NB}{size[1]:.0f}{NB}m", f"{one.bad} of {one.passed}",
-                     f"{percent(one.share)} of {thousands(one.scans)}", *error, "; ".join(why), _name(one.worst_bag[1], 26)))
-    header = ("place", "extent", "drives that were low", "low scans", *(("error, mean",) if has_truth else ()), "how", "worst drive")
-    return table(header, rows, "words")
+    return f"{count(len(places), 'place')} where more drives were low than chance explains." + (
+        f" The first {MOST_SURE}:" if len(places) > MOST_SURE else "")
 
 
 def _coordinates(one: Place) -> str:
@@ -407,8 +421,8 @@ def _coordinates(one: Place) -> str:
     return f"x{NB}{middle[0]:.0f} y{NB}{middle[1]:.0f} z{NB}{one.centre[2]:.0f}{NB}m".replace("-", "\N{MINUS SIGN}")
 
 
-def _name(url: str, most: int = MOST_NAME) -> str:
-    return short(url.rstrip("/").rsplit("/", 1)[-1], most)
+def _last(url: str) -> str:
+    return short(url.rstrip("/").rsplit("/", 1)[-1], MOST_NAME)
 
 
 def _changed_table(found: FleetComparison, rows: "list[int]") -> str:
@@ -416,7 +430,7 @@ def _changed_table(found: FleetComparison, rows: "list[int]") -> str:
              if name in found.values]
     cells = []
     for at in rows:
-        line = [_name(str(found.second.run.texts["bag"][found.rows[at, 1]]))]
+        line = [short(found.second.run.names[found.rows[at, 1]], MOST_NAME)]
         for name in names:
             first, second = (float(values[at]) for values in found.values[name])
             if name.startswith("scans"):
@@ -430,7 +444,8 @@ def _changed_table(found: FleetComparison, rows: "list[int]") -> str:
                 line.append(f"{length(first)} \N{RIGHTWARDS ARROW} {length(second)}")
         if "95 % translation error" in names:
             means = [side.totals.mean_error_m(found.rows[at:at + 1, column])[0] for column, side in enumerate((found.first, found.second))]
-            line.insert(3, with_unit(float(means[1] - means[0]), "m") if np.isfinite(means).all() else NONE)
+            change = float(means[1] - means[0])
+            line.insert(3, Unit.of("m", change).text(change, True) if np.isfinite(change) else NONE)
         cells.append(line)
     header = ["", *names]
     if "95 % translation error" in names:
@@ -445,7 +460,7 @@ def _alone_lists(found: FleetComparison) -> str:
                         (f"Only in {found.names[1]}", found.only_second)):
         if urls:
             more = f" and {len(urls) - MOST_LISTED} more" if len(urls) > MOST_LISTED else ""
-            parts.append(paragraph(f"{title}: {len(urls)}: {', '.join(_name(url) for url in urls[:MOST_LISTED])}{more}."))
+            parts.append(paragraph(f"{title}: {len(urls)}: {', '.join(_last(url) for url in urls[:MOST_LISTED])}{more}."))
     return "".join(parts)
 
 
@@ -478,7 +493,7 @@ def _replay(run: FleetRun, row: int, name: str, folder: str) -> str:
 
 
 def _command(run: FleetRun, row: int, name: str, number: int) -> str:
-    stem = re.sub(r"[^\w.-]+", "_", Path(_name(str(run.texts["bag"][row]))).stem).lstrip("-.") or f"drive-{number}"
+    stem = re.sub(r"[^\w.-]+", "_", short(run.names[row].rsplit(".", 1)[0], MOST_NAME)).strip("-._") or f"drive-{number}"
     return _ndtd(run, row, name, ["--report", f"{stem}.html"])
 
 

@@ -1,8 +1,9 @@
 """Where a fleet is unsure: cells of the map with the scans and drives that were low there, and the places to survey again.
 
 A scan without a trusted pose lies where the drive was: between the trusted poses around it where they are near in time, else at
-the last one if that is fresh, else nowhere. One drive's bad day is no fault of the map: a place counts by the number of
-different bags that were low there out of those that passed, and drives that are low nearly everywhere are left out.
+the last one if that is fresh, else nowhere. One drive's bad day is no fault of the map: drives that are low nearly everywhere are left
+out, and a place is named where more drives were low, out of those that passed, than chance brings together: given that one of
+them was, the others are low as often as drives are in the cells elsewhere (binomial), and every place that could be named counts (Bonferroni).
 """
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,11 +13,12 @@ import numpy as np
 from .fleet_reading import Block, FleetRun
 from .fleet_totals import BAD_DRIVE, Low
 
-COLUMNS = ("stamp_ns", "x", "y", "z", "reason")
+COLUMNS = ("stamp_ns", "x", "y", "z")
 MOST_GAP_S, MOST_GAP_M = 10.0, 300.0  # between trusted poses: the way between them is taken as straight
 FRESH_S = 2.0  # after the last trusted pose
 LOW_SHARE = 0.3  # of its scans: a drive is low in a cell, or in a place
-LOW_DRIVES = 0.5  # of the drives that passed: the cell is bad, and the place
+LOW_DRIVES = 0.25  # of the drives that passed: the cell is bad, and the place
+SIGNIFICANT = 0.05  # chance that any place of a run is named wrongly
 REACH = 2  # cells: bad ones that are so near are one place
 CELLS_M = ((100.0, 2.0), (300.0, 5.0), (20_000.0, 10.0), (100_000.0, 20.0))  # extent -> edge of a cell
 LARGEST_CELL_M = 50.0
@@ -130,6 +132,14 @@ class Grid:
         out: np.ndarray = self.counts[:, 0] if self.leaves_out else self.counts.sum(axis=1)
         return out
 
+    def low_share(self, keys: np.ndarray) -> float:
+        """Of the scans in these cells; NaN: there are none."""
+        if not len(self.key):
+            return float("nan")
+        at = np.minimum(np.searchsorted(self.key, keys), len(self.key) - 1)
+        scans, low = self.shown[at[self.key[at] == keys], :2].sum(axis=0)
+        return float(low / scans) if scans else float("nan")
+
     def bad_cells(self) -> np.ndarray:
         """Keys of cells where half of the drives that passed were low."""
         found = self.shown
@@ -167,27 +177,24 @@ class Place:
     error_sum_m: float = 0.0
     error_count: int = 0
     error_max_m: float = 0.0
-    worst_bag: "tuple[int, str]" = (0, "")  # low scans, url
+    worst: "tuple[int, int]" = (0, -1)  # low scans and row of the run table
+    chance: float = 1.0  # that drives which are low as often as elsewhere are low here together
 
     @property
     def share(self) -> float:
         return self.low / max(self.scans, 1)
 
     @property
-    def is_sure(self) -> bool:
-        """Whether several drives say so."""
-        return self.bad > 1 and self.bad >= LOW_DRIVES * self.passed
-
-    @property
-    def is_left_to_one(self) -> bool:
-        return self.bad == 1 and self.passed == 1
+    def is_told(self) -> bool:
+        """Whether so many were low that it is worth a line."""
+        return self.bad > 0 and self.bad >= LOW_DRIVES * self.passed
 
 
 def groups(grid: Grid) -> "tuple[list[Place], int]":
-    """Bad cells that are near each other, those with most low scans first, and how many are beyond MOST_GROUPS."""
+    """Bad cells that are near each other, those with most low drives first, MOST_GROUPS of them, and how many there are."""
     keys = grid.bad_cells()
     left = {(int(x), int(y)): int(key) for key, (x, y) in zip(keys, Grid.columns_rows(keys))}
-    weight = dict(zip(grid.key.tolist(), grid.shown[:, 1].tolist()))
+    weight = dict(zip(grid.key.tolist(), grid.shown[:, 3].tolist()))
     near = [(x, y) for x in range(-REACH, REACH + 1) for y in range(-REACH, REACH + 1)]
     out = []
     while left:
@@ -202,8 +209,8 @@ def groups(grid: Grid) -> "tuple[list[Place], int]":
                     mine.append(key)
         cells = Grid.columns_rows(np.array(mine, np.int64))
         out.append(Place(np.sort(np.array(mine, np.int64)), grid.edge_m * cells.min(axis=0), grid.edge_m * (cells.max(axis=0) + 1)))
-    out.sort(key=lambda place: (-sum(weight[key] for key in place.keys.tolist()), int(place.keys[0])))
-    return out[:MOST_GROUPS], max(0, len(out) - MOST_GROUPS)
+    out.sort(key=lambda place: (-max(weight[key] for key in place.keys.tolist()), -len(place.keys), int(place.keys[0])))
+    return out[:MOST_GROUPS], len(out)
 
 
 class Survey:
@@ -240,7 +247,7 @@ class Survey:
         place.low += low
         if low >= LOW_SHARE * scans:
             place.bad += 1
-            place.worst_bag = max(place.worst_bag, (low, str(self.run.texts["bag"][row])))
+            place.worst = max(place.worst, (low, row))
 
     def _describe(self, block: Block, place: np.ndarray, rows: np.ndarray, number: np.ndarray, low: Low) -> None:
         values, labels = block.values, self.run.labels
@@ -261,10 +268,27 @@ class Survey:
             one.error_max_m = max(one.error_max_m, float(errors.max(initial=0.0)))
 
 
-def rank(places: "list[Place]") -> "tuple[list[Place], list[Place]]":
-    """Those that several drives tell, by their number and the share of low scans; those that one drive alone has seen."""
-    sure = sorted((one for one in places if one.is_sure), key=lambda one: (-one.bad, -one.share, -one.low, int(one.keys[0])))
-    alone = sorted((one for one in places if one.is_left_to_one), key=lambda one: (-one.low, int(one.keys[0])))
-    return sure, alone
+def rank(grid: Grid, places: "list[Place]", candidates: int) -> "tuple[list[Place], list[Place]]":
+    """Those that no chance explains, by their low drives, and those that it may. candidates: places that could be named."""
+    drives, low_drives = (int(grid.shown[:, at].sum()) for at in (2, 3))
+    for one in places:
+        inside = np.isin(grid.key, one.keys)
+        elsewhere = drives - int(grid.shown[inside, 2].sum()), low_drives - int(grid.shown[inside, 3].sum())
+        one.chance = tail(one.passed - 1, one.bad - 1, (elsewhere[1] + 1) / (elsewhere[0] + 2))
+    sure = [one for one in places if one.is_told and one.bad > 1 and one.chance * candidates < SIGNIFICANT]
+    named = {int(one.keys[0]) for one in sure}
+    unsure = [one for one in places if one.is_told and int(one.keys[0]) not in named]
+    return (sorted(sure, key=lambda one: (-one.bad, -one.share, -one.low, int(one.keys[0]))),
+            sorted(unsure, key=lambda one: (one.chance, -one.low, int(one.keys[0]))))
 
 
+def tail(count: int, least: int, share: float) -> float:
+    """P(at least `least` of `count`), each with probability `share` in (0, 1): binomial."""
+    if least <= 0:
+        return 1.0
+    if least > count:
+        return 0.0
+    k = np.arange(least, count + 1)
+    factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
+    log_p = factorial[count] - factorial[k] - factorial[count - k] + k * np.log(share) + (count - k) * np.log1p(-share)
+    return float(min(1.0, np.exp(log_p).sum()))

@@ -6,6 +6,7 @@
 """
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ NUMBERS = ("scans", "bag_bytes", "first_ns", "duration_s", "distance_m", "untrus
            "error_deg_median", "error_deg_p95", "confidence_median", "total_ms_p50", "total_ms_p95", "replay_s", "peak_memory_bytes")
 LABELS = ("bag", "config", "outcome", "reason")  # texts of the scan table: few different ones
 FILL: "dict[str, Any]" = {"stamp_ns": 0, "seq": 0, "trusted": False}  # others are NaN where a scan has none
+MOST_PARTS = 5  # of a name
 ROWS = 1 << 18  # that are read at once
 MAKE = "`ndt-fleet run --out RUN` makes it"
 MIN_CONFIDENCE = 0.8  # score_estimation.min_confidence where the settings are not known
@@ -87,15 +89,11 @@ class FleetRun:
         return np.flatnonzero((self.texts["config"] == configuration) & (self.texts["status"] == "done"))
 
     @cached_property
-    def is_copy(self) -> np.ndarray:
-        """(R,) done rows with the content and configuration of an earlier row: the same drive under another url."""
-        seen: "set[tuple[str, str]]" = set()
-        out = np.zeros(len(self), bool)
-        for row in np.flatnonzero((self.texts["status"] == "done") & (self.texts["bag_hash"] != "")).tolist():
-            key = (self.texts["bag_hash"][row], self.texts["config"][row])
-            out[row] = key in seen
-            seen.add(key)
-        return out
+    def names(self) -> "list[str]":
+        """(R,) of the bags: as short as tells them apart."""
+        urls = list(dict.fromkeys(self.texts["bag"].tolist()))
+        short = dict(zip(urls, _names_of(urls)))
+        return [short[url] for url in self.texts["bag"].tolist()]
 
     def settings(self, configuration: str) -> "dict[str, str]":
         """"section.key" -> text; {} where the file is not there."""
@@ -143,9 +141,9 @@ class FleetRun:
         self.hints = [_texts(one) for one in table["hints"].to_pylist()] if "hints" in table.column_names else []
         self._row_of = {(bag, config): row for row, (bag, config) in enumerate(zip(self.texts["bag"], self.texts["config"]))}
 
-    def _open(self, path: Path) -> Any:
+    def _open(self, path: Path, dictionaries: "Sequence[str]" = ()) -> Any:
         try:
-            return self._pq.ParquetFile(path)
+            return self._pq.ParquetFile(path, read_dictionary=list(dictionaries))
         except FileNotFoundError:
             raise FleetError(f"{path}: is not there; {MAKE}") from None
         except (OSError, ValueError) as error:
@@ -195,6 +193,7 @@ class FleetRun:
             missing = [name for name in columns if name not in file.schema_arrow.names]
             if missing:
                 raise FleetError(f"{path}: not a scan table of ndt-fleet: column {missing[0]} is missing")
+            file = self._open(path, [name for name in columns if name in LABELS])
             try:
                 for batch in file.iter_batches(batch_size=ROWS, columns=list(columns)):
                     yield self._arrays(batch, columns)
@@ -229,6 +228,18 @@ class FleetRun:
         else:
             codes = encoded.indices.to_numpy(zero_copy_only=False)
         return np.array(table, np.int64)[codes] if len(table) else np.empty(0, np.int64)
+
+
+def _names_of(urls: "list[str]") -> "list[str]":
+    """The last parts of different urls, with as many as tell them apart."""
+    parts = [url.rstrip("/").split("/") for url in urls]
+    out = [one[-1] for one in parts]
+    for depth in range(2, MOST_PARTS + 1):
+        seen = Counter(out)
+        if max(seen.values(), default=0) <= 1:
+            break
+        out = ["/".join(one[-depth:]) if seen[name] > 1 else name for name, one in zip(out, parts)]
+    return out
 
 
 def plain_reason(text: str) -> str:

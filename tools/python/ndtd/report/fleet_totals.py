@@ -3,7 +3,6 @@
 A drive is a bag replayed with one configuration. A scan is low when it has no trusted pose, when its confidence is below the
 minimum of the settings, or when its pose is wrong: over 1 m or 5 deg off.
 """
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -20,6 +19,7 @@ BINS = int(np.log(1e5 / LEAST_M) / STEP)
 BAD_DRIVE = 0.5  # low share above which a drive tells about itself, and not about places
 MOST_GOOD, MOST_FAIR = 0.01, 0.05  # of the scans without a trusted pose
 MOST_WRONG = 0.001  # of the scans: beyond, it is not good
+TOLD = 3  # places that the verdict names
 MOST_FAILED = 0.05  # of the drives
 
 
@@ -161,8 +161,8 @@ def kilometres(metres: float) -> str:
     return f"{metres / 1000:.3g}{NB}km" if metres < 1e6 else f"{thousands(round(metres / 1000))}{NB}km"
 
 
-def judge(found: Configured, places: int, damaged: int) -> Verdict:
-    """The verdict on a configuration. places: that have to be surveyed again."""
+def judge(found: Configured, places: "list[str]", damaged: int) -> Verdict:
+    """The verdict on a configuration. places: that have to be surveyed again, the worst first."""
     drives = len(found.rows)
     parts = [f"{count(drives, 'drive')}, {hours(found.hours)}, {thousands(found.scans)} scans",
              f"{percent(1 - found.untrusted_share)} with a trusted pose" if found.matched else "no scan was matched"]
@@ -176,7 +176,8 @@ def judge(found: Configured, places: int, damaged: int) -> Verdict:
     if found.failed:
         sentence += f" {count(found.failed, 'drive')} failed."
     if places:
-        sentence += f" {count(places, 'place')} of the map should be surveyed again."
+        more = f" and {len(places) - TOLD} more" if len(places) > TOLD else ""
+        sentence += f" {count(len(places), 'place')} of the map should be surveyed again: {'; '.join(places[:TOLD])}{more}."
     share, wrong = found.untrusted_share, found.wrong / max(found.matched, 1)
     failed = found.failed / max(drives + found.failed, 1)
     if not found.matched or share > MOST_FAIR or wrong > MOST_WRONG or failed > MOST_FAILED:
@@ -241,16 +242,3 @@ def _why(run: FleetRun, totals: Totals, row: int, share: float, typical_p95_m: f
         parts.append(f"damaged: {run.texts['damage'][row]}")
     return "; ".join(parts) or "like the others"
 
-
-def names_of(urls: "Sequence[str]") -> "list[str]":
-    """The last parts of urls, with as many as tell them apart."""
-    parts = [url.rstrip("/").split("/") for url in urls]
-    out = [one[-1] for one in parts]
-    for depth in range(2, 5):
-        seen: "dict[str, int]" = {}
-        for name in out:
-            seen[name] = seen.get(name, 0) + 1
-        if max(seen.values(), default=0) <= 1:
-            break
-        out = ["/".join(one[-depth:]) if seen[name] > 1 else name for name, one in zip(out, parts)]
-    return out

@@ -67,6 +67,8 @@ def on_map(name: str, title: str, box: Box, density: np.ndarray) -> "tuple[Drawi
     ax.grid(False)
     ax.set_xlabel(_label("x", origin[0]))
     ax.set_ylabel(_label("y", origin[1]))
+    if max(box.width, box.height) > FAR_M:
+        _in_kilometres(ax)
     return one, ax, origin
 
 
@@ -80,6 +82,14 @@ def _label(name: str, origin: float) -> str:
         return f"{name} [m]"
     sign, size = ("\N{MINUS SIGN}" if origin > 0 else "+"), f"{abs(origin):,.0f}".replace(",", "\N{NO-BREAK SPACE}")
     return f"{name} {sign} {size} [m]"
+
+
+def _in_kilometres(ax: Any) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1000:g}"))
+        axis.set_label_text(axis.get_label_text().replace("[m]", "[km]"))
 
 
 def _trail(ax: Any, run: Run, origin: np.ndarray) -> "list[Any]":
