@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ._arguments import add_version
-from ._extras import MissingPackage, os_error_text
+from ._extras import MissingPackage, need, os_error_text
 from ._progress import Progress
 from .fleet import bags as bag_patterns
 from .fleet import cluster, sweep, tables
@@ -51,7 +51,22 @@ def parser() -> argparse.ArgumentParser:
     state = commands.add_parser("status", help="how far a run is", description="Says how far a run is, on any machine that sees its folder.")
     state.add_argument("run", metavar="RUN")
     state.add_argument("--json", action="store_true")
+    _add_report(commands.add_parser("report", help="one HTML file: what came out, and where to survey again",
+                                    description="Writes the report of a run: totals, worst drives, the places of the map to survey again, configurations "
+                                    "compared; with --against the verdict on RUN against another run of the same recordings."))
     return out
+
+
+def _add_report(report: argparse.ArgumentParser) -> None:
+    report.add_argument("run", metavar="RUN")
+    report.add_argument("--against", metavar="RUN2", help="the run before; drives are paired by the content of their bags")
+    report.add_argument("--out", metavar="FILE.html", help="an existing one is replaced (default: RUN/report.html)")
+    report.add_argument("--configuration", metavar="NAME", help="of a sweep: the one that the page shows and compares (default: the first)")
+    report.add_argument("--fail-if-worse", action="store_true", help="exit status 1 when RUN is worse than RUN2")
+    report.add_argument("--margin", type=float, metavar="M", help="difference of translation errors that does not matter [m] (default: 0.005)")
+    report.add_argument("--margin-deg", type=float, metavar="DEG", help="the same for rotations (default: 0.02)")
+    report.add_argument("--figures", metavar="DIR", help="also write each figure into this folder")
+    report.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
@@ -346,6 +361,48 @@ def _status(args: argparse.Namespace) -> int:
     return 0
 
 
+# ---- report
+
+
+def _report(args: argparse.Namespace) -> int:
+    out = Path(args.out) if args.out else Path(args.run) / "report.html"
+    _check_report(args, out)
+    need("matplotlib", "fleet")
+    from .report import comparison, fleet_page
+
+    for folder in filter(None, (args.run, args.against)):
+        _collect(folder)
+    page = fleet_page.write(args.run, args.against, out=out, configuration=args.configuration, figures=args.figures,
+                            margin_m=comparison.MARGIN_M if args.margin is None else args.margin,
+                            margin_deg=comparison.MARGIN_DEG if args.margin_deg is None else args.margin_deg)
+    if not args.quiet:
+        print(f"{page.sentence}\nwritten: {out} ({out.stat().st_size / 1e6:.1f} MB)" +
+              (f", {count(len(page.drawings), 'figure')} in {args.figures}" if args.figures else ""))
+    return EXIT_WORSE if args.fail_if_worse and page.is_worse else 0
+
+
+def _check_report(args: argparse.Namespace, out: Path) -> None:
+    for name, value in (("--fail-if-worse", args.fail_if_worse), ("--margin", args.margin), ("--margin-deg", args.margin_deg)):
+        if isinstance(value, float) and not 0 <= value < 1000:
+            raise UsageError(f"{name}: {value:g} is not a margin from 0 to 1000")
+        if name == "--fail-if-worse" and value and not args.against:
+            raise UsageError("--fail-if-worse: worse than which run? --against RUN2")
+    if out.is_dir():
+        raise UsageError(f"{out}: is a folder; --out names a file")
+    if args.out and not out.resolve().parent.is_dir():
+        raise UsageError(f"{out}: there is no folder {out.resolve().parent}")
+    if args.figures and Path(args.figures).exists() and not Path(args.figures).is_dir():
+        raise UsageError(f"{args.figures}: is not a folder")
+
+
+def _collect(folder: str) -> None:
+    """The tables of a run, unless they are newer than what `ndt-fleet run` last said."""
+    RunFolder(folder).job()
+    said, runs = (Path(folder) / name for name in ("progress.json", tables.RUNS_NAME))
+    if not runs.exists() or (said.exists() and said.stat().st_mtime_ns > runs.stat().st_mtime_ns):
+        tables.collect(folder)
+
+
 def main(arguments: "Optional[list[str]]" = None) -> int:
     """The command; returns its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
@@ -355,7 +412,9 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     try:
         if args.command != "run" and cut < len(given):
             raise UsageError("--: options of ndt-import are for `run`")
-        return _run(args, tuple(given[cut + 1:])) if args.command == "run" else _status(args)
+        if args.command == "run":
+            return _run(args, tuple(given[cut + 1:]))
+        return _report(args) if args.command == "report" else _status(args)
     except (UsageError, sweep.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
         print(f"ndt-fleet: {one_line(str(error))}", file=sys.stderr)
         return EXIT_USAGE

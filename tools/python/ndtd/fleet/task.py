@@ -25,7 +25,7 @@ from ..report.run import flat_yaml
 from . import bag_index, pieces, scan_table
 from .replay_call import CallError, Limits, call, replay as call_replay
 from .run_folder import Bag, BagIndex, Failure, FleetError, Job, RunFolder, digest, task_key
-from .staging import Cache, StageError
+from .staging import Cache, StageError, local_path
 from .sweep import version_of
 
 REPLAY_S, REPLAY_PER_S = 60.0, 10.0  # a replay that takes longer than the first, and so many times its drive, has failed
@@ -316,4 +316,12 @@ def _failed(worker: Worker, key: str, bag: "Optional[Bag]", config: str, error: 
     reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     lines, kind = (error.lines, error.kind) if isinstance(error, CallError) else ((), "failed")
     return {"status": "failed", "key": key, "scans": 0, "failure": asdict(Failure(
-        key, bag.url if bag else "", config, " ".join(reason.split()), tuple(lines), 1, kind, worker.host, time.time_ns()))}
+        key, bag.url if bag else "", config, _without_name(" ".join(reason.split()), worker, bag), tuple(lines), 1, kind, worker.host,
+        time.time_ns()))}
+
+
+def _without_name(reason: str, worker: Worker, bag: "Optional[Bag]") -> str:
+    """Without the bag at its begin, which a failure names anyway."""
+    head, _, rest = reason.partition(": ")
+    is_bag = bag is not None and (head in (bag.url, str(local_path(bag.url))) or Path(head).parent == worker.cache.path)
+    return rest if rest and is_bag else reason
