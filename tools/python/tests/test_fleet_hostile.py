@@ -102,7 +102,8 @@ def test_names_and_what_is_no_bag(fleet, bags, tmp_path):
 ARGUMENTS = {
     "no bags": (("--bags", "none/*.bag"), "none/"), "empty pattern": (("--bags", ""), "--bags"),
     "4000 characters": (("--bags", "x" * 4000), "--bags"), "a line": (("--bags", "x\ny"), "--bags"), "@ nothing": (("--bags", "@nothing"), "nothing"),
-    "no protocol": (("--bags", "nosuch://x/*"), "nosuch"), "all of S3": (("--bags", "s3://*/*"), "S3"), "half a url": (("--bags", "http://[::1/x"), "--bags"),
+    "no protocol": (("--bags", "nosuch://x/*"), "nosuch"), "all of S3": (("--bags", "s3://*/*"), "S3"),
+    "half a url": (("--bags", "http://[::1/x"), "--bags"),
     "no server": (("--bags", "http://127.0.0.1:9/*.bag"), "127.0.0.1"), "braces": (("--bags", "{a,b}" * 30), "10000"),
     "sweep of 10 000": (("--sweep", "ndt.max_iterations=" + ",".join(map(str, range(1, 101))), "--sweep", "preprocess.sample_count=" +
                          ",".join(map(str, range(1000, 1100)))), "1000"),

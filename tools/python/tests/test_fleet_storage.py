@@ -28,7 +28,8 @@ def drives(simulate, run_program, tmp_path_factory):
     shutil.copy(long.map, folder / "map.pcd")
     for number in range(1, COUNT + 2):
         (folder / str(number)).mkdir()
-        run_program("ndt-bag", "cut", long.bag, "--scans", f"{6 * number - 5}-{6 * number}", "--initial", "first", "--out", folder / str(number) / "drive.bag")
+        run_program("ndt-bag", "cut", long.bag, "--scans", f"{6 * number - 5}-{6 * number}", "--initial", "first",
+                    "--out", folder / str(number) / "drive.bag")
     (folder / str(COUNT + 1) / "drive.bag").rename(other(folder))
     (folder / str(COUNT + 1)).rmdir()
     return folder
@@ -212,9 +213,10 @@ def test_a_small_cache(drives, tmp_path):
 def test_patterns_of_s3(s3):
     server, _, _, files = s3
     storage = {"s3": {"key": KEY, "secret": SECRET, "endpoint_url": server.url}}
-    files.pipe({"fleet/a b/é#?%41.bag": b"x", "fleet/recording/metadata.yaml": b"x", "fleet/recording/a_0.mcap": b"x", "fleet/recording/a_1.mcap": b"x"})
+    files.pipe({f"fleet/{name}": b"x" for name in ("a b/é#?%41.bag", "recording/metadata.yaml", "recording/a_0.mcap", "recording/a_1.mcap")})
     found = [bag.url for bag in bag_patterns.find(["s3://fleet/**/*.{bag,mcap,db3}"], storage)]
-    assert found == ["s3://fleet/a b/é#?%41.bag", *(f"s3://fleet/drives/{number}/drive.bag" for number in range(1, COUNT + 1)), "s3://fleet/recording"]
+    drives = [f"s3://fleet/drives/{number}/drive.bag" for number in range(1, COUNT + 1)]
+    assert found == ["s3://fleet/a b/é#?%41.bag", *drives, "s3://fleet/recording"]
 
 
 def test_s3_without_a_key(s3, drives, capfd, tmp_path, monkeypatch, bin_dir):

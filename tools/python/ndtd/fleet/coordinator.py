@@ -27,7 +27,7 @@ TICK_S, PROGRESS_S, WORKERS_S = 0.5, 2.0, 30.0
 RATE_S = 60.0  # over which scans per second are told
 MOST_LOST = 20  # workers that die with a task before it has begun
 MOST_LISTED = 20  # failures, damaged bags and copies that a summary names
-UNUSABLE_RETRIES = 1  # of a bag that cannot be read: its file is the same the next time, its network may not be
+UNUSABLE_RETRIES = 1  # of a local bag that cannot be read: its file is the same the next time
 
 
 class EngineGone(FleetError):
@@ -265,15 +265,21 @@ class Coordinator:
         while self._under_way:
             for future in self._finished():
                 task = self._under_way.pop(future)
-                result = self._result(task, future)
+                try:
+                    result = self._result(task, future)
+                except EngineGone:
+                    raise
+                except FleetError:  # of storage that may answer the next time
+                    if task.attempts >= self.retries:
+                        raise
+                    result = {"status": "failed"}
                 if result["status"] == "done":
                     found[task.number] = str(result["value"])
                 elif task.attempts < self.retries:
                     self._submit(replace(task, attempts=task.attempts + 1))
                 else:
                     failure = result.get("failure") or {}
-                    reason = str(failure.get("reason") or "map: its worker died")
-                    raise FleetError(reason if self.job.map in reason else f"{reason} ({self.job.map})")
+                    raise FleetError(f"map {self.job.map}: {failure.get('reason') or 'its worker died'}")
             self._tick()
         self._maps = [found[number] for number in sorted(found)]
 
@@ -386,7 +392,8 @@ class Coordinator:
         return result
 
     def _fail(self, task: Task, told: "dict[str, Any]", address: str) -> None:
-        limit = min(self.retries, UNUSABLE_RETRIES) if task.kind == "prepare" and told.get("kind") == "failed" else self.retries
+        is_unusable = task.kind == "prepare" and told.get("kind") == "failed" and task.bag is not None and "://" not in task.bag.url
+        limit = min(self.retries, UNUSABLE_RETRIES) if is_unusable else self.retries
         task = replace(task, attempts=task.attempts + 1, failed_on=(*task.failed_on, address) if address else task.failed_on)
         self._former.add(task.key)
         if task.attempts <= limit:

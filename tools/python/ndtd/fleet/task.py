@@ -176,13 +176,12 @@ def _worker(folder: str, token: str) -> Worker:
 # ---- the tasks
 
 
-def map_id(folder: str, token: str, number: int) -> "dict[str, Any]":
-    """The id of the map of a configuration, which is compiled where that has not been done."""
-    worker = _worker(folder, token)
+def map_id(folder: str, token: str, number: int) -> str:
+    """The id of the map of a configuration, which is compiled where that has not been done. FleetError."""
     try:
-        return {"status": "done", "value": worker.map_id(number)}
-    except (StageError, CallError, OSError) as error:
-        return _failed(worker, "", None, worker.job.configurations[number].name, error)
+        return _worker(folder, token).map_id(number)
+    except (StageError, CallError) as error:
+        raise FleetError(str(error)) from None
 
 
 def prepare(folder: str, token: str, bag: Bag) -> "dict[str, Any]":
@@ -312,16 +311,15 @@ def _truth_of(path: str, _size: int, _mtime_ns: int) -> "tuple[np.ndarray, np.nd
     return bag_records.truth(path)
 
 
-def _failed(worker: Worker, key: str, bag: "Optional[Bag]", config: str, error: Exception) -> "dict[str, Any]":
+def _failed(worker: Worker, key: str, bag: Bag, config: str, error: Exception) -> "dict[str, Any]":
     reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     lines, kind = (error.lines, error.kind) if isinstance(error, CallError) else ((), "failed")
     return {"status": "failed", "key": key, "scans": 0, "failure": asdict(Failure(
-        key, bag.url if bag else "", config, _without_name(" ".join(reason.split()), worker, bag), tuple(lines), 1, kind, worker.host,
-        time.time_ns()))}
+        key, bag.url, config, _without_name(" ".join(reason.split()), worker, bag), tuple(lines), 1, kind, worker.host, time.time_ns()))}
 
 
-def _without_name(reason: str, worker: Worker, bag: "Optional[Bag]") -> str:
+def _without_name(reason: str, worker: Worker, bag: Bag) -> str:
     """Without the bag at its begin, which a failure names anyway."""
     head, _, rest = reason.partition(": ")
-    is_bag = bag is not None and (head in (bag.url, str(local_path(bag.url))) or Path(head).parent == worker.cache.path)
+    is_bag = head in (bag.url, str(local_path(bag.url))) or Path(head).parent == worker.cache.path
     return rest if rest and is_bag else reason
