@@ -27,6 +27,7 @@ from .report.verdict import count
 
 EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
 GIB = float(1 << 30)
+MOST_CALLS = 3  # where files of earlier calls turn out to be broken
 LINES = 5  # of a program that failed
 PROTECTED = ("secret", "password", "token")
 
@@ -51,7 +52,22 @@ def parser() -> argparse.ArgumentParser:
     state = commands.add_parser("status", help="how far a run is", description="Says how far a run is, on any machine that sees its folder.")
     state.add_argument("run", metavar="RUN")
     state.add_argument("--json", action="store_true")
+    _add_report(commands.add_parser("report", help="write what came out as one HTML file", description="Writes what came out of a run as one "
+                                    "HTML file that needs no network: totals, worst drives and places, and what got worse."))
     return out
+
+
+def _add_report(report: argparse.ArgumentParser) -> None:
+    report.add_argument("run", metavar="RUN")
+    report.add_argument("--against", metavar="RUN2", help="another run, with which RUN is compared; the verdict is that on RUN")
+    report.add_argument("--out", metavar="FILE", help="the page; an existing one is replaced")
+    report.add_argument("--configuration", metavar="NAME", help="the one whose places are shown (default: the first)")
+    report.add_argument("--fail-if-worse", action="store_true", help="with --against: exit status 1 when RUN is worse")
+    report.add_argument("--margin", type=float, metavar="M", help="difference of translation errors that does not matter [m] (default: 0.005)")
+    report.add_argument("--margin-deg", type=float, metavar="DEG", help="the same for rotations (default: 0.02)")
+    report.add_argument("--figures", metavar="DIR", help="also write each figure into this folder")
+    report.add_argument("--format", choices=("svg", "png"), default="svg", help="of these (default: svg)")
+    report.add_argument("-q", "--quiet", action="store_true", help="do not print the verdict")
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
@@ -263,8 +279,15 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
             bags = bag_patterns.prioritised(bag_patterns.find(job.patterns, job.storage), rules)
             folder.write_json(path / "bags.json", [asdict(one) for one in bags])
             folder.save_job(job)
-            outcome = _replay(args, folder, job, bags, wish)
-            return _summary(args, folder, job, outcome)
+            for _ in range(MOST_CALLS):
+                outcome = _replay(args, folder, job, bags, wish)
+                broken: "list[str]" = []
+                made = tables.collect(folder.path, broken.append, args.quiet)
+                for line in broken:
+                    print(f"ndt-fleet: warning: {line}", file=sys.stderr)
+                if not broken:  # else they are removed, and replayed again
+                    break
+            return _summary(args, folder, job, outcome, tables.digest(made.runs))
     finally:
         if is_new and not _is_run(path):  # nothing came of it
             shutil.rmtree(path, ignore_errors=True)
@@ -286,12 +309,11 @@ def _replay(args: argparse.Namespace, folder: RunFolder, job: Job, bags: "list[B
         raise KeyboardInterrupt(f"stopped: {done} of {total} done; {GOES_ON}") from None
 
 
-def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome) -> int:
-    made = tables.collect(folder.path, quiet=args.quiet)
+def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome, digest: str) -> int:
     found = {"run": str(folder.path), "version": job.version, "bags": one.bags, "total": one.total, "done": one.done, "present": one.present,
              "failed": one.failed, "scans": one.scans, "replayed": one.replayed, "seconds": round(one.seconds, 3),
              "scans_per_s": round(one.replayed / max(one.seconds, 1e-9), 1), "workers": one.workers, "lost": one.lost,
-             "digest": tables.digest(made.runs), "failures": [asdict(failure) for failure in one.failures.first],
+             "digest": digest, "failures": [asdict(failure) for failure in one.failures.first],
              "damaged": [{"bag": index.url, "damage": index.damage} for index in one.damaged.first],
              "copies": [{"bag": url, "of": first} for url, first in one.copies.first]}
     if args.json and args.json != "-":
@@ -329,7 +351,32 @@ def _further(listed: Listed, what: str) -> "list[str]":
     return [f"         and {more} more {what}: `ndt-fleet status`, runs.parquet"] if more else []
 
 
-# ---- status
+# ---- status and report
+
+
+def _report(args: argparse.Namespace) -> int:
+    from .report import comparison, fleet_page
+
+    for name, value in (("--margin", args.margin), ("--margin-deg", args.margin_deg)):
+        if value is not None and not 0 <= value < 1000:
+            raise UsageError(f"{name}: {value:g} is not a margin from 0 to 1000")
+    if args.fail_if_worse and not args.against:
+        raise UsageError("--fail-if-worse is for comparisons: --against RUN2")
+    if not args.out and not args.fail_if_worse:
+        raise UsageError("--out FILE is wanted: the page to write")
+    if args.out and not Path(args.out).resolve().parent.is_dir():
+        raise UsageError(f"--out: {args.out}: there is no folder {Path(args.out).resolve().parent}")
+    if args.out and Path(args.out).is_dir():
+        raise UsageError(f"--out: {args.out}: is a folder")
+    margins = (comparison.MARGIN_M if args.margin is None else args.margin, comparison.MARGIN_DEG if args.margin_deg is None else args.margin_deg)
+    if args.out:
+        page = fleet_page.write(args.run, args.against, out=args.out, configuration=args.configuration, margin_m=margins[0],
+                                margin_deg=margins[1], figures=args.figures, format=args.format)
+    else:
+        page = fleet_page.FleetPage(args.run, args.against, args.configuration, *margins)
+    if not args.quiet:
+        print(page.sentence + (f"\nwritten: {args.out}" if args.out else ""))
+    return EXIT_WORSE if args.fail_if_worse and page.is_worse else 0
 
 
 def _status(args: argparse.Namespace) -> int:
@@ -349,7 +396,9 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     try:
         if args.command != "run" and cut < len(given):
             raise UsageError("--: options of ndt-import are for `run`")
-        return _run(args, tuple(given[cut + 1:])) if args.command == "run" else _status(args)
+        if args.command == "run":
+            return _run(args, tuple(given[cut + 1:]))
+        return _status(args) if args.command == "status" else _report(args)
     except (UsageError, sweep.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
         print(f"ndt-fleet: {error}", file=sys.stderr)
         return EXIT_USAGE
