@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ._arguments import add_version
-from ._extras import MissingPackage, os_error_text
+from ._extras import MissingPackage, need, os_error_text
 from ._progress import Progress
 from .fleet import bags as bag_patterns
 from .fleet import cluster, sweep, tables
@@ -52,22 +52,22 @@ def parser() -> argparse.ArgumentParser:
     state = commands.add_parser("status", help="how far a run is", description="Says how far a run is, on any machine that sees its folder.")
     state.add_argument("run", metavar="RUN")
     state.add_argument("--json", action="store_true")
-    _add_report(commands.add_parser("report", help="write what came out as one HTML file", description="Writes what came out of a run as one "
-                                    "HTML file that needs no network: totals, worst drives and places, and what got worse."))
+    _add_report(commands.add_parser("report", help="one HTML file: what came out, and where to survey again",
+                                    description="Writes the report of a run: totals, worst drives, the places of the map to survey again, configurations "
+                                    "compared; with --against the verdict on RUN against another run of the same recordings."))
     return out
 
 
 def _add_report(report: argparse.ArgumentParser) -> None:
     report.add_argument("run", metavar="RUN")
-    report.add_argument("--against", metavar="RUN2", help="another run, with which RUN is compared; the verdict is that on RUN")
-    report.add_argument("--out", metavar="FILE", help="the page; an existing one is replaced")
-    report.add_argument("--configuration", metavar="NAME", help="the one whose places are shown (default: the first)")
-    report.add_argument("--fail-if-worse", action="store_true", help="with --against: exit status 1 when RUN is worse")
+    report.add_argument("--against", metavar="RUN2", help="the run before; drives are paired by the content of their bags")
+    report.add_argument("--out", metavar="FILE.html", help="an existing one is replaced (default: RUN/report.html)")
+    report.add_argument("--configuration", metavar="NAME", help="of a sweep: the one that the page shows and compares (default: the first)")
+    report.add_argument("--fail-if-worse", action="store_true", help="exit status 1 when RUN is worse than RUN2")
     report.add_argument("--margin", type=float, metavar="M", help="difference of translation errors that does not matter [m] (default: 0.005)")
     report.add_argument("--margin-deg", type=float, metavar="DEG", help="the same for rotations (default: 0.02)")
     report.add_argument("--figures", metavar="DIR", help="also write each figure into this folder")
-    report.add_argument("--format", choices=("svg", "png"), default="svg", help="of these (default: svg)")
-    report.add_argument("-q", "--quiet", action="store_true", help="do not print the verdict")
+    report.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
@@ -281,13 +281,10 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
             folder.save_job(job)
             for _ in range(MOST_CALLS):
                 outcome = _replay(args, folder, job, bags, wish)
-                broken: "list[str]" = []
-                made = tables.collect(folder.path, broken.append, args.quiet)
-                for line in broken:
-                    print(f"ndt-fleet: warning: {line}", file=sys.stderr)
-                if not broken:  # else they are removed, and replayed again
+                made = tables.collect(folder.path, quiet=args.quiet)
+                if not made.broken:  # else they are removed, and replayed again
                     break
-            return _summary(args, folder, job, outcome, tables.digest(made.runs))
+            return _summary(args, folder, job, outcome, made)
     finally:
         if is_new and not _is_run(path):  # nothing came of it
             shutil.rmtree(path, ignore_errors=True)
@@ -309,11 +306,11 @@ def _replay(args: argparse.Namespace, folder: RunFolder, job: Job, bags: "list[B
         raise KeyboardInterrupt(f"stopped: {done} of {total} done; {GOES_ON}") from None
 
 
-def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome, digest: str) -> int:
+def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome, made: tables.Tables) -> int:
     found = {"run": str(folder.path), "version": job.version, "bags": one.bags, "total": one.total, "done": one.done, "present": one.present,
              "failed": one.failed, "scans": one.scans, "replayed": one.replayed, "seconds": round(one.seconds, 3),
              "scans_per_s": round(one.replayed / max(one.seconds, 1e-9), 1), "workers": one.workers, "lost": one.lost,
-             "digest": digest, "failures": [asdict(failure) for failure in one.failures.first],
+             "digest": tables.digest(made.runs), "failures": [asdict(failure) for failure in one.failures.first],
              "damaged": [{"bag": index.url, "damage": index.damage} for index in one.damaged.first],
              "copies": [{"bag": url, "of": first} for url, first in one.copies.first]}
     if args.json and args.json != "-":
@@ -324,7 +321,7 @@ def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome
         print("\n".join(_summary_lines(found, one)))
     elif one.failed:
         print(f"ndt-fleet: {count(one.failed, 'task')} of {one.total} failed", file=sys.stderr)
-    return EXIT_WORSE if one.failed else 0
+    return EXIT_WORSE if one.failed or made.broken else 0
 
 
 def _summary_lines(found: "dict[str, Any]", one: Outcome) -> "list[str]":
@@ -351,32 +348,7 @@ def _further(listed: Listed, what: str) -> "list[str]":
     return [f"         and {more} more {what}: `ndt-fleet status`, runs.parquet"] if more else []
 
 
-# ---- status and report
-
-
-def _report(args: argparse.Namespace) -> int:
-    from .report import comparison, fleet_page
-
-    for name, value in (("--margin", args.margin), ("--margin-deg", args.margin_deg)):
-        if value is not None and not 0 <= value < 1000:
-            raise UsageError(f"{name}: {value:g} is not a margin from 0 to 1000")
-    if args.fail_if_worse and not args.against:
-        raise UsageError("--fail-if-worse is for comparisons: --against RUN2")
-    if not args.out and not args.fail_if_worse:
-        raise UsageError("--out FILE is wanted: the page to write")
-    if args.out and not Path(args.out).resolve().parent.is_dir():
-        raise UsageError(f"--out: {args.out}: there is no folder {Path(args.out).resolve().parent}")
-    if args.out and Path(args.out).is_dir():
-        raise UsageError(f"--out: {args.out}: is a folder")
-    margins = (comparison.MARGIN_M if args.margin is None else args.margin, comparison.MARGIN_DEG if args.margin_deg is None else args.margin_deg)
-    if args.out:
-        page = fleet_page.write(args.run, args.against, out=args.out, configuration=args.configuration, margin_m=margins[0],
-                                margin_deg=margins[1], figures=args.figures, format=args.format)
-    else:
-        page = fleet_page.FleetPage(args.run, args.against, args.configuration, *margins)
-    if not args.quiet:
-        print(page.sentence + (f"\nwritten: {args.out}" if args.out else ""))
-    return EXIT_WORSE if args.fail_if_worse and page.is_worse else 0
+# ---- status
 
 
 def _status(args: argparse.Namespace) -> int:
@@ -385,6 +357,48 @@ def _status(args: argparse.Namespace) -> int:
     found = status.read(args.run)
     print(json.dumps(found, indent=1) if args.json else status.text(found))
     return 0
+
+
+# ---- report
+
+
+def _report(args: argparse.Namespace) -> int:
+    out = Path(args.out) if args.out else Path(args.run) / "report.html"
+    _check_report(args, out)
+    need("matplotlib", "fleet")
+    from .report import comparison, fleet_page
+
+    for folder in filter(None, (args.run, args.against)):
+        _collect(folder)
+    page = fleet_page.write(args.run, args.against, out=out, configuration=args.configuration, figures=args.figures,
+                            margin_m=comparison.MARGIN_M if args.margin is None else args.margin,
+                            margin_deg=comparison.MARGIN_DEG if args.margin_deg is None else args.margin_deg)
+    if not args.quiet:
+        print(f"{page.sentence}\nwritten: {out} ({out.stat().st_size / 1e6:.1f} MB)" +
+              (f", {count(len(page.drawings), 'figure')} in {args.figures}" if args.figures else ""))
+    return EXIT_WORSE if args.fail_if_worse and page.is_worse else 0
+
+
+def _check_report(args: argparse.Namespace, out: Path) -> None:
+    for name, value in (("--fail-if-worse", args.fail_if_worse), ("--margin", args.margin), ("--margin-deg", args.margin_deg)):
+        if isinstance(value, float) and not 0 <= value < 1000:
+            raise UsageError(f"{name}: {value:g} is not a margin from 0 to 1000")
+        if name == "--fail-if-worse" and value and not args.against:
+            raise UsageError("--fail-if-worse: worse than which run? --against RUN2")
+    if out.is_dir():
+        raise UsageError(f"{out}: is a folder; --out names a file")
+    if args.out and not out.resolve().parent.is_dir():
+        raise UsageError(f"{out}: there is no folder {out.resolve().parent}")
+    if args.figures and Path(args.figures).exists() and not Path(args.figures).is_dir():
+        raise UsageError(f"{args.figures}: is not a folder")
+
+
+def _collect(folder: str) -> None:
+    """The tables of a run, unless they are newer than what `ndt-fleet run` last said."""
+    RunFolder(folder).job()
+    said, runs = (Path(folder) / name for name in ("progress.json", tables.RUNS_NAME))
+    if not runs.exists() or (said.exists() and said.stat().st_mtime_ns > runs.stat().st_mtime_ns):
+        tables.collect(folder)
 
 
 def main(arguments: "Optional[list[str]]" = None) -> int:
@@ -398,7 +412,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
             raise UsageError("--: options of ndt-import are for `run`")
         if args.command == "run":
             return _run(args, tuple(given[cut + 1:]))
-        return _status(args) if args.command == "status" else _report(args)
+        return _report(args) if args.command == "report" else _status(args)
     except (UsageError, sweep.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
         print(f"ndt-fleet: {error}", file=sys.stderr)
         return EXIT_USAGE

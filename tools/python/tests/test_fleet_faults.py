@@ -125,7 +125,8 @@ def test_scheduler_killed(disturbed, alone):
         fleet_runs.wait_until(lambda: len(disturbed.done()) >= 4, "four results")
         one.process.kill()
         assert process.wait(600) == 3
-    assert "the scheduler went away" in disturbed.log.read_text().splitlines()[-1]
+    said = disturbed.log.read_text().splitlines()[-1]
+    assert said.startswith("ndt-fleet: the scheduler at ") and said.endswith(" went away; the same command goes on")
     disturbed.look()
     with fleet_runs.scheduler(disturbed.folder / "second", environment=disturbed.environment) as one:
         disturbed.call("--cluster", one.address)

@@ -56,7 +56,7 @@ def test_hash_of_the_content(drive, tmp_path):
 
 
 def test_short_and_long_records(tmp_path):
-    """Headers anywhere in the blocks that are read, types that nobody knows, times that go back."""
+    """Headers anywhere in the blocks that are read, unknown types, times that go back."""
     kinds = [1, 2, 77, 1 << 31, 1]
     records = [record(kinds[i % 5], 10**6 - i, bytes(i * 7 % 9000), crc=struct.pack("<I", i)) for i in range(3000)]
     index = bag_index.read(bag_of(tmp_path / "a.bag", *records))
@@ -223,13 +223,21 @@ def test_a_seam_that_does_not_hold(other):
     assert removed == 2 and table.equals(table_of(0, 400))
 
 
+@pytest.mark.parametrize("at,holds", [((4, 3), True), ((4, 3, 2), False), ((1,), False)])
+def test_scans_that_hardly_converge(at, holds):
+    """at: scans before the seam."""
+    tables = good()
+    y = np.zeros(130)
+    y[30 - np.array(at)] = 0.5
+    tables[1] = tables[1].set_column(tables[1].column_names.index("y"), "y", pa.array(y))
+    assert joined(tables)[1:] == ((0, []) if holds else (1, [(0, 0, 200)]))
+
+
 def test_one_seam_only():
     tables = good()
-    turned = table_of(70, 200)
-    at = turned.column_names.index("qw")
-    angle = np.radians(1.1 * pieces.SEAM_DEG) / 2
-    turned = turned.set_column(at, "qw", pa.array(np.full(130, np.cos(angle)))).set_column(at - 1, "qz", pa.array(np.full(130, np.sin(angle))))
-    tables[1] = turned
+    half = np.radians(1.1 * pieces.SEAM_DEG) / 2
+    for name, value in (("qz", np.sin(half)), ("qw", np.cos(half))):
+        tables[1] = tables[1].set_column(tables[1].column_names.index(name), name, pa.array(np.full(130, value)))
     assert joined(tables)[1:] == (2, [(0, 0, 300)])
     tables = good()
     tables[3] = None
@@ -283,12 +291,13 @@ class Replays:
         self.whole = self.rows(0, self.index.scans)
         self.summary = json.loads((folder / "summary.json").read_text())
 
-    def rows(self, first, end, code=0):
+    def rows(self, first, end):
         part = ["--skip", first, "--limit", end - first] if first else ["--limit", end]
         start = [word for setting in pieces.START for word in ("--set", setting)] if first else []
-        self._run("ndtd", "--replay", self._bag, "--map", self._map, "--threads", 1, "--results", self._folder / "results.jsonl", "--summary",
-                  self._folder / "summary.json", *self._options, *start, *part, code=code)
-        return None if code else scan_table.read_results(self._folder / "results.jsonl", "bag", "base", self._truth)
+        results, summary = self._folder / "results.jsonl", self._folder / "summary.json"
+        self._run("ndtd", "--replay", self._bag, "--map", self._map, "--threads", 1, "--results", results, "--summary", summary,
+                  *self._options, *start, *part)
+        return scan_table.read_results(results, "bag", "base", self._truth)
 
     def _more(self, first, _keep, end):
         self.again += 1
@@ -315,6 +324,33 @@ def without_truth(drive, path):
 
 SMALL = ("--seed", 7, "--scans", 150, "--beams", 16, "--columns", 600, "--map-spacing", 0.3)
 DESKEW = ("--set", "preprocess.deskew=time")
+
+
+def steady_error(table):
+    errors = table["error_m"].drop_null().to_numpy()
+    return np.median(errors), np.percentile(errors, 95)
+
+
+def test_joined_handheld(simulate, run_program, tmp_path):
+    """Two narrow scans a second: some hardly converge, and end elsewhere when they begin a nanometre apart."""
+    drive = simulate("--seed", 3, "--world", "hall", "--carrier", "handheld", "--view", 120, *SMALL[4:], "--map-spacing", 0.15, "--scans", 80)
+    replays = Replays(run_program, tmp_path, drive.bag, drive.map)
+    table, plan, _ = replays.joined(15.0)
+    compare(replays.whole, table, plan, 0.1)
+    assert np.allclose(steady_error(table), steady_error(replays.whole), rtol=0.1)
+
+
+@pytest.mark.parametrize("has_truth", [True, False], ids=["truth", "no truth"])
+def test_joined_kitti(has_truth, shared_data, run_program, tmp_path):
+    data = shared_data / "kitti0005_lite"
+    packed = SimpleNamespace(bag=tmp_path / "kitti.bag")
+    run_program("ndt-bag", "pack", "--scans", data / "scans", "--times", data / "times.txt", "--format", "kitti", "--initial", "first",
+                "--truth", data / "poses_velo_lidar_refined.txt", "--out", packed.bag)
+    bag = packed.bag if has_truth else without_truth(packed, tmp_path / "no_truth.bag")
+    replays = Replays(run_program, tmp_path, bag, data / "map_from_even_scans_0.20m.pcd", ("--set", "preprocess.deskew=azimuth_cw"))
+    table, plan, removed = replays.joined(5.0)
+    assert removed == 0
+    compare(replays.whole, table, plan)
 
 
 @pytest.mark.parametrize("has_truth,options", [(True, ()), (False, ()), (True, ("--gaps", 1)), (True, ("--odometry", "--imu", 100)),

@@ -12,6 +12,7 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
 from fleet_folders import Planted, straight, write_fleet  # noqa: E402
+from ndtd import ndt_fleet  # noqa: E402
 from ndtd.fleet import scan_table  # noqa: E402
 from ndtd.fleet.run_folder import FleetError  # noqa: E402
 from ndtd.report import bag_records, fleet_comparison, fleet_page, fleet_places, fleet_totals, paired  # noqa: E402
@@ -308,6 +309,24 @@ def test_blocks_hold_whole_drives(tmp_path, rng, monkeypatch):
     assert whole.html() == pieces.html() and whole.main.scans == 540
     for block in FleetRun(run).blocks(("seq",)):
         assert (block.lengths == 60).all()
+
+
+def test_the_command(tmp_path, rng, capsys):
+    """Exit codes, one line for what is wrong, and a page that is there or not."""
+    before, after = write_fleet(tmp_path / "before", fleet_of(rng, 20)), write_fleet(tmp_path / "after", fleet_of(rng, 20, scale=2.0))
+    assert ndt_fleet.main(["report", str(before)]) == 0 and (before / "report.html").is_file()
+    assert "20 drives" in capsys.readouterr().out
+    both, page = ["report", str(after), "--against", str(before)], tmp_path / "page.html"
+    assert ndt_fleet.main([*both, "--out", str(page), "--fail-if-worse", "--figures", str(tmp_path / "figures"), "-q"]) == 1
+    assert page.is_file() and (tmp_path / "figures" / "intervals.svg").is_file() and capsys.readouterr() == ("", "")
+    assert ndt_fleet.main(both) == 0 and "after is worse than before" in capsys.readouterr().out
+    for words, code, told in (
+            (["report", str(tmp_path)], 3, "not the folder of a run"), ([*both, "--margin", "-1"], 2, "is not a margin"),
+            (["report", str(after), "--fail-if-worse"], 2, "worse than which run"), ([*both, "--configuration", "x"], 3, "has no configuration 'x'"),
+            ([*both, "--out", str(tmp_path)], 2, "is a folder"), ([*both, "--out", str(tmp_path / "no" / "page.html")], 2, "there is no folder")):
+        assert ndt_fleet.main(words) == code, words
+        said = capsys.readouterr().err
+        assert told in said and said.startswith("ndt-fleet: ") and said.count("\n") == 1
 
 
 @pytest.mark.skipif("NDT_FLEET_ROWS" not in os.environ, reason="a measurement: NDT_FLEET_ROWS=10000000")

@@ -253,7 +253,7 @@ class Coordinator:
             "token": self.job.token, "host": socket.gethostname(), "pid": os.getpid(), "state": state, "started_ns": self._began_ns,
             "updated_ns": time.time_ns(), "total": one.total, "done": one.done, "failed": one.failed, "running": len(self._under_way),
             "bags": len(self.bags), "indexed": self.indexed, "scans": one.scans, "scans_per_s": round(self.rate, 1),
-            "workers": one.workers})
+            "workers": one.workers, "map_ids": self._maps})
 
     # ---- the plan
 

@@ -25,7 +25,7 @@ from ..report.run import flat_yaml
 from . import bag_index, pieces, scan_table
 from .replay_call import CallError, Limits, call, replay as call_replay
 from .run_folder import Bag, BagIndex, Failure, FleetError, Job, RunFolder, digest, task_key
-from .staging import Cache, StageError
+from .staging import Cache, StageError, local_path
 from .sweep import version_of
 
 REPLAY_S, REPLAY_PER_S = 60.0, 10.0  # a replay that takes longer than the first, and so many times its drive, has failed
@@ -307,4 +307,11 @@ def _failed(worker: Worker, key: str, bag: Bag, config: str, error: Exception) -
     reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     lines, kind = (error.lines, error.kind) if isinstance(error, CallError) else ((), "failed")
     return {"status": "failed", "key": key, "scans": 0, "failure": asdict(Failure(
-        key, bag.url, config, " ".join(reason.split()), tuple(lines), 1, kind, worker.host, time.time_ns()))}
+        key, bag.url, config, _without_name(" ".join(reason.split()), worker, bag), tuple(lines), 1, kind, worker.host, time.time_ns()))}
+
+
+def _without_name(reason: str, worker: Worker, bag: Bag) -> str:
+    """Without the bag at its begin, which a failure names anyway."""
+    head, _, rest = reason.partition(": ")
+    is_bag = head in (bag.url, str(local_path(bag.url))) or Path(head).parent == worker.cache.path
+    return rest if rest and is_bag else reason
