@@ -3,8 +3,9 @@
 #include "ndtd/replay.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "ndt/clock.h"
 #include "ndt_io/cloud_file.h"
@@ -95,11 +96,24 @@ static enum ndt_status check_ran(const struct replay *replay, struct ndt_error *
     return ndtd_bag_run_check(replay->bag, err);
 }
 
+/* Of this program: ru_maxrss also counts a caller that used vfork(), such as a worker of ndt-fleet. 0: unknown. */
+static uint64_t peak_memory_bytes(void)
+{
+    char line[256];
+    unsigned long long kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && kib == 0 && fgets(line, sizeof(line), file))
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            kib = strtoull(line + 6, NULL, 10);
+    if (file)
+        fclose(file);
+    return 1024 * (uint64_t)kib;
+}
+
 static void describe(struct replay *replay, double replay_us)
 {
     struct ndtd_summary *summary = &replay->sinks.summary;
     const struct ndt_backend *backend = ndtd_pipeline_backend(ndtd_bag_run_pipeline(replay->bag));
-    struct rusage usage;
     replay->inputs = replay->options->inputs;
     replay->inputs.bag = replay->options->bag;
     replay->inputs.map = replay->settings->map_path;
@@ -115,8 +129,7 @@ static void describe(struct replay *replay, double replay_us)
     summary->map_id = ndtd_bag_run_map(replay->bag)->id;
     summary->map_points = ndtd_bag_run_map(replay->bag)->points;
     summary->replay_s = replay_us * 1e-6;
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        summary->peak_memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    summary->peak_memory_bytes = peak_memory_bytes();
 }
 
 static void warn_line(void *context, const char *text)

@@ -317,7 +317,7 @@ def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome
         print("\n".join(_summary_lines(found, one)))
     elif one.failed:
         print(f"ndt-fleet: {count(one.failed, 'task')} of {one.total} failed", file=sys.stderr)
-    return EXIT_WORSE if one.failed else 0
+    return EXIT_WORSE if one.failed or made.broken else 0
 
 
 def _summary_lines(found: "dict[str, Any]", one: Outcome) -> "list[str]":

@@ -56,7 +56,6 @@ def table_costs(folder, count):
     yield "status, per task [us]", 1e6 * timed(status.read, maker.run.path)[0] / count
     yield "collect, per task of 20 scans [ms]", 1e3 * timed(tables.collect, maker.run.path)[0] / count
     yield "collect again, nothing new, per task [ms]", 1e3 * timed(tables.collect, maker.run.path)[0] / count
-    yield "runs.parquet, bytes per task", (maker.run.path / "runs.parquet").stat().st_size / count
 
 
 @contextlib.contextmanager

@@ -1,13 +1,15 @@
-"""What the tests and the measurement of ndt-fleet share: many drives over one map, calls of the command, a program that logs the replays."""
+"""What the tests and the measurement of ndt-fleet share: many drives over one map, calls of the command, schedulers, a program that
+logs the replays."""
+import contextlib
 import json
 import os
 import stat
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 import pyarrow.parquet as pq
 
@@ -32,6 +34,9 @@ try:
 except OSError:
     say("twice")
 say("begin")
+time.sleep({pause_s})
+while os.path.exists({folder!r} + "/hold") and open({folder!r} + "/hold").read() == task[0]:
+    time.sleep(0.02)
 same = '[ "$PPID" = %d ] && exec "$0" "$@"' % os.getpid()
 code = subprocess.call(["setpriv", "--pdeathsig", "KILL", "sh", "-c", same, {ndtd!r}, *sys.argv[1:]], close_fds=False)
 say("end", code=code)
@@ -63,11 +68,12 @@ def cut(ndt_bag: Path, whole: Path, map_file: Path, folder: Path, lengths: "Sequ
     return Drives(bags, map_file, {str(bag): length for bag, length in zip(bags, lengths)})
 
 
-def recorder(folder: Path, ndtd: Path) -> Path:
-    """A program that is ndtd, and logs begin and end of each replay, and whether the same one ran already; see events()."""
+def recorder(folder: Path, ndtd: Path, pause_s: float = 0.0) -> Path:
+    """A program that is ndtd, and logs begin and end of each replay, and whether the same one ran already; see events(). It is slower by
+    pause_s, and replays of the bag that a file `hold` beside it names wait until that is gone."""
     folder.mkdir()
     path = folder / "ndtd"
-    path.write_text(RECORDER.format(python=sys.executable, ndtd=str(ndtd), folder=str(folder)))
+    path.write_text(RECORDER.format(python=sys.executable, ndtd=str(ndtd), folder=str(folder), pause_s=pause_s))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
 
@@ -93,6 +99,39 @@ def call(*arguments: Any, environment: "dict[str, str]", log: Path, code: int = 
     assert found == code, f"ndt-fleet {' '.join(map(str, arguments))}: {found}\n{said}"
     assert "Traceback" not in said, said
     return said
+
+
+class Scheduler(NamedTuple):
+    """One with workers, each a process of its own. file: what --cluster wants, as the address."""
+
+    file: Path
+    address: str
+    process: "subprocess.Popen[bytes]"
+
+
+@contextlib.contextmanager
+def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, str]]" = None) -> "Iterator[Scheduler]":
+    """Nothing of it is left afterwards."""
+    folder.mkdir()
+    place, started = folder / "scheduler.json", []
+    with (folder / "log").open("wb") as log:
+        def begin(name: str, *options: str) -> None:
+            words = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", f"distributed.cli.{name}", "--scheduler-file", str(place),
+                     "--no-dashboard", *options]
+            started.append(subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
+                                            env={**os.environ, **(environment or {})}))
+
+        try:
+            begin("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
+            wait_until(place.exists, "scheduler")
+            for _ in range(workers):
+                begin("dask_worker", "--nthreads", "1", "--local-directory", str(folder))
+            yield Scheduler(place, json.loads(place.read_text())["address"], started[0])
+        finally:
+            for process in reversed(started):
+                process.terminate()
+            for process in started:
+                process.wait(60)
 
 
 def result(run: Path) -> "tuple[str, Any, Any]":

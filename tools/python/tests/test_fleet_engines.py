@@ -2,7 +2,6 @@
 import contextlib
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -71,8 +70,8 @@ def test_slurm(alone, replay, slurm, tmp_path):
 
 
 def test_scheduler_with_workers_of_its_own(alone, replay, tmp_path):
-    with scheduler(tmp_path) as address:
-        check_same(alone, fleet_runs.result(replay("scheduler", "--cluster", address)))
+    with fleet_runs.scheduler(tmp_path / "dask") as one:
+        check_same(alone, fleet_runs.result(replay("scheduler", "--cluster", one.address)))
 
 
 def test_slurm_leaves_nothing(slurm):
@@ -96,25 +95,3 @@ def slurm():
         pytest.skip(slurm_here.missing())
     with slurm_here.running(cores=2) as environment:
         yield environment
-
-
-@contextlib.contextmanager
-def scheduler(folder, workers=2):
-    """The address of a scheduler with workers, each a process of its own."""
-    place, log, started = folder / "scheduler.json", (folder / "dask.log").open("ab"), []
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "cwd": folder}
-    dask = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "distributed.cli"]
-    try:
-        started.append(subprocess.Popen([*dask[:-1], "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
-                                         "--scheduler-file", str(place)], **quiet))
-        fleet_runs.wait_until(place.exists, "scheduler")
-        started += [subprocess.Popen([*dask[:-1], "distributed.cli.dask_worker", "--scheduler-file", str(place), "--nthreads", "1",
-                                      "--no-dashboard", "--local-directory", str(folder)], **quiet) for _ in range(workers)]
-        import json
-        yield json.loads(place.read_text())["address"]
-    finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            process.wait(60)
-        log.close()

@@ -52,9 +52,9 @@ int ndt_bag_is_stream(const struct ndt_bag_reader *reader);
  * all further calls; NDT_ERR_CANCELLED. The reader's buffer grows with the largest record. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_next(struct ndt_bag_reader *reader, struct ndt_bag_record *out,
                                             struct ndt_error *err);
-/** From the next record on, payloads of some types (bit TYPE of types below 32; 0: none) are passed over: the record has
- * its type, length and time, and NULL for the payload. Its CRC is not checked, that it lies within the file is. A
- * stream cannot be passed over: it is read, and checked, all the same. */
+/** From the next record on, payloads of some types (bit TYPE of types below 32; 0: none) are passed over: the
+ * record has its type, length and time, and NULL for the payload. Its CRC is not checked, that it lies within the
+ * file is. A stream cannot be passed over: it is read, and checked, all the same. */
 void ndt_bag_pass(struct ndt_bag_reader *reader, uint32_t types);
 /** Continues with the first record; clears an error. A stream cannot: ndt_bag_next says so then. */
 void ndt_bag_rewind(struct ndt_bag_reader *reader);

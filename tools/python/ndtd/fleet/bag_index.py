@@ -17,7 +17,7 @@ _LINKS = 4096  # hashed at once
 
 @dataclass(frozen=True)
 class Index:
-    """The whole records of a bag. hash: of their headers and check sums, which stand for the payloads that nobody reads here."""
+    """The whole records of a bag. hash: of their headers and check sums, which stand for the payloads: those are not read."""
 
     hash: str
     times_ns: np.ndarray  # (K,) int64: receive times of the scans, in the order of the bag

@@ -32,6 +32,10 @@ SETTINGS = {"distributed.scheduler.allowed-failures": 0,  # a lost task comes ba
             "distributed.worker.memory.spill": False, "distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False}
 
 
+# A local worker that is slow to come again, on a busy machine, is not given up.
+LOCAL_SETTINGS = {"distributed.deploy.lost-worker-timeout": "1 day"}
+
+
 class EngineError(FleetError):
     """A cluster that cannot be used: of the command line."""
 
@@ -56,11 +60,17 @@ class Engine:
     wish: Wish
     address: str
 
+    @property
+    def workers(self) -> int:
+        """That are wanted; 0: the engine knows."""
+        named = self.wish.options.get("n_workers") or self.wish.workers
+        return int(named) or (core_count() if self.wish.kind == "local" else 0)
+
     def keep_workers(self) -> None:
-        """Asks a queue again for workers whose jobs have ended."""
-        if self.cluster is not None and self.wish.kind in QUEUES and self.wish.workers:
+        """Asks again for workers that have ended, such as jobs of a queue."""
+        if self.cluster is not None and self.workers and hasattr(self.cluster, "scale"):
             with contextlib.suppress(Exception):  # the next call asks again
-                self.cluster.scale(self.wish.workers)
+                self.cluster.scale(self.workers)
 
 
 def parse_options(words: "Sequence[str]") -> "dict[str, Any]":
@@ -121,7 +131,8 @@ def _is_standard(stream: Any) -> bool:
 def connect(wish: Wish) -> "Iterator[Engine]":
     """An engine with at least one worker; nothing of it is left afterwards. FleetError: it does not come."""
     dask = need("dask", "fleet")
-    with dask.config.set({name: value for name, value in SETTINGS.items()}), warnings.catch_warnings():
+    settings = {**SETTINGS, **(LOCAL_SETTINGS if wish.kind == "local" else {})}
+    with dask.config.set(settings), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with contextlib.ExitStack() as stack:
             engine = _open(wish, stack)
@@ -158,9 +169,9 @@ def _open(wish: Wish, stack: contextlib.ExitStack) -> Engine:
     stack.callback(_close_cluster, cluster)
     client = cluster.get_client() if hasattr(cluster, "get_client") else distributed.Client(cluster)
     stack.callback(_close_client, client)
-    if wish.kind != "local" and wish.workers and hasattr(cluster, "scale"):
-        cluster.scale(wish.workers)
-    return Engine(client, cluster, wish, str(getattr(cluster, "scheduler_address", wish.kind)))
+    engine = Engine(client, cluster, wish, str(getattr(cluster, "scheduler_address", wish.kind)))
+    engine.keep_workers()
+    return engine
 
 
 def _client_of(wish: Wish) -> Any:

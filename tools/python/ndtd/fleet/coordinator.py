@@ -122,6 +122,7 @@ class Coordinator:
         self._package = metadata.version("ndtd")
         self._done: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._under_way: "dict[Any, Task]" = {}
+        self._bound: "dict[Any, set[str]]" = {}  # of these, those that named workers
         self._next: "deque[Iterator[Task]]" = deque()
         self._pieces: "dict[str, set[int]]" = {}  # key -> pieces that are still to come
         self._refused: "set[str]" = set()  # keys with a piece that failed
@@ -156,6 +157,7 @@ class Coordinator:
             if not self._under_way:
                 return
             for future in self._finished():
+                self._bound.pop(future, None)
                 self._take(self._under_way.pop(future), future)
             self._tick()
 
@@ -177,16 +179,28 @@ class Coordinator:
 
     def _submit(self, task: Task) -> None:
         self._serial += 1
+        others = self._others(task)
+        where = {"workers": sorted(others), "allow_other_workers": True} if others else {}
         future = self.client.submit(work, self._tasks, self._package, task.kind, str(self.folder.path), self.job.token, task.arguments,
                                     key=f"{task.kind}-{self._serial}-{self.job.token}-{self._began_ns}", pure=False,
-                                    priority=task.bag.priority if task.bag else 0, **self._elsewhere(task))
+                                    priority=task.bag.priority if task.bag else 0, **where)
         self._under_way[future] = task
+        if others:
+            self._bound[future] = others
         future.add_done_callback(self._done.put)
 
-    def _elsewhere(self, task: Task) -> "dict[str, Any]":
-        """Another worker than those where it failed, if there is one."""
-        others = [one for one in self.client.nthreads() if one not in task.failed_on] if task.failed_on else []
-        return {"workers": others, "allow_other_workers": True} if others else {}
+    def _others(self, task: Task) -> "set[str]":
+        """Workers other than those where it failed; none: any will do."""
+        return set(self.client.nthreads()) - set(task.failed_on) if task.failed_on else set()
+
+    def _free_bound(self, workers: "set[str]") -> None:
+        """Dask does not give a task to a new worker when all that it named are gone: such a task is submitted again, to any."""
+        for future in [one for one, others in self._bound.items() if not others & workers]:
+            del self._bound[future]
+            task = self._under_way.pop(future, None)
+            if task is not None:
+                future.cancel()
+                self._again(replace(task, failed_on=()))
 
     def _finished(self) -> "list[Any]":
         """Waits for at least one future, or a moment."""
@@ -207,6 +221,7 @@ class Coordinator:
         self._told = now
         threads = self.client.nthreads()
         self.outcome.workers, self._threads = len(threads), sum(threads.values())
+        self._free_bound(set(threads))
         if threads:
             self._with_workers = now
         elif now - self._with_workers > self._engine.wish.timeout_s:
@@ -238,7 +253,7 @@ class Coordinator:
             "token": self.job.token, "host": socket.gethostname(), "pid": os.getpid(), "state": state, "started_ns": self._began_ns,
             "updated_ns": time.time_ns(), "total": one.total, "done": one.done, "failed": one.failed, "running": len(self._under_way),
             "bags": len(self.bags), "indexed": self.indexed, "scans": one.scans, "scans_per_s": round(self.rate, 1),
-            "workers": one.workers})
+            "workers": one.workers, "map_ids": self._maps})
 
     # ---- the plan
 
@@ -309,7 +324,7 @@ class Coordinator:
             self.outcome.lost += 1
             task = replace(task, lost=task.lost + 1)
             if self.folder.abandoned(task.claim) or task.lost > MOST_LOST:
-                self._fail(task, {"reason": "its worker died", "kind": "lost"}, str(result.get("address") or ""))
+                self._fail(task, {"reason": "its worker died", "kind": "lost", "worker": result.get("address")}, "")
             else:  # it had not begun
                 self._again(task)
         elif result["status"] == "failed":

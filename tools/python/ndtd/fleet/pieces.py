@@ -137,18 +137,22 @@ def _replayed(group: "list[_Part]", replay: "Callable[[int, int, int], Any]") ->
 
 
 def _holds(before: _Part, part: _Part) -> bool:
-    """Whether both tell the same in the last scans before the seam: the same outcomes and states, trusted at least once, and poses."""
+    """Whether both tell the same just before the seam: in the last scan, and in most of the ones compared, of which one is trusted.
+
+    A scan that hardly converges ends elsewhere after the least change, and the next one not: it alone removes no seam."""
     if not before.rows or not part.rows or len(before.rows) < before.end - before.first:
         return False
     size = min(SEAM_SCANS, part.keep - part.first)
     a = before.rows.slice(before.end - before.first - size)
     b = part.rows.slice(part.keep - part.first - size, size)
-    if any(a[name].to_pylist() != b[name].to_pylist() for name in ("seq", "stamp_ns", "outcome", "state")):
+    if len(b) < size or any(a[name].to_pylist() != b[name].to_pylist() for name in ("seq", "stamp_ns")):
         return False
     off_m, off_deg = differences_of(a, b)
-    is_close = ((off_m <= SEAM_M) & (off_deg <= SEAM_DEG)) | (np.isnan(_poses(a)[:, 0]) & np.isnan(_poses(b)[:, 0]))
+    is_same = ((off_m <= SEAM_M) & (off_deg <= SEAM_DEG)) | (np.isnan(_poses(a)[:, 0]) & np.isnan(_poses(b)[:, 0]))
+    for name in ("outcome", "state"):
+        is_same &= [x == y for x, y in zip(a[name].to_pylist(), b[name].to_pylist())]
     is_trusted = a["trusted"].to_numpy() & b["trusted"].to_numpy()
-    return bool(is_close.all() and is_trusted.any())
+    return bool(is_same[-1] and is_same.sum() > size / 2 and (is_same & is_trusted).any())
 
 
 def differences_of(a: Any, b: Any) -> "tuple[np.ndarray, np.ndarray]":
@@ -170,6 +174,7 @@ def _concatenated(tables: "list[Any]") -> Any:
 
 # As ndt_hash64() in ndt/hash.h, of one row after the other as in src/daemon/reference_trajectory.c
 _START, _BITS = 0x6E64746400000001, (1 << 64) - 1
+_NO_POSE = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 _OUTCOMES = {name: number for number, name in enumerate((  # enum ndt_outcome
     "converged", "iteration_limit", "deadline", "dropped", "rejected", "low_score", "degenerate", "no_map", "no_guess", "off_map", "lost",
     "merged"))}
@@ -179,7 +184,8 @@ def trajectory_hash(table: Any) -> str:
     """The trajectory hash that ndtd prints for these rows, 16 digits.
 
     Of pieces that were joined it differs from that of the whole bag, as do the last bits of their poses."""
-    poses = np.nan_to_num(_poses(table), nan=0.0)
+    poses = _poses(table)
+    poses[np.isnan(poses[:, 0])] = _NO_POSE
     rows = np.empty((len(table), 3 + len(POSE)), np.uint64)
     rows[:, 0] = table["seq"].to_numpy().astype(np.uint64)
     rows[:, 1] = table["stamp_ns"].to_numpy().astype(np.uint64)

@@ -19,7 +19,6 @@ import fcntl
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -199,20 +198,22 @@ class RunFolder:
             Path(part).write_bytes(data)
 
     @contextlib.contextmanager
-    def new_file(self, path: Path) -> "Iterator[str]":
-        """The name of a temporary file beside `path`, which takes its place at the end; removed on failure."""
+    def new_file(self, path: Path, is_synced: bool = True) -> "Iterator[str]":
+        """The name of a temporary file beside `path`, which takes its place at the end; removed on failure. It is always the same, so that
+        the next writer takes the place of one that was killed.
+
+        is_synced: not cut off either when the machine fails. That waits for the disk: results, which say themselves whether they are
+        whole, do without."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        part = path.with_name(f".{path.name}.part")
         try:
-            os.close(handle)
-            yield part
-            with open(part, "rb") as stream:
-                os.fsync(stream.fileno())
-            os.chmod(part, 0o644)
+            yield str(part)
+            if is_synced:
+                with open(part, "rb") as stream:
+                    os.fsync(stream.fileno())
             os.replace(part, path)
         except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(part)
+            part.unlink(missing_ok=True)
             raise
 
     @contextlib.contextmanager

@@ -103,7 +103,7 @@ def _checked(lines: Any) -> "tuple[np.ndarray, np.ndarray]":
     for name in ("seq", "stamp_ns"):
         if lines[name].null_count:
             raise ValueError(f"{name} is missing")
-    if lines["seq"].to_numpy().min() < 0 or not (np.abs(lines["stamp_ns"].to_numpy()) <= MOST_STAMP_NS).all():
+    if numbers(lines["seq"]).min() < 0 or not (np.abs(numbers(lines["stamp_ns"])) <= MOST_STAMP_NS).all():
         raise ValueError("seq or stamp_ns is out of range")
     pose, covariance = _rows(lines, "pose"), _rows(lines, "covariance")
     if (np.abs(pose[:, :3]) > MOST_M).any():
@@ -118,11 +118,11 @@ def _checked(lines: Any) -> "tuple[np.ndarray, np.ndarray]":
 def _rows(lines: Any, name: str) -> np.ndarray:
     """(N, k) of a column of arrays; NaN where a line has none. ValueError: of another length."""
     column, count = lines[name], ARRAYS[name]
-    there = column.is_valid().to_numpy(zero_copy_only=False)
-    if (np.diff(column.offsets.to_numpy())[there] != count).any():
+    there = _bits(column.is_valid())
+    if (np.diff(numbers(column.offsets))[there] != count).any():
         raise ValueError(f"{name} is not {count} numbers")
     out = np.full((len(column), count), np.nan)
-    out[there] = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, count)
+    out[there] = numbers(column.flatten()).reshape(-1, count)
     return out
 
 
@@ -135,39 +135,68 @@ def _table_of(found: "tuple[Any, np.ndarray, np.ndarray]", bag: str, config: str
     if lines["error"].null_count < size:  # ndtd could not put it into a message
         texts["outcome"] = pc.if_else(failed, "rejected", texts["outcome"])
         texts["reason"] = pc.if_else(failed, lines["error"], texts["reason"])
-    columns: "dict[str, Any]" = {name: value.fill_null("").dictionary_encode() for name, value in texts.items()}
+    columns: "dict[str, Any]" = {name: (value.fill_null("") if value.null_count else value).dictionary_encode()
+                                 for name, value in texts.items()}
     told = [state or "" for state in TRUSTED_STATES]
     trusted = _is_one_of(columns["outcome"], USABLE_OUTCOMES) & _is_one_of(columns["state"], told) & ~np.isnan(pose[:, 0])
     columns.update(bag=_constant(bag, size), config=_constant(config, size), seq=lines["seq"], stamp_ns=lines["stamp_ns"], trusted=trusted,
-                   **{name: lines[name] for name in _COUNTS}, **{name: _numbers(lines, name) for name in _SCORES + _STAGES})
+                   **{name: lines[name] for name in _COUNTS}, **{name: _plausible(lines, name) for name in _SCORES + _STAGES})
     with np.errstate(invalid="ignore"):
         deviations = np.sqrt(covariance[:, ::7])
-    errors = _errors(pose, trusted, lines["stamp_ns"].to_numpy(), truth)
+    errors = _errors(pose, trusted, numbers(lines["stamp_ns"]), truth)
     for names, values in ((_POSE, pose), (_DEVIATIONS, deviations), (_ERRORS, errors)):
         columns.update(zip(names, values.T))
     return pa.table([_column(columns[field.name], field.type) for field in SCANS], schema=SCANS)
 
 
+def numbers(column: Any) -> np.ndarray:
+    """A column or array of numbers; as float64 with NaN where there are nulls. Its own to_numpy() imports pandas, in every worker."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not len(array):
+        return np.empty(0, array.type.to_pandas_dtype())
+    if pa.types.is_boolean(array.type):
+        return _bits(array)
+    found = np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())[array.offset:array.offset + len(array)]
+    return np.where(_bits(array.is_valid()), found, np.nan) if array.null_count else found
+
+
+def _bits(array: Any) -> np.ndarray:
+    """Of an array of booleans without nulls."""
+    found = np.unpackbits(np.frombuffer(array.buffers()[1], np.uint8), bitorder="little")
+    return found[array.offset:array.offset + len(array)].astype(bool)
+
+
 def _is_one_of(column: Any, values: "Iterable[str]") -> np.ndarray:
-    good = np.array([one in values for one in column.dictionary.to_pylist()], bool)
-    out: np.ndarray = good[column.indices.to_numpy()]
+    """(N,) bool, of a column of texts."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    good = np.array([one in values for one in array.dictionary.to_pylist()], bool)
+    out: np.ndarray = good[numbers(array.indices)]
     return out
 
 
-def _numbers(lines: Any, name: str) -> np.ndarray:
-    out = lines[name].to_numpy(zero_copy_only=False)
+def _plausible(lines: Any, name: str) -> np.ndarray:
+    out = numbers(lines[name])
     with np.errstate(invalid="ignore"):
         return np.where(np.abs(out) <= MOST_NUMBER, out, np.nan)
 
 
 def _constant(text: str, size: int) -> Any:
-    return pa.DictionaryArray.from_arrays(np.zeros(size, np.int32), [text])
+    data = text.encode()
+    ends = np.array([0, len(data)], np.int32)
+    words = pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(data))
+    return pa.DictionaryArray.from_arrays(_column(np.zeros(size, np.int32), pa.int32()), words)
 
 
 def _column(values: Any, kind: Any) -> Any:
+    """As an array of Arrow; NaN becomes null. Not by pa.array(), which imports pandas."""
     if not isinstance(values, np.ndarray):
         return values
-    return pa.array(np.ascontiguousarray(values, kind.to_pandas_dtype()), kind, from_pandas=True)
+    if pa.types.is_boolean(kind):
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+    values = np.ascontiguousarray(values, kind.to_pandas_dtype())
+    known = ~np.isnan(values)
+    valid = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
 
 
 def _errors(pose: np.ndarray, trusted: np.ndarray, stamps: np.ndarray, truth: "Optional[tuple[np.ndarray, np.ndarray]]") -> np.ndarray:
@@ -191,18 +220,16 @@ def measures(table: Any) -> "dict[str, Any]":
     """The columns of RUNS that follow from the scans of a replay, in the order of the bag; of no scan their number alone."""
     if not len(table):
         return {"scans": 0}
-    stamps = table["stamp_ns"].to_numpy()
-    trusted = table["trusted"].to_numpy()
-    outcomes = table["outcome"].combine_chunks()
-    merged = pc.equal(outcomes, "merged").to_numpy(zero_copy_only=False)
-    error_m, error_deg = _array(table, "error_m"), _array(table, "error_deg")
-    confidence, align_ms = _array(table, "confidence"), _array(table, "align_us") / 1000.0
-    total_ms = np.nansum(np.stack([_array(table, name) for name in _TOTAL]), axis=0) / 1000.0
-    position = np.stack([_array(table, name)[trusted] for name in "xyz"], axis=1)
+    stamps, trusted = numbers(table["stamp_ns"]), numbers(table["trusted"])
+    merged = _is_one_of(table["outcome"], ("merged",))
+    error_m, error_deg = _floats(table, "error_m"), _floats(table, "error_deg")
+    confidence, align_ms = _floats(table, "confidence"), _floats(table, "align_us") / 1000.0
+    total_ms = np.nansum(np.stack([_floats(table, name) for name in _TOTAL]), axis=0) / 1000.0
+    position = np.stack([_floats(table, name)[trusted] for name in "xyz"], axis=1)
     with np.errstate(invalid="ignore"):
         lost = (error_m > LOST_M) | (error_deg > LOST_DEG)
     return {
-        "scans": len(table), "trusted": int(trusted.sum()), "converged": int(pc.sum(pc.equal(outcomes, "converged")).as_py() or 0),
+        "scans": len(table), "trusted": int(trusted.sum()), "converged": int(_is_one_of(table["outcome"], ("converged",)).sum()),
         "lost": int(lost.sum()), "first_ns": int(stamps.min()), "last_ns": int(stamps.max()),
         "duration_s": (int(stamps.max()) - int(stamps.min())) * 1e-9,
         "distance_m": float(np.linalg.norm(np.diff(position, axis=0), axis=1).sum()),
@@ -212,9 +239,8 @@ def measures(table: Any) -> "dict[str, Any]":
         **_levels("total_ms", total_ms, p50=50, p95=95, max=100)}
 
 
-def _array(table: Any, name: str) -> np.ndarray:
-    """Float64; NaN where it is null."""
-    return np.asarray(table[name].to_numpy(), np.float64)
+def _floats(table: Any, name: str) -> np.ndarray:
+    return numbers(table[name]).astype(np.float64)
 
 
 def _intervals_s(stamps: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ def read(folder: Any) -> "dict[str, Any]":
         "scans": sum(one.scans for one in counted.done), "scans_left": counted.scans_left(),
         **_rates(counted.done, begin, now if is_running else None),
         "running_s": now - begin if is_running and begin else None,
-        "failures": counted.failures(), "damaged_bags": counted.damaged[:SHOWN]}
+        **counted.failures(), "damaged_bags": counted.damaged[:SHOWN]}
     rate, scans_left = out["scans_per_s"], out["scans_left"]
     out["left_s"] = scans_left / rate if is_running and rate and scans_left is not None else None
     return out
@@ -67,11 +67,11 @@ def text(values: "dict[str, Any]") -> str:
              f"tasks    {_grouped(values['done'])} of {_grouped(values['tasks'])} done ({_percent(values['done'], values['tasks'])}), "
              f"{_grouped(values['failed'])} failed, {_grouped(values['left'])} left",
              f"bags     {_grouped(values['bags'])} ({values['bytes'] / 1e9:.3g} GB), {_grouped(values['indexed'])} indexed, "
-             f"{_grouped(values['damaged'])} damaged, {_grouped(values['copies'])} of the same content as another; {count(len(values['configurations']), 'configuration')}",
+             f"{_grouped(values['damaged'])} damaged, {_grouped(values['copies'])} with the content of others; {count(len(values['configurations']), 'configuration')}",
              f"scans    {_scans(values)}"]
     lines += [f"failed   {one['bag']}{' with ' + one['config'] if one['config'] else ''}: {one['reason']} "
               f"({one['kind']}, {count(one['attempts'], 'attempt')})" for one in values["failures"]]
-    lines += _further(values["failed"] - len(values["failures"]), "failed")
+    lines += _further(values["further_failures"], "failed")
     lines += [f"damaged  {one['bag']}: {one['damage']}" for one in values["damaged_bags"]]
     lines += _further(values["damaged"] - len(values["damaged_bags"]), "damaged")
     return "\n".join("".join(one if one.isprintable() else " " if one == NB else "?" for one in line) for line in lines)
@@ -128,8 +128,8 @@ class _Count:
             return self._left_scans
         return self._left_scans + round(self._left_bytes * self._scans / self._bytes) if self._bytes else None
 
-    def failures(self) -> "list[dict[str, Any]]":
-        """The last ones first; a bag that cannot be read is one."""
+    def failures(self) -> "dict[str, Any]":
+        """The last ones first, and how many more there are; a bag that cannot be read is one."""
         keys = dict.fromkeys(key for _, key, _ in sorted(self.failed, key=lambda one: -one[0]))
         out = []
         for key in list(keys)[:SHOWN]:
@@ -137,7 +137,7 @@ class _Count:
             if found is not None:
                 out.append({"bag": found.bag, "config": found.config, "kind": found.kind, "reason": found.reason, "lines": list(found.lines),
                             "attempts": found.attempts, "worker": found.worker, "ended_ns": found.ended_ns})
-        return out
+        return {"failures": out, "further_failures": len(keys) - len(out)}
 
 
 def _dates(folder: Path, suffix: str) -> "dict[str, float]":

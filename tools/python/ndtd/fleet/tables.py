@@ -147,7 +147,7 @@ class _Broken(Exception):
     """A done file that cannot be read."""
 
     def __init__(self, path: Path, reason: Any):
-        super().__init__(f"{path}: not the result of a replay: {' '.join(str(reason).split())[:100]}")
+        super().__init__(f"{path}: not the result of a replay: {' '.join(str(reason).split())[:100].rstrip('.')}")
         self.path = path
 
 

@@ -25,7 +25,7 @@ from ..report.run import flat_yaml
 from . import bag_index, pieces, scan_table
 from .replay_call import CallError, Limits, call, replay as call_replay
 from .run_folder import Bag, BagIndex, Failure, FleetError, Job, RunFolder, digest, task_key
-from .staging import Cache, StageError
+from .staging import Cache, StageError, local_path
 from .sweep import version_of
 
 REPLAY_S, REPLAY_PER_S = 60.0, 10.0  # a replay that takes longer than the first, and so many times its drive, has failed
@@ -152,7 +152,7 @@ class Worker:
         return task_key(index.hash, self.map_id(number), job.configurations[number].hash, job.version, job.import_options)
 
     def save(self, path: Path, table: Any, row: "dict[str, Any]") -> None:
-        with self.folder.new_file(path) as part:
+        with self.folder.new_file(path, is_synced=False) as part:
             scan_table.write(part, table, row)
 
 
@@ -191,7 +191,7 @@ def prepare(folder: str, token: str, bag: Bag) -> "dict[str, Any]":
             found = bag_index.read(path)
             index = BagIndex(bag.url, bag.fingerprint, found.hash, path.stat().st_size, found.scans, found.begin_ns, found.end_ns,
                              found.damage, pieces.plan(found.times_ns, job.piece_s, job.warm_up_s))
-        worker.folder.save_index(bag, index)
+            worker.folder.save_index(bag, index)
     except (StageError, CallError, FleetError, OSError) as error:
         return _failed(worker, bag.id, bag, "", error)
     return {"status": "done", "index": asdict(index)}
@@ -307,4 +307,11 @@ def _failed(worker: Worker, key: str, bag: Bag, config: str, error: Exception) -
     reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     lines, kind = (error.lines, error.kind) if isinstance(error, CallError) else ((), "failed")
     return {"status": "failed", "key": key, "scans": 0, "failure": asdict(Failure(
-        key, bag.url, config, " ".join(reason.split()), tuple(lines), 1, kind, worker.host, time.time_ns()))}
+        key, bag.url, config, _without_name(" ".join(reason.split()), worker, bag), tuple(lines), 1, kind, worker.host, time.time_ns()))}
+
+
+def _without_name(reason: str, worker: Worker, bag: Bag) -> str:
+    """Without the bag at its begin, which a failure names anyway."""
+    head, _, rest = reason.partition(": ")
+    is_bag = head in (bag.url, str(local_path(bag.url))) or Path(head).parent == worker.cache.path
+    return rest if rest and is_bag else reason
