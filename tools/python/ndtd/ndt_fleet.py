@@ -27,6 +27,7 @@ from .report.verdict import count
 
 EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
 GIB = float(1 << 30)
+MOST_CALLS = 3  # where files of earlier calls turn out to be broken
 LINES = 5  # of a program that failed
 PROTECTED = ("secret", "password", "token")
 
@@ -283,8 +284,12 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
             bags = bag_patterns.prioritised(bag_patterns.find(job.patterns, job.storage), rules)
             folder.write_json(path / "bags.json", [asdict(one) for one in bags])
             folder.save_job(job)
-            outcome = _replay(args, folder, job, bags, wish)
-            return _summary(args, folder, job, outcome)
+            for _ in range(MOST_CALLS):
+                outcome = _replay(args, folder, job, bags, wish)
+                made = tables.collect(folder.path, quiet=args.quiet)
+                if not made.broken:  # else they are removed, and replayed again
+                    break
+            return _summary(args, folder, job, outcome, made)
     finally:
         if is_new and not _is_run(path):  # nothing came of it
             shutil.rmtree(path, ignore_errors=True)
@@ -306,9 +311,7 @@ def _replay(args: argparse.Namespace, folder: RunFolder, job: Job, bags: "list[B
         raise KeyboardInterrupt(f"stopped: {done} of {total} done; {GOES_ON}") from None
 
 
-def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome) -> int:
-    made = tables.collect(folder.path, quiet=args.quiet)
-    one.done -= made.broken  # told and removed: they are left
+def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome, made: tables.Tables) -> int:
     found = {"run": str(folder.path), "version": job.version, "bags": one.bags, "total": one.total, "done": one.done, "present": one.present,
              "failed": one.failed, "scans": one.scans, "replayed": one.replayed, "seconds": round(one.seconds, 3),
              "scans_per_s": round(one.replayed / max(one.seconds, 1e-9), 1), "workers": one.workers, "lost": one.lost,
