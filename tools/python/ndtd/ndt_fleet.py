@@ -29,7 +29,7 @@ EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools
 GIB = float(1 << 30)
 MOST_CALLS = 3  # where files of earlier calls turn out to be broken
 LINES = 5  # of a program that failed
-PROTECTED = ("secret", "password", "token")
+PROTECTED = ("secret", "password", "token", "account_key", "connection_string", "authorization")
 
 
 class UsageError(Exception):
@@ -135,11 +135,13 @@ def _storage(words: "list[str]") -> "dict[str, Any]":
         *path, name = key.split(".")
         if not equals or not path or not all([*path, name]):
             raise UsageError(f"--storage-option: '{word}': PROTOCOL.NAME=VALUE is wanted, such as s3.endpoint_url=http://...")
-        if any(part in name.lower() for part in PROTECTED):
+        if any(part in key.lower() for part in PROTECTED) or bag_patterns.SECRET.search(value):
             raise UsageError(f"--storage-option: {key}: secrets come from the environment; the folder of a run may be read by others")
         place = out
         for part in path:
             place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise UsageError(f"--storage-option: {key}: {part} has a value")
         place[name] = cluster.plain_value(value)
     return out
 
