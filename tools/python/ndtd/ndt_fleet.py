@@ -340,7 +340,7 @@ def _summary_lines(found: "dict[str, Any]", one: Outcome) -> "list[str]":
     lines += [f"damaged  {index.url}: {index.damage}" for index in one.damaged.first] + _further(one.damaged, "damaged")
     lines += [f"copy     {url}: of {first}" for url, first in one.copies.first] + _further(one.copies, "copies")
     lines += [f"digest   {found['digest']}", f"report   ndt-fleet report {shlex.quote(found['run'])} --out report.html"]
-    return ["".join(letter if letter.isprintable() else "?" for letter in line) for line in lines]
+    return [_printable(line) for line in lines]
 
 
 def _further(listed: Listed, what: str) -> "list[str]":
@@ -414,15 +414,20 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
             return _run(args, tuple(given[cut + 1:]))
         return _report(args) if args.command == "report" else _status(args)
     except (UsageError, sweep.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
-        print(f"ndt-fleet: {error}", file=sys.stderr)
-        return EXIT_USAGE
+        return _refuse(str(error), EXIT_USAGE)
     except (OSError, ValueError, FleetError, MissingPackage) as error:
-        text = os_error_text(error) if isinstance(error, OSError) else str(error)
-        print(f"ndt-fleet: {text}", file=sys.stderr)
-        return EXIT_FAILED
+        return _refuse(os_error_text(error) if isinstance(error, OSError) else str(error), EXIT_FAILED)
     except KeyboardInterrupt as stop:
-        print(f"ndt-fleet: {stop or 'stopped; nothing was begun'}", file=sys.stderr)
-        return EXIT_STOPPED
+        return _refuse(str(stop) or "stopped; nothing was begun", EXIT_STOPPED)
+
+
+def _refuse(text: str, code: int) -> int:
+    print(f"ndt-fleet: {_printable(' '.join(text.split()))}", file=sys.stderr)
+    return code
+
+
+def _printable(line: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 if __name__ == "__main__":

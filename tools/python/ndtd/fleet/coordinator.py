@@ -156,9 +156,11 @@ class Coordinator:
             self._fill()
             if not self._under_way:
                 return
-            for future in self._finished():
+            finished = self._finished()
+            values = self._values(finished)
+            for future in finished:
                 self._bound.pop(future, None)
-                self._take(self._under_way.pop(future), future)
+                self._take(self._under_way.pop(future), self._result(future, values.get(future)))
             self._tick()
 
     def _fill(self) -> None:
@@ -265,7 +267,7 @@ class Coordinator:
         while self._under_way:
             for future in self._finished():
                 task = self._under_way.pop(future)
-                result = self._result(task, future)
+                result = self._result(future)
                 if result["status"] == "done":
                     found[task.number] = str(result["value"])
                 elif task.attempts < self.retries and result["status"] == "lost":
@@ -318,8 +320,7 @@ class Coordinator:
 
     # ---- results
 
-    def _take(self, task: Task, future: Any) -> None:
-        result = self._result(task, future)
+    def _take(self, task: Task, result: "dict[str, Any]") -> None:
         if result["status"] == "lost":
             self.outcome.lost += 1
             task = replace(task, lost=task.lost + 1)
@@ -366,11 +367,19 @@ class Coordinator:
             self._former.discard(key)
             self.folder.failed_file(key).unlink(missing_ok=True)
 
-    def _result(self, task: Task, future: Any) -> "dict[str, Any]":
+    def _values(self, futures: "list[Any]") -> "dict[Any, dict[str, Any]]":
+        """Of those that have one, fetched together; what goes wrong is found out for each alone."""
+        ready = [one for one in futures if one.status == "finished"]
+        try:
+            return dict(zip(ready, self.client.gather(ready)))
+        except Exception:
+            return {}
+
+    def _result(self, future: Any, value: "Optional[dict[str, Any]]" = None) -> "dict[str, Any]":
         """A result, or {"status": "lost"}. FleetError: the run cannot go on."""
         distributed = need("distributed", "fleet")
         try:
-            result: "dict[str, Any]" = future.result()
+            result: "dict[str, Any]" = future.result() if value is None else value
         except distributed.KilledWorker as error:
             return {"status": "lost", "address": str(getattr(error.last_worker, "address", ""))}
         except (distributed.CancelledError, distributed.comm.CommClosedError):
