@@ -22,7 +22,7 @@ from ._progress import Progress
 from .fleet import bags as bag_patterns
 from .fleet import cluster, sweep, tables
 from .fleet.coordinator import GOES_ON, Coordinator, Listed, Outcome
-from .fleet.run_folder import Bag, FleetError, Job, RunFolder
+from .fleet.run_folder import Bag, FleetError, Job, RunFolder, one_line
 from .report.verdict import count
 
 EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
@@ -191,11 +191,16 @@ def _program(args: argparse.Namespace, former: Optional[Job]) -> str:
 
 
 def _map(url: str) -> str:
+    bag_patterns.check_url(url, "--map")
     if "://" in url:
         return url
     if not Path(url).exists():
         raise UsageError(f"--map: {url}: no such file or folder")
     return os.path.abspath(url)
+
+
+def _patterns(args: argparse.Namespace) -> "tuple[str, ...]":
+    return tuple(bag_patterns.absolute(one) for one in args.bags or ())
 
 
 def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, ...]") -> Job:
@@ -206,7 +211,7 @@ def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
     found = sweep.configurations(program, args.config, args.set, args.sweep, folder)
     piece_min = 10.0 if args.piece is None else args.piece
     warm_up_s = 5.0 if args.warm_up is None else args.warm_up
-    job = Job("", version, _map(args.map), found, options, 60.0 * piece_min, warm_up_s, tuple(args.bags), program=program,
+    job = Job("", version, _map(args.map), found, options, 60.0 * piece_min, warm_up_s, _patterns(args), program=program,
               memory_bytes=int(4 * GIB))
     return _with_limits(job, args)
 
@@ -229,7 +234,7 @@ def _old_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
             raise UsageError(f"{folder.path}: {name}: '{before}' there, '{now}' now: use another --out; `ndt-fleet report` compares runs")
     if args.config or args.set or args.sweep:
         _check_configurations(args, folder, former, program)
-    patterns = tuple(dict.fromkeys((*former.patterns, *(args.bags or ()))))
+    patterns = tuple(dict.fromkeys((*former.patterns, *_patterns(args))))
     return _with_limits(replace(former, program=program, patterns=patterns), args)
 
 
@@ -340,7 +345,7 @@ def _summary_lines(found: "dict[str, Any]", one: Outcome) -> "list[str]":
     lines += [f"damaged  {index.url}: {index.damage}" for index in one.damaged.first] + _further(one.damaged, "damaged")
     lines += [f"copy     {url}: of {first}" for url, first in one.copies.first] + _further(one.copies, "copies")
     lines += [f"digest   {found['digest']}", f"report   ndt-fleet report {shlex.quote(found['run'])} --out report.html"]
-    return [_printable(line) for line in lines]
+    return ["".join(letter if letter.isprintable() else "?" for letter in line) for line in lines]
 
 
 def _further(listed: Listed, what: str) -> "list[str]":
@@ -422,12 +427,8 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 
 
 def _refuse(text: str, code: int) -> int:
-    print(f"ndt-fleet: {_printable(' '.join(text.split()))}", file=sys.stderr)
+    print(f"ndt-fleet: {one_line(text)}", file=sys.stderr)
     return code
-
-
-def _printable(line: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def compare(pairs: "list[tuple[Side, Side]]", margin_m: float = MARGIN_M, margin
     for first, second in pairs:
         found = _pair_up(first, second)
         _add_quantities(found, margin_m, margin_deg)
-        rows.append([(one, name, by) for one in found.quantities for name, by in differences(one, seed)])
+        rows.append([(one, name, by) for one in found.quantities for name, by in _differences(one, seed)])
         out.append(found)
     p_holm = iter(paired.holm([one[2].p for some in rows for one in some]))
     for found, some in zip(out, rows):
@@ -185,14 +185,15 @@ def _add_quantities(found: FleetComparison, margin_m: float, margin_deg: float) 
                                              paired.signed_rank(a, b, blocks), paired.share_below(a, b)))
 
 
-def differences(one: Quantity, seed: int) -> "list[tuple[str, paired.Difference]]":
+def _differences(one: Quantity, seed: int) -> "list[tuple[str, paired.Difference]]":
     """Of the mean over the drives, and of the usual drive: the median of the differences, its p that of signed ranks."""
     mean = paired.differences(one.first, one.second, one.blocks, {"mean": paired.mean_of}, seed)["mean"]
     change = one.second - one.first
     usual = paired.differences(np.zeros(len(change)), change, one.blocks, {"median": paired.STATISTICS["median"]}, seed)["median"]
     p = one.signed_rank if one.signed_rank is not None and usual.difference != 0 else 1.0  # None: too few drives differ
     first = float(np.median(one.first))
-    return [("mean of drives", mean), ("usual drive", paired.Difference(first, first + usual.difference, usual.difference, usual.low, usual.high, p))]
+    second = first + usual.difference
+    return [("mean of drives", mean), ("usual drive", paired.Difference(first, second, usual.difference, usual.low, usual.high, p))]
 
 
 def _facts(found: FleetComparison) -> "list[Fact]":

@@ -75,8 +75,8 @@ def places_map(grid: Grid, box: Box, density: np.ndarray, places: "list[Place]")
         x, y = (place.low_m + place.high_m) / 2 - origin
         _ring(axes, x, y, np.maximum(1.35 * (place.high_m - place.low_m), 0.03 * box.width), number)
     plot_parts.legend(axes, [Patch(color=colour, label=label) for _, colour, label in LEVELS])
-    drawing.caption = (f"Cells of {grid.edge_m:g} m, by the share of their scans that are low: without a trusted pose, of low confidence or "
-                       "wrong; the fainter the fewer scans. Grey: points of the map." +
+    drawing.caption = (f"Cells of {grid.edge_m:g} m, by the share of their scans that are low: without a trusted pose, of low confidence "
+                       "or wrong; the fainter the fewer scans. Grey: points of the map." +
                        (" Numbers: the places to survey again." if places else ""))
     return drawing
 
@@ -91,7 +91,8 @@ def _ring(axes: Any, x: float, y: float, size: np.ndarray, number: int) -> None:
 
 def windows(places: "list[Place]") -> "list[map_above.Window]":
     """The surroundings of the first places, to be filled with points of the map."""
-    return [map_above.Window(np.array([*((place.low_m + place.high_m) / 2), place.centre[2]]), _reach_m(place)) for place in places[:DETAILS]]
+    middles = (np.append((place.low_m + place.high_m) / 2, place.centre[2]) for place in places)
+    return [map_above.Window(middle, _reach_m(place)) for middle, place in zip(middles, places[:DETAILS])]
 
 
 def _reach_m(place: Place) -> float:
@@ -116,8 +117,9 @@ def place_details(grid: Grid, places: "list[Place]", around: "list[map_above.Win
         _draw_cells(axes, grid, box, origin, DETAIL_PIXELS)
         axes.grid(False)
         axes.set_title(f"{number}: {place.bad} of {place.passed} drives")
-    drawing.caption = (f"The first {len(around)} places" if len(around) > 1 else "The place") + " with the points of the map around; axes in metres" + (
-        ", without whole kilometres." if len(around) and np.abs(around[0].centre[:2]).max() > trajectory_figure.FAR_M else ".")
+    is_far = bool(np.abs(around[0].centre[:2]).max() > trajectory_figure.FAR_M)
+    drawing.caption = (f"The first {len(around)} places" if len(around) > 1 else "The place") + (
+        " with the points of the map around; axes in metres" + (", without whole kilometres." if is_far else "."))
     return drawing
 
 
@@ -130,7 +132,8 @@ def distributions(run: FleetRun, totals: Totals, configured: "list[Configured]")
     columns = 3 if has_truth else 2
     drawing = figures.new("distributions", "Distributions over scans and drives", columns=columns, height_in=2.7, share_x=False, top_in=0.3)
     for at, one in enumerate(configured):
-        style: "dict[str, Any]" = {"color": CYCLE[at % len(CYCLE)], "linestyle": "-" if at < len(CYCLE) else "--", "label": short(one.name, 24)}
+        style: "dict[str, Any]" = {"color": CYCLE[at % len(CYCLE)], "linestyle": "-" if at < len(CYCLE) else "--",
+                                   "label": short(one.name, 24)}
         if has_truth:
             bins = totals.errors[one.name]
             below = 100 * np.cumsum(bins) / max(bins.sum(), 1)
@@ -140,7 +143,8 @@ def distributions(run: FleetRun, totals: Totals, configured: "list[Configured]")
         else:
             _ordered(drawing.axes[0], run.numbers["confidence_median"][one.rows], style)
         _ordered(drawing.axes[-1], 100 * totals.untrusted_share(one.rows), style)
-    for axes, label in zip(drawing.axes, ("error of a scan [m]", "error of a drive, 95 % [m]") if has_truth else ("confidence of a drive, median",)):
+    labels = ("error of a scan [m]", "error of a drive, 95 % [m]") if has_truth else ("confidence of a drive, median",)
+    for axes, label in zip(drawing.axes, labels):
         axes.set_xlabel(label)
         if has_truth:
             _logarithmic(axes)
@@ -152,9 +156,9 @@ def distributions(run: FleetRun, totals: Totals, configured: "list[Configured]")
     drawing.axes[1].set_ylabel("drives [%]")
     if len(configured) > 1:
         plot_parts.legend(drawing.axes[-1], drawing.axes[-1].get_lines()[:len(configured)])
-    drawing.caption = "How many scans, or drives, have at most such a value" + (
-        ": of the error of each scan, of the 95th percentile of each drive, and" if has_truth else ": of the confidence of each drive, and") + (
-        " of the share of its scans without a trusted pose.")
+    values = "the error of each scan, of the 95th percentile of each drive" if has_truth else "the confidence of each drive"
+    drawing.caption = (f"How many scans, or drives, have at most such a value: of {values}, and of the share of its scans without a "
+                       "trusted pose.")
     return drawing
 
 
@@ -199,8 +203,9 @@ def intervals(found: FleetComparison) -> Drawing:
         axes.set_title(name)
         axes.set_xlabel(axes.get_xlabel().replace(f" of the {name}", ""))
         axes.set_yticks(axes.get_yticks(), ["mean", "usual"])
-    drawing.caption = (f"{found.names[1]} minus {found.names[0]}, with intervals that hold the true difference in 95 of 100 such fleets; left of "
-                       "zero the value is smaller than before. Shaded: differences that do not matter. Triangles: tests that tell them apart.")
+    drawing.caption = (f"{found.names[1]} minus {found.names[0]}, with intervals that hold the true difference in 95 of 100 such fleets; "
+                       "left of zero the value is smaller than before. Shaded: differences that do not matter. Triangles: tests that tell "
+                       "them apart.")
     return drawing
 
 

@@ -3,7 +3,8 @@
 A scan without a trusted pose lies where the drive was: between the trusted poses around it where they are near in time, else at
 the last one if that is fresh, else nowhere. One drive's bad day is no fault of the map: drives that are low nearly everywhere are left
 out, and a place is named where more drives were low, out of those that passed, than chance brings together: given that one of
-them was, the others are low as often as drives are in the cells elsewhere (binomial), and every place that could be named counts (Bonferroni).
+them was, the others are low as often as drives are in the cells elsewhere (binomial), and every place that could be named counts
+(Bonferroni).
 """
 from collections import Counter
 from dataclasses import dataclass, field

@@ -131,14 +131,14 @@ class FleetRun:
     def _read_runs(self) -> None:
         path = self.folder / "runs.parquet"
         table = self._open(path).read(columns=None)
-        missing = [name for name in (*TEXTS, *NUMBERS) if name not in table.column_names]
+        missing = [name for name in (*TEXTS, *NUMBERS, "hints") if name not in table.column_names]
         if missing:
             raise FleetError(f"{path}: not the run table of ndt-fleet: column {missing[0]} is missing")
         self.texts = {name: np.array(["" if one is None else str(one) for one in table[name].to_pylist()], object) for name in TEXTS}
         self.numbers = {name: _floats(table[name]) for name in NUMBERS}
         if table.num_rows == 0:
             raise FleetError(f"{path}: has no row: no drive is done")
-        self.hints = [_texts(one) for one in table["hints"].to_pylist()] if "hints" in table.column_names else []
+        self.hints = [one or [] for one in table["hints"].to_pylist()]
         self._row_of = {(bag, config): row for row, (bag, config) in enumerate(zip(self.texts["bag"], self.texts["config"]))}
 
     def _open(self, path: Path, dictionaries: "Sequence[str]" = ()) -> Any:
@@ -254,10 +254,3 @@ def _floats(column: Any) -> np.ndarray:
 def _filled(column: Any, name: str) -> np.ndarray:
     out: np.ndarray = (column.fill_null(FILL.get(name, math.nan)) if column.null_count else column).to_numpy(zero_copy_only=False)
     return out
-
-
-def _texts(value: Any) -> "list[str]":
-    """Of a list, or of lines."""
-    if not value:
-        return []
-    return [str(one) for one in (value if isinstance(value, (list, tuple)) else str(value).splitlines())]

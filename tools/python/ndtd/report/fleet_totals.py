@@ -26,10 +26,9 @@ MOST_FAILED = 0.05  # of the drives
 class Low:
     """Flags of the scans of a block (N,): matched (not merged into others), wrong, low."""
 
-    def __init__(self, block: Block, merged: int, min_confidence: float):
-        values = block.values
-        self.min_confidence = min_confidence
-        self.matched = values["outcome"] != merged
+    def __init__(self, run: FleetRun, block: Block, min_confidence: float):
+        values, outcomes = block.values, run.labels["outcome"]
+        self.matched = values["outcome"] != (outcomes.index("merged") if "merged" in outcomes else -1)
         self.wrong = values["trusted"] & ((values["error_m"] > LOST_M) | (values["error_deg"] > LOST_DEG))
         unsure = values["confidence"] < min_confidence  # False where there is none
         self.low = self.matched & (~values["trusted"] | self.wrong | unsure)
@@ -50,18 +49,17 @@ class Totals:
                       {name: np.zeros(BINS, np.int64) for name in run.configurations})
 
     def add(self, run: FleetRun, block: Block, low: Low) -> None:
+        """Of drives with one configuration."""
         values = block.values
         compared = values["trusted"] & np.isfinite(values["error_m"])
-        flags = {"scans": np.ones(len(block), bool), "matched": low.matched, "trusted": values["trusted"], "low": low.low, "wrong": low.wrong}
+        flags = {"scans": np.ones(len(block), bool), "matched": low.matched, "trusted": values["trusted"], "low": low.low,
+                 "wrong": low.wrong}
         for name, flag in flags.items():
             self.counts[name][block.drives] = block.sums(flag.astype(np.int64))
         self.error_sum_m[block.drives] = block.sums(np.where(compared, values["error_m"], 0.0))
         self.error_count[block.drives] = block.sums(compared.astype(np.int64))
-        configs = run.texts["config"][values["drive"]] if len(self.errors) > 1 else None
-        for name, bins in self.errors.items():
-            mine = values["error_m"][compared if configs is None else compared & (configs == name)]
-            place = np.log(np.maximum(mine, LEAST_M) / LEAST_M) / STEP
-            bins += np.bincount(np.minimum(place.astype(np.int64), BINS - 1), minlength=BINS)
+        place = np.log(np.maximum(values["error_m"][compared], LEAST_M) / LEAST_M) / STEP
+        self.errors[run.texts["config"][block.drives[0]]] += np.bincount(np.minimum(place.astype(np.int64), BINS - 1), minlength=BINS)
 
     def untrusted_share(self, rows: np.ndarray) -> np.ndarray:
         """Of the scans of each drive, without those merged into others; NaN: it has none."""
@@ -147,6 +145,12 @@ def percent(share: float) -> str:
     if 99.99 < value < 100:
         return f"> 99.99{NB}%"
     return f"{value:.2f}".rstrip("0").rstrip(".") + f"{NB}%" if value < 1 or value > 99 else f"{value:.3g}{NB}%"
+
+
+def several(values: np.ndarray) -> str:
+    """The different texts."""
+    kinds = sorted({str(one) for one in values.tolist() if one})
+    return ", ".join(kinds[:4]) + (f" and {len(kinds) - 4} more" if len(kinds) > 4 else "")
 
 
 def thousands(number: int) -> str:

@@ -44,6 +44,11 @@ def hints(title: str, lines: "Iterable[str]") -> str:
     return f'<div class="hints"><b>{escape(title)}</b><ul>{shown}</ul></div>' if shown else ""
 
 
+def folded(title: str, body: str) -> str:
+    """HTML that readers open; closed ones are not printed."""
+    return f"<details><summary>{escape(title)}</summary>{body}</details>"
+
+
 def section(name: str, title: str, *parts: str) -> str:
     return f'<section id="{name}"><h2>{escape(title)}</h2>{"".join(parts)}</section>'
 
