@@ -27,7 +27,6 @@ from .report.verdict import count
 
 EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
 GIB = float(1 << 30)
-MOST_CALLS = 3  # where files of earlier calls turn out to be broken
 LINES = 5  # of a program that failed
 PROTECTED = ("secret", "password", "token")
 
@@ -284,12 +283,8 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
             bags = bag_patterns.prioritised(bag_patterns.find(job.patterns, job.storage), rules)
             folder.write_json(path / "bags.json", [asdict(one) for one in bags])
             folder.save_job(job)
-            for _ in range(MOST_CALLS):
-                outcome = _replay(args, folder, job, bags, wish)
-                made = tables.collect(folder.path, quiet=args.quiet)
-                if not made.broken:  # else they are removed, and replayed again
-                    break
-            return _summary(args, folder, job, outcome, made)
+            outcome = _replay(args, folder, job, bags, wish)
+            return _summary(args, folder, job, outcome, tables.collect(folder.path, quiet=args.quiet))
     finally:
         if is_new and not _is_run(path):  # nothing came of it
             shutil.rmtree(path, ignore_errors=True)
