@@ -28,7 +28,7 @@ COLLECT_S = 0.25  # of results that are fetched together
 RATE_S = 60.0  # over which scans per second are told
 MOST_LOST = 20  # workers that die with a task before it has begun
 MOST_LISTED = 20  # failures, damaged bags and copies that a summary names
-UNUSABLE_RETRIES = 1  # of a bag that cannot be read: its file is the same the next time, its network may not be
+UNUSABLE_RETRIES = 1  # of a local bag that cannot be read: its file is the same the next time
 
 
 class EngineGone(FleetError):
@@ -278,10 +278,17 @@ class Coordinator:
         while self._under_way:
             for future in self._finished():
                 task = self._under_way.pop(future)
-                result = self._result(future)
+                try:
+                    result = self._result(future)
+                except EngineGone:
+                    raise
+                except FleetError:  # of storage that may answer the next time
+                    if task.attempts >= self.retries:
+                        raise
+                    result = {"status": "failed"}
                 if result["status"] == "done":
                     found[task.number] = str(result["value"])
-                elif task.attempts < self.retries and result["status"] == "lost":
+                elif task.attempts < self.retries:
                     self._submit(replace(task, attempts=task.attempts + 1))
                 else:
                     failure = result.get("failure") or {}
@@ -398,7 +405,8 @@ class Coordinator:
         return result
 
     def _fail(self, task: Task, told: "dict[str, Any]", address: str) -> None:
-        limit = min(self.retries, UNUSABLE_RETRIES) if task.kind == "prepare" and told.get("kind") == "failed" else self.retries
+        is_unusable = task.kind == "prepare" and told.get("kind") == "failed" and task.bag is not None and "://" not in task.bag.url
+        limit = min(self.retries, UNUSABLE_RETRIES) if is_unusable else self.retries
         task = replace(task, attempts=task.attempts + 1, failed_on=(*task.failed_on, address) if address else task.failed_on)
         self._former.add(task.key)
         if task.attempts <= limit:
