@@ -72,7 +72,7 @@ class FleetComparison:
     @property
     def is_worse(self) -> bool:
         """Whether any test or fact says so."""
-        return "worse" in [test.verdict for test in self.tests] + [fact.verdict for fact in self.facts]
+        return not self.is_same and "worse" in [test.verdict for test in self.tests] + [fact.verdict for fact in self.facts]
 
     @property
     def is_same(self) -> bool:
