@@ -22,11 +22,12 @@ from ._progress import Progress
 from .fleet import bags as bag_patterns
 from .fleet import cluster, sweep, tables
 from .fleet.coordinator import GOES_ON, Coordinator, Listed, Outcome
-from .fleet.run_folder import Bag, FleetError, Job, RunFolder
+from .fleet.run_folder import Bag, FleetError, Job, RunFolder, one_line
 from .report.verdict import count
 
 EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
 GIB = float(1 << 30)
+MOST_CALLS = 3  # where files of earlier calls turn out to be broken
 LINES = 5  # of a program that failed
 PROTECTED = ("secret", "password", "token")
 
@@ -190,11 +191,16 @@ def _program(args: argparse.Namespace, former: Optional[Job]) -> str:
 
 
 def _map(url: str) -> str:
+    bag_patterns.check_url(url, "--map")
     if "://" in url:
         return url
     if not Path(url).exists():
         raise UsageError(f"--map: {url}: no such file or folder")
     return os.path.abspath(url)
+
+
+def _patterns(args: argparse.Namespace) -> "tuple[str, ...]":
+    return tuple(bag_patterns.absolute(one) for one in args.bags or ())
 
 
 def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, ...]") -> Job:
@@ -205,7 +211,7 @@ def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
     found = sweep.configurations(program, args.config, args.set, args.sweep, folder)
     piece_min = 10.0 if args.piece is None else args.piece
     warm_up_s = 5.0 if args.warm_up is None else args.warm_up
-    job = Job("", version, _map(args.map), found, options, 60.0 * piece_min, warm_up_s, tuple(args.bags), program=program,
+    job = Job("", version, _map(args.map), found, options, 60.0 * piece_min, warm_up_s, _patterns(args), program=program,
               memory_bytes=int(4 * GIB))
     return _with_limits(job, args)
 
@@ -228,7 +234,7 @@ def _old_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
             raise UsageError(f"{folder.path}: {name}: '{before}' there, '{now}' now: use another --out; `ndt-fleet report` compares runs")
     if args.config or args.set or args.sweep:
         _check_configurations(args, folder, former, program)
-    patterns = tuple(dict.fromkeys((*former.patterns, *(args.bags or ()))))
+    patterns = tuple(dict.fromkeys((*former.patterns, *_patterns(args))))
     return _with_limits(replace(former, program=program, patterns=patterns), args)
 
 
@@ -278,8 +284,12 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
             bags = bag_patterns.prioritised(bag_patterns.find(job.patterns, job.storage), rules)
             folder.write_json(path / "bags.json", [asdict(one) for one in bags])
             folder.save_job(job)
-            outcome = _replay(args, folder, job, bags, wish)
-            return _summary(args, folder, job, outcome)
+            for _ in range(MOST_CALLS):
+                outcome = _replay(args, folder, job, bags, wish)
+                made = tables.collect(folder.path, quiet=args.quiet)
+                if not made.broken:  # else they are removed, and replayed again
+                    break
+            return _summary(args, folder, job, outcome, made)
     finally:
         if is_new and not _is_run(path):  # nothing came of it
             shutil.rmtree(path, ignore_errors=True)
@@ -301,8 +311,7 @@ def _replay(args: argparse.Namespace, folder: RunFolder, job: Job, bags: "list[B
         raise KeyboardInterrupt(f"stopped: {done} of {total} done; {GOES_ON}") from None
 
 
-def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome) -> int:
-    made = tables.collect(folder.path, quiet=args.quiet)
+def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome, made: tables.Tables) -> int:
     found = {"run": str(folder.path), "version": job.version, "bags": one.bags, "total": one.total, "done": one.done, "present": one.present,
              "failed": one.failed, "scans": one.scans, "replayed": one.replayed, "seconds": round(one.seconds, 3),
              "scans_per_s": round(one.replayed / max(one.seconds, 1e-9), 1), "workers": one.workers, "lost": one.lost,
@@ -410,11 +419,11 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
             return _run(args, tuple(given[cut + 1:]))
         return _report(args) if args.command == "report" else _status(args)
     except (UsageError, sweep.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
-        print(f"ndt-fleet: {error}", file=sys.stderr)
+        print(f"ndt-fleet: {one_line(str(error))}", file=sys.stderr)
         return EXIT_USAGE
     except (OSError, ValueError, FleetError, MissingPackage) as error:
         text = os_error_text(error) if isinstance(error, OSError) else str(error)
-        print(f"ndt-fleet: {text}", file=sys.stderr)
+        print(f"ndt-fleet: {one_line(text)}", file=sys.stderr)
         return EXIT_FAILED
     except KeyboardInterrupt as stop:
         print(f"ndt-fleet: {stop or 'stopped; nothing was begun'}", file=sys.stderr)

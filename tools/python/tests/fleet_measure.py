@@ -97,7 +97,7 @@ class Usage(threading.Thread):
     def run(self) -> None:
         while not self.stopped.wait(0.5):
             for pid in slurm_here.processes_of(self.marker):
-                with contextlib.suppress(OSError, IndexError, ValueError):
+                with contextlib.suppress(OSError, LookupError, ValueError):  # it has ended
                     self._look(pid)
 
     def _look(self, pid: int) -> None:

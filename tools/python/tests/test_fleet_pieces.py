@@ -392,6 +392,24 @@ def test_hash_is_that_of_ndtd(simulate, run_program, tmp_path):
     assert pieces.trajectory_hash(given.whole) == given.summary["trajectory_hash"]
 
 
+def test_damage_within_a_scan(simulate, run_program, tmp_path):
+    """Its check sum is not looked at by the index, nor by pieces that begin behind it."""
+    drive = simulate(*SMALL)
+    with drive.bag.open("rb") as stream:
+        scans = [one for one in bag_records.Records(stream.fileno()) if one[0] == bag_records.SCAN]
+        stream.seek(0)
+        data = bytearray(stream.read())
+    data[scans[60][2] + 1000] ^= 1
+    damaged = tmp_path / "damaged.bag"
+    damaged.write_bytes(data)
+    replays = Replays(run_program, tmp_path, damaged, drive.map, DESKEW)
+    assert replays.index.scans == 150 and len(replays.whole) == 60
+    table, plan, removed = replays.joined(5.0, 2.0)
+    assert len(replays.rows(*plan[2][::2])) == plan[2][2] - plan[2][0], "it begins behind the damage"
+    assert removed == 0 and table["seq"].to_pylist() == list(range(60))
+    compare(replays.whole, table, plan)
+
+
 def test_a_piece_does_not_know_more_than_the_whole(simulate, run_program, tmp_path):
     """Lost from the start, and no search: a piece would begin at the true pose."""
     drive = simulate(*SMALL)

@@ -1,14 +1,25 @@
 """ndt-fleet run: configurations, bags, the plan on a cluster, stopped and gone on with, refused."""
+import contextlib
+import json
 import os
+import shutil
+import signal
+import sys
+import tracemalloc
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("distributed")
 pytest.importorskip("fsspec")
+pytest.importorskip("pyarrow")
 
-from ndtd.fleet import bags, cluster, coordinator  # noqa: E402
-from ndtd.fleet.run_folder import Configuration, Job, RunFolder  # noqa: E402
+from fleet_runs import call, cut, events, recorder, result, scheduler, start, wait_until  # noqa: E402
+
+from ndtd import ndt_fleet  # noqa: E402
+from ndtd.fleet import bags, cluster, coordinator, sweep  # noqa: E402
+from ndtd.fleet.run_folder import Bag, Configuration, FleetError, Job, RunFolder  # noqa: E402
 
 TESTS = str(Path(__file__).parent)
 
@@ -89,3 +100,254 @@ def test_bags_with_the_same_content_are_replayed_once(tmp_path, local):
     found = bags.find([str(tmp_path / "bags/*.bag")])
     outcome = replay(make_run(tmp_path / "run"), found, local)
     assert (outcome.total, outcome.done, outcome.copies.count) == (2, 2, 1)
+
+
+# ---- the plan without a cluster
+
+
+class NoCluster:
+    """A client whose tasks run when their result is wanted. most: that were submitted at once; began: urls of bags in order."""
+
+    status = "running"
+
+    def __init__(self, function):
+        self.function, self.most, self.under_way, self.began = function, 0, 0, []
+
+    def nthreads(self):
+        return {"tcp://a": 2}
+
+    def submit(self, _work, _tasks, _package, kind, _folder, _token, arguments, **_options):
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        return NoFuture(self, kind, arguments)
+
+
+class NoFuture:
+    def __init__(self, client, kind, arguments):
+        self.client, self.kind, self.arguments = client, kind, arguments
+
+    def add_done_callback(self, tell):
+        tell(self)
+
+    def result(self):
+        self.client.under_way -= 1
+        return self.client.function(self.kind, *self.arguments)
+
+
+def test_tasks_at_the_scheduler_do_not_grow_with_the_fleet(tmp_path):
+    folder, count, calls_of = make_run(tmp_path / "run", 1), 20_000, Counter()
+
+    def function(kind, bag, *_):
+        calls_of[kind] += 1
+        if kind == "map_id":
+            return {"status": "done", "value": "map"}
+        index = {"url": bag.url, "fingerprint": "", "hash": bag.id, "bytes": 1, "scans": 1, "begin_ns": 0, "end_ns": 0}
+        return {"status": "done", "scans": 1} if kind == "replay" else {"status": "done", "index": {**index, "pieces": ((0, 0, 1),)}}
+
+    client = NoCluster(function)
+    engine = cluster.Engine(client, None, cluster.Wish("tcp://a"), "tcp://a")
+    found = [Bag(f"/bags/{number:07}.bag", 1, "1") for number in range(count)]
+    tracemalloc.start()
+    try:
+        outcome = coordinator.Coordinator(folder, folder.job(), found, engine).run()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (outcome.done, outcome.scans, calls_of["prepare"], calls_of["replay"]) == (count, count, count, count)
+    assert client.most == coordinator.WINDOW and peak < 300 * count, peak
+
+
+def test_bags_of_a_higher_priority_begin_first(tmp_path):
+    found = make_bags(tmp_path, a="x", b="x", c="x", rain="x")
+    ordered = bags.prioritised(found, [("*/b.bag", 2), ("*.bag", 1), ("{rain,snow}.bag", 5)])
+    assert [(Path(one.url).stem, one.priority) for one in ordered] == [("rain", 5), ("a", 1), ("b", 1), ("c", 1)]
+    assert [Path(one.url).stem for one in bags.prioritised(found, [("a.bag", -1)])] == ["b", "c", "rain", "a"]
+
+
+# ---- what is asked for
+
+
+def test_patterns(tmp_path):
+    make_bags(tmp_path, a="x", b="x")
+    ros = tmp_path / "deep/ros"
+    ros.mkdir(parents=True)
+    for name in ("metadata.yaml", "ros_0.db3", "ros_1.db3"):
+        (ros / name).write_text(name)
+    (tmp_path / "deep/alone.mcap").write_text("x")
+    (tmp_path / "list").write_text(f"# comment\n{tmp_path}/a.bag\n\n{tmp_path}/deep/alone.mcap\n")
+    found = bags.find([f"{tmp_path}/**/*.{{bag,mcap,db3}}"])
+    assert [str(Path(one.url).relative_to(tmp_path)) for one in found] == ["a.bag", "b.bag", "deep/alone.mcap", "deep/ros"]
+    assert found[-1].bytes == len("metadata.yaml" + "ros_0.db3" * 2)
+    assert bags.find([str(ros), f"{tmp_path}/*.bag"]) == [found[0], found[1], found[3]]
+    assert bags.find([f"@{tmp_path}/list"]) == [found[0], found[2]]
+    (ros / "ros_1.db3").write_text("other.db3")
+    os.utime(ros / "ros_1.db3", ns=(1, 1))
+    assert bags.find([str(ros)])[0].fingerprint != found[3].fingerprint
+    for pattern in ("none/*.bag", f"{tmp_path}/a.mcap", "@none", f"{tmp_path}/c.{{bag,mcap}}"):
+        with pytest.raises(FleetError, match="^--bags: "):
+            bags.find([pattern])
+
+
+def test_configurations(tmp_path, bin_dir):
+    ndtd, folder = str(bin_dir / "ndtd"), RunFolder(tmp_path)
+    (tmp_path / "base.yaml").write_text("preprocess:\n  deskew: time\n")
+    base, = sweep.configurations(ndtd, [str(tmp_path / "base.yaml")], [], [], folder)
+    assert (base.name, base.file) == ("base", "base.yaml") and "deskew: time" in folder.config_file(base).read_text()
+    same, = sweep.configurations(ndtd, [], ["preprocess.deskew=time", "cpu.threads=3", "log.level=debug", "map.path=/x"], [], folder)
+    other, = sweep.configurations(ndtd, [], ["preprocess.deskew=time", "preprocess.seed=2"], [], folder)
+    assert base.hash == same.hash != other.hash
+    four = sweep.configurations(ndtd, [], [], ["ndt.levels=[2.0],[4.0,2.0]", "preprocess.seed=1,2"], folder)
+    assert [one.name for one in four] == [f"ndt.levels={levels}, preprocess.seed={seed}" for levels in ("[2.0]", "[4.0,2.0]") for seed in (1, 2)]
+    assert len({one.hash for one in four}) == len({one.file for one in four}) == 4
+    for words, told in ((["ndt.levels=[2.0],[2]"], "are the same settings"), (["nosuch=1,2"], "'nosuch' is not an option"),
+                        (["preprocess.seed=1,,2"], "a value is empty"), (["preprocess.seed"], "KEY=VALUE"), (["ndt.levels=[2.0"], "brackets"),
+                        (["preprocess.seed=1,x"], "x"), (["preprocess.seed=1", "preprocess.seed=2"], "swept twice")):
+        with pytest.raises(sweep.SweepError) as error:
+            sweep.configurations(ndtd, [], [], words, folder)
+        assert told in str(error.value) and "\n" not in str(error.value)
+
+
+# ---- the command
+
+
+@pytest.fixture(scope="module")
+def drives(simulate, bin_dir, tmp_path_factory):
+    whole = simulate("--seed", 5, "--scans", 120, "--beams", 16, "--columns", 600, "--map-spacing", 0.3)
+    return cut(bin_dir / "ndt-bag", whole.bag, whole.map, tmp_path_factory.mktemp("drives"), [20] * 6)
+
+
+@pytest.fixture
+def options(drives, tmp_path):
+    """Those of a run of six drives with two configurations; and its folder."""
+    return ["run", "--bags", drives.pattern, "--map", drives.map, "--set", "preprocess.deskew=time", "--sweep", "ndt.levels=[4.0,2.0],[2.0]",
+            "--out", tmp_path / "run", "--cache", tmp_path / "cache"]
+
+
+def marked(mark):
+    """Processes with this variable in their environment: those that a command of the test has started."""
+    out = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (process / "environ").read_bytes().split(b"\0"):
+                out.append(int(process.name))
+    return out
+
+
+def done_files(run):
+    return len(list(run.glob("done/*/*.parquet")))
+
+
+def test_stopped_killed_and_gone_on_with(options, bin_dir, tmp_path):
+    run, program, log = tmp_path / "run", recorder(tmp_path / "recorder", bin_dir / "ndtd"), tmp_path / "log"
+    began = []
+    for number, (workers, stop) in enumerate(((2, signal.SIGINT), (3, signal.SIGKILL), (1, signal.SIGTERM))):
+        before, mark = done_files(run), f"NDT_FLEET_MARK={tmp_path}.{number}"
+        process = start(*options, "--ndtd", program, "--workers", workers, environment=dict([mark.split("=")]), log=log)
+        wait_until(lambda: done_files(run) > before or process.poll() is not None, "done file")
+        for pid in [*marked(mark), process.pid] if stop == signal.SIGINT else [process.pid]:  # as a terminal does
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, stop)
+        assert process.wait(60) == (-9 if stop == signal.SIGKILL else 130), log.read_text()
+        wait_until(lambda: not marked(mark), "end of what it had started", 30)
+        began.append(len(events(program)))
+        lines = log.read_text().splitlines()
+        assert len(lines) == (1, 1, 2)[number] and "of 12 done; the same command goes on" in lines[-1], lines
+    before = done_files(run)
+    assert 3 <= before < 12
+    said = call("run", "--out", run, "--workers", 2, environment={}, log=log)
+    assert f"tasks    12 of 12 done ({before} by an earlier call), 0 failed" in said
+    again = events(program)[began[-1]:]
+    assert [one["event"] for one in again].count("begin") == 12 - before and not any(one["event"] == "twice" for one in events(program))
+    digest, runs, scans = result(run)
+    assert f"digest   {digest}" in said and (runs.num_rows, scans.num_rows) == (12, 240)
+    alone = call(*options, "--out", tmp_path / "alone", "--ndtd", bin_dir / "ndtd", "--workers", 1, environment={}, log=log)
+    assert f"digest   {digest}" in alone and result(tmp_path / "alone")[1].equals(runs)
+
+
+def refused(capfd, code, *words):
+    """The one line that a command is refused with."""
+    assert ndt_fleet.main([str(word) for word in words]) == code
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("ndt-fleet: "), lines
+    return lines[0][len("ndt-fleet: "):]
+
+
+def test_a_run_is_gone_on_with_as_it_was(options, drives, bin_dir, tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("NDT_BIN", str(bin_dir))
+    run = tmp_path / "run"
+    assert "no worker" in refused(capfd, 3, *options, "--cluster", f"{__name__}.NoWorkers", "--worker-timeout", 1)
+    job = RunFolder(run).job()
+    assert [one.name for one in job.configurations] == ["ndt.levels=[4.0,2.0]", "ndt.levels=[2.0]"] and job.piece_s == 600.0
+    shutil.copy(drives.map, tmp_path / "other.pcd")
+    other = tmp_path / "ndtd"
+    other.write_text(f"#!/bin/sh\n[ $1 != --version ] || exec echo 'ndtd 9.9 (commit 0)'\nexec {bin_dir}/ndtd \"$@\"\n")
+    other.chmod(0o755)
+    for words, told in ((("--map", tmp_path / "other.pcd"), "--map: "), (("--set", "preprocess.seed=3"), "configuration base is not in the run"),
+                        (("--sweep", "ndt.levels=[4.0,2.0]"), "configuration ndt.levels=[4.0,2.0] has other settings"),
+                        (("--piece", 3), "--piece: '10' there, '3' now"), (("--warm-up", 3), "--warm-up: '5' there, '3' now"),
+                        (("--ndtd", other), "'ndtd 9.9 (commit 0)' now"), (("--", "--scan", "/points"), "options of ndt-import")):
+        said = refused(capfd, 2, "run", "--out", run, *words)
+        assert told in said and "use another --out; `ndt-fleet report` compares runs" in said, said
+    with ndt_fleet._locked(run):
+        assert f"pid {os.getpid()})" in refused(capfd, 3, "run", "--out", run)
+    assert RunFolder(run).job() == job
+    refused(capfd, 3, "run", "--out", run, "--bags", f"{drives.map}", "--timeout", 7, "--cluster", f"{__name__}.NoWorkers", "--worker-timeout", 1)
+    now = RunFolder(run).job()
+    assert (now.timeout_s, now.configurations, now.token != job.token) == (7.0, job.configurations, True)
+    assert len(json.loads((run / "bags.json").read_text())) == 7
+
+
+class NoWorkers:
+    """A cluster without workers, as of a queue that does not begin."""
+
+    def __init__(self):
+        from distributed import LocalCluster
+
+        self.cluster = LocalCluster(n_workers=0, dashboard_address=None)
+        self.get_client, self.close = self.cluster.get_client, self.cluster.close
+
+
+def test_what_cannot_be(options, drives, bin_dir, tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("NDT_BIN", str(bin_dir))
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").write_text("x")
+    words = {"--bags": drives.pattern, "--map": drives.map, "--out": tmp_path / "new"}
+    for more, told in (({"--out": tmp_path / "file"}, "is not a folder"), ({"--out": tmp_path / "full"}, "no run.json"),
+                       ({"--map": "nowhere.pcd"}, "nowhere.pcd: no such file"), ({"--bags": "none/*.bag"}, "none/*.bag: there is no such recording"),
+                       ({"--set": "nosuch=1"}, "ndtd: --set: 'nosuch' is not an option"), ({"--config": "none.yaml"}, "none.yaml"),
+                       ({"--ndtd": "/none/ndtd"}, "/none/ndtd"), ({"--ndtd": "/bin/echo"}, "is not ndtd"), ({"--retries": -1}, "--retries: -1"),
+                       ({"--cluster": "nosuch"}, "is none of local, slurm"), ({"--cluster": "tcp://127.0.0.1:9", "--workers": 2}, "without --workers"),
+                       ({"--cluster": "none.json"}, "no such file of a scheduler"), ({"--priority": "x"}, "PATTERN=N"),
+                       ({"--storage-option": "s3.secret=1"}, "environment"), ({"--cluster-option": "x"}, "KEY=VALUE")):
+        said = refused(capfd, 2, "run", *(word for pair in {**words, **more}.items() for word in pair))
+        assert told in said, said
+        shutil.rmtree(tmp_path / "new", ignore_errors=True)
+    assert "--map is wanted" in refused(capfd, 2, "run", "--bags", drives.pattern, "--out", tmp_path / "new")
+    monkeypatch.delenv("NDT_BIN")
+    monkeypatch.setenv("PATH", "/none")
+    monkeypatch.setattr(sys, "executable", "/none/python")
+    assert "neither in $NDT_BIN, nor beside Python" in refused(capfd, 2, *options)
+
+
+def test_a_worker_of_another_version_or_another_folder(tmp_path, local, monkeypatch):
+    found, folder = make_bags(tmp_path / "bags", a="scans 10"), make_run(tmp_path / "run")
+    job = folder.job()
+    elsewhere = coordinator.Coordinator(folder, Job("another token", *list(vars(job).values())[1:]), found, local)
+    with pytest.raises(FleetError, match="is not the same folder on "):
+        elsewhere.run()
+    plan = coordinator.Coordinator(folder, job, found, local, tasks="fleet_stand_in")
+    plan._package = "0.0"
+    with pytest.raises(FleetError, match="all need the same package"):
+        plan.run()
+    with pytest.raises(FleetError, match="cannot import nosuch"):
+        coordinator.Coordinator(folder, job, found, local, tasks="nosuch").run()
+
+
+def test_a_scheduler_that_goes_away(tmp_path):
+    found, folder = make_bags(tmp_path / "bags", **{f"b{i}": "scans 10\nsleep 0.5" for i in range(40)}), make_run(tmp_path / "run", 1)
+    with scheduler(tmp_path / "dask", environment={"PYTHONPATH": TESTS}) as one, cluster.connect(cluster.Wish(one.address)) as engine:
+        plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in",
+                                       tell=lambda outcome, rate: one.process.kill() if outcome.done else None)
+        with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} went away; the same command goes on$"):
+            plan.run()

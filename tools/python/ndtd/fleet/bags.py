@@ -144,12 +144,10 @@ class _Place:
         return self._is_recording[path]
 
     def _folder(self, path: str) -> Bag:
-        """fingerprint: of all files below."""
         files = self.files.find(path, detail=True)
         if not files:
             raise PatternError(f"--bags: {self._url(path)}: the folder is empty")
-        parts = [text for name in sorted(files) for text in (name[len(path):], fingerprint(files[name]))]
-        return Bag(self._url(path), sum(int(info.get("size") or 0) for info in files.values()), digest(*parts))
+        return Bag(self._url(path), sum(int(info.get("size") or 0) for info in files.values()), folder_fingerprint(files, path))
 
     def _url(self, path: str) -> str:
         """Of a local name that is not UTF-8 one that can be written down; there is no such file, which is told when it is replayed."""
@@ -165,6 +163,11 @@ def fingerprint(info: "dict[str, Any]") -> str:
     """Of a file, by what its file system tells: size, and the first date or hash."""
     told = next((str(info[name]) for name in DATES if info.get(name)), "")
     return f"{info.get('size') or 0} {told}".replace('"', "")
+
+
+def folder_fingerprint(files: "dict[str, dict[str, Any]]", path: str) -> str:
+    """Of all files below a folder."""
+    return digest(*(text for name in sorted(files) for text in (name[len(path):], fingerprint(files[name]))))
 
 
 def _text(error: Exception) -> str:

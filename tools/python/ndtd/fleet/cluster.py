@@ -27,7 +27,9 @@ QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster", "sg
 ADDRESSES = ("tcp://", "tls://", "ws://", "wss://", "ucx://")
 CLOSE_S = 10.0
 SETTINGS = {"distributed.scheduler.allowed-failures": 0,  # a lost task comes back to the coordinator, which counts
-            "distributed.scheduler.worker-saturation": 1.0,  # workers hold what they run; the rest waits at the scheduler
+            "distributed.scheduler.worker-saturation": 1.1,  # workers hold what they run and one more; the rest waits at the scheduler
+            "distributed.worker.profile.enabled": False,  # with the next two: a third of what a worker's Python costs beside its programs
+            "distributed.admin.system-monitor.interval": "10s", "distributed.admin.tick.interval": "500ms",
             "distributed.admin.large-graph-warning-threshold": "1 GB", "distributed.worker.memory.target": False,
             "distributed.worker.memory.spill": False, "distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False}
 

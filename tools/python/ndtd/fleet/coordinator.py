@@ -24,10 +24,11 @@ TASKS = "ndtd.fleet.task"  # the module whose functions workers call
 GOES_ON = "the same command goes on"
 WINDOW, WINDOW_PER_CORE = 64, 8  # tasks at the scheduler
 TICK_S, PROGRESS_S, WORKERS_S = 0.5, 2.0, 30.0
+COLLECT_S = 0.25  # of results that are fetched together
 RATE_S = 60.0  # over which scans per second are told
 MOST_LOST = 20  # workers that die with a task before it has begun
 MOST_LISTED = 20  # failures, damaged bags and copies that a summary names
-UNUSABLE_RETRIES = 1  # of a bag that cannot be read: its file is the same the next time, its network may not be
+UNUSABLE_RETRIES = 1  # of a local bag that cannot be read: its file is the same the next time
 
 
 class EngineGone(FleetError):
@@ -156,9 +157,11 @@ class Coordinator:
             self._fill()
             if not self._under_way:
                 return
-            for future in self._finished():
+            finished = self._finished()
+            fetched = self._fetch(finished)
+            for future in finished:
                 self._bound.pop(future, None)
-                self._take(self._under_way.pop(future), future)
+                self._take(self._under_way.pop(future), future, fetched.get(future))
             self._tick()
 
     def _fill(self) -> None:
@@ -203,14 +206,24 @@ class Coordinator:
                 self._again(replace(task, failed_on=()))
 
     def _finished(self) -> "list[Any]":
-        """Waits for at least one future, or a moment."""
+        """Waits for at least one future, or a moment; for some more while the workers have enough to do."""
         out = []
         try:
             out.append(self._done.get(timeout=TICK_S))
+            if len(self._under_way) > 3 * self._threads:
+                time.sleep(COLLECT_S)
             while True:
                 out.append(self._done.get_nowait())
         except queue.Empty:
             return [one for one in out if one in self._under_way]
+
+    def _fetch(self, futures: "list[Any]") -> "dict[Any, dict[str, Any]]":
+        """Results of those that have one, all in one call: one for each costs the scheduler as much as its task."""
+        good = [one for one in futures if one.status == "finished"]
+        try:
+            return dict(zip(good, self.client.gather(good)))
+        except Exception:  # whose it is, each of them tells
+            return {}
 
     def _tick(self) -> None:
         if self.client.status not in ("running", "newly-created"):
@@ -265,10 +278,17 @@ class Coordinator:
         while self._under_way:
             for future in self._finished():
                 task = self._under_way.pop(future)
-                result = self._result(task, future)
+                try:
+                    result = self._result(future)
+                except EngineGone:
+                    raise
+                except FleetError:  # of storage that may answer the next time
+                    if task.attempts >= self.retries:
+                        raise
+                    result = {"status": "failed"}
                 if result["status"] == "done":
                     found[task.number] = str(result["value"])
-                elif task.attempts < self.retries and result["status"] == "lost":
+                elif task.attempts < self.retries:
                     self._submit(replace(task, attempts=task.attempts + 1))
                 else:
                     failure = result.get("failure") or {}
@@ -318,8 +338,8 @@ class Coordinator:
 
     # ---- results
 
-    def _take(self, task: Task, future: Any) -> None:
-        result = self._result(task, future)
+    def _take(self, task: Task, future: Any, fetched: "Optional[dict[str, Any]]") -> None:
+        result = self._result(future, fetched)
         if result["status"] == "lost":
             self.outcome.lost += 1
             task = replace(task, lost=task.lost + 1)
@@ -366,11 +386,11 @@ class Coordinator:
             self._former.discard(key)
             self.folder.failed_file(key).unlink(missing_ok=True)
 
-    def _result(self, task: Task, future: Any) -> "dict[str, Any]":
+    def _result(self, future: Any, fetched: "Optional[dict[str, Any]]" = None) -> "dict[str, Any]":
         """A result, or {"status": "lost"}. FleetError: the run cannot go on."""
         distributed = need("distributed", "fleet")
         try:
-            result: "dict[str, Any]" = future.result()
+            result: "dict[str, Any]" = future.result() if fetched is None else fetched
         except distributed.KilledWorker as error:
             return {"status": "lost", "address": str(getattr(error.last_worker, "address", ""))}
         except (distributed.CancelledError, distributed.comm.CommClosedError):
@@ -385,7 +405,8 @@ class Coordinator:
         return result
 
     def _fail(self, task: Task, told: "dict[str, Any]", address: str) -> None:
-        limit = min(self.retries, UNUSABLE_RETRIES) if task.kind == "prepare" and told.get("kind") == "failed" else self.retries
+        is_unusable = task.kind == "prepare" and told.get("kind") == "failed" and task.bag is not None and "://" not in task.bag.url
+        limit = min(self.retries, UNUSABLE_RETRIES) if is_unusable else self.retries
         task = replace(task, attempts=task.attempts + 1, failed_on=(*task.failed_on, address) if address else task.failed_on)
         self._former.add(task.key)
         if task.attempts <= limit:

@@ -20,7 +20,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional
@@ -161,12 +161,23 @@ class RunFolder:
         self.write_json(self.run_file, {"format": FORMAT, **asdict(job)})
 
     def index(self, bag: Bag) -> "Optional[BagIndex]":
-        """None: not indexed yet, or the bag has changed since."""
-        found = self.read_json(self.index_file(bag.id))
-        if found is None or found.get("fingerprint") != bag.fingerprint:
+        """None: not indexed yet, the bag has changed since, or the file is damaged: it is made again."""
+        try:
+            found = self.read_json(self.index_file(bag.id))
+            if found is None or found["fingerprint"] != bag.fingerprint:
+                return None
+            index: BagIndex = _checked(BagIndex(**{**found, "pieces": tuple((int(a), int(b), int(c)) for a, b, c in found["pieces"])}))
+            bytes.fromhex(index.hash)
+            return index
+        except (FleetError, ValueError, KeyError, TypeError):
             return None
-        found["pieces"] = tuple(tuple(one) for one in found["pieces"])
-        return BagIndex(**found)
+
+    def maps(self) -> "dict[str, str]":
+        """maps.json: ids by the names of compiled maps; none where it is damaged: they are found again."""
+        try:
+            return {str(name): str(found) for name, found in (self.read_json(self.path / "maps.json") or {}).items()}
+        except (FleetError, AttributeError):
+            return {}
 
     def save_index(self, bag: Bag, index: BagIndex) -> None:
         self.write_json(self.index_file(bag.id), asdict(index))
@@ -175,8 +186,12 @@ class RunFolder:
         self.write_json(self.failed_file(failure.key), asdict(failure))
 
     def failure(self, key: str) -> "Optional[Failure]":
-        found = self.read_json(self.failed_file(key))
-        return None if found is None else Failure(**{**found, "lines": tuple(found["lines"])})
+        path = self.failed_file(key)
+        found = self.read_json(path)
+        try:
+            return None if found is None else _checked(Failure(**{**found, "lines": tuple(found["lines"])}))
+        except (KeyError, TypeError) as error:
+            raise FleetError(f"{path}: not that of a run: {error}") from None
 
     # ---- whole files
 
@@ -186,8 +201,8 @@ class RunFolder:
             return json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except ValueError as error:
-            raise FleetError(f"{path}: not JSON: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise FleetError(f"{path}: not JSON: {str(error)[:200]}") from None
 
     def write_json(self, path: Path, value: Any) -> None:
         self.write_whole(path, json.dumps(value, indent=1).encode())
@@ -255,9 +270,32 @@ def _job(path: str, _mtime_ns: int, _inode: int) -> Job:
         found = json.loads(file.read_text(encoding="utf-8"))
         if found.pop("format") != FORMAT:
             raise ValueError("of another version of ndt-fleet")
-        found["configurations"] = tuple(Configuration(**{**one, "overrides": tuple(one["overrides"])}) for one in found["configurations"])
+        found["configurations"] = tuple(_checked(Configuration(**{**one, "overrides": tuple(one["overrides"])}))
+                                        for one in found["configurations"])
         for name in ("import_options", "patterns"):
             found[name] = tuple(found[name])
-        return Job(**found)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FleetError(f"{file}: not that of a run: {error}") from None
+        if any("/" in one.file for one in found["configurations"]):
+            raise ValueError("the file of a configuration is elsewhere")
+        job: Job = _checked(Job(**found))
+        return job
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FleetError(f"{file}: not that of a run: {str(error)[:200]}") from None
+
+
+_KINDS: "dict[Any, Any]" = {str: str, int: int, float: (int, float), "dict[str, Any]": dict}
+
+
+def _checked(value: Any) -> Any:
+    """A dataclass that was made of a file, its fields of their types. TypeError."""
+    for one in fields(value):
+        found = getattr(value, one.name)
+        kind = _KINDS.get(one.type, object)
+        if not isinstance(found, kind) or (one.type == "tuple[str, ...]" and not all(isinstance(text, str) for text in found)):
+            raise TypeError(f"{one.name} is a {type(found).__name__}")
+    return value
+
+
+def one_line(text: str, most: int = 600) -> str:
+    """For a message: without what moves a terminal's cursor, and not longer than one reads."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+    return line if len(line) <= most else f"{line[:most // 2]} ... {line[-most // 2:]}"

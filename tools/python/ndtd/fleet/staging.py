@@ -20,6 +20,7 @@ from typing import Any, Optional
 
 from .._extras import need
 from ..report.bag_records import MAGIC
+from .bags import fingerprint, folder_fingerprint
 from .replay_call import Limits, call
 from .run_folder import Bag, FleetError, digest
 
@@ -61,7 +62,7 @@ class Cache:
         def make(part: Path) -> None:
             source = local
             if source is None:
-                source = self._fetch(bag.url, Path(f"{part}.d") / _last_name(bag.url))
+                source = self._fetch(bag.url, Path(f"{part}.d") / _last_name(bag.url), bag.fingerprint)
                 if source.is_file() and _is_bag(source):
                     os.replace(source, part)
                     return
@@ -145,15 +146,17 @@ class Cache:
 
     # ---- other places
 
-    def _fetch(self, url: str, to: Path) -> Path:
-        """Streams a file, or all files of a folder, to the disk. StageError."""
+    def _fetch(self, url: str, to: Path, wanted: str = "") -> Path:
+        """Streams a file, or all files of a folder, to the disk; wanted: fingerprint of the one that was found. StageError."""
         try:
             files, path = self._open(url)
             info = files.info(path)
-            if info["type"] == "directory":
-                for one, found in files.find(path, detail=True).items():
-                    _copy(files, found, to / one[len(path):].lstrip("/"))
-            else:
+            found = files.find(path, detail=True) if info["type"] == "directory" else {}
+            if wanted and wanted != (folder_fingerprint(found, path) if found else fingerprint(info)):
+                raise StageError(f"{url}: has changed since the run began: `ndt-fleet run` finds it anew")
+            for one, part in found.items():
+                _copy(files, part, to / one[len(path):].lstrip("/"))
+            if not found:
                 _copy(files, info, to)
         except (StageError, ImportError):
             raise
@@ -169,6 +172,7 @@ class Cache:
         fsspec = need("fsspec", "fleet")
         protocol = fsspec.utils.get_protocol(url)
         files, path = fsspec.core.url_to_fs(url, **self._storage.get(protocol, {}))
+        files.invalidate_cache()  # what was listed before may have changed since
         return files, path
 
     # ---- maps
@@ -274,6 +278,8 @@ def _check_unchanged(path: Path, bag: Bag) -> None:
         size, dates = path.stat().st_size, (path.stat().st_mtime, path.lstat().st_mtime)  # fsspec tells the date of a link
     except OSError as error:
         raise StageError(f"{path}: {error.strerror}") from None
+    if not path.is_file() and not path.is_dir():
+        raise StageError(f"{path}: is neither a file nor a folder")
     if not path.is_dir() and bag.fingerprint not in [f"{size} {date}" for date in dates]:
         raise StageError(f"{path}: has changed since the run began: `ndt-fleet run` finds it anew")
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Optional
 from .._extras import need
 from .._progress import Progress
 from . import run_folder
-from .run_folder import Bag, BagIndex, Configuration, Failure, FleetError, Job, RunFolder, task_key
+from .run_folder import Bag, BagIndex, Configuration, Failure, FleetError, Job, RunFolder, one_line, task_key
 
 RUNS_NAME, SCANS_NAME = "runs.parquet", "scans.parquet"
 MOST_ROWS, MOST_TASKS, MOST_BYTES = 4_000_000, 10_000, 1 << 30  # of a part
@@ -91,7 +91,7 @@ def map_ids(run: RunFolder) -> "list[tuple[str, ...]]":
     last = (run.read_json(run.path / "progress.json") or {}).get("map_ids") or []
     if len(last) == count:
         return [(str(one),) for one in last]
-    known = run.read_json(run.path / "maps.json") or {}
+    known = run.maps()
     return [tuple(dict.fromkeys(reversed([str(one) for one in known.values()])))] * count
 
 
@@ -359,4 +359,4 @@ def _remove_old(run: RunFolder) -> None:
 
 
 def _print(line: str) -> None:
-    print(f"ndt-fleet: {line}", file=sys.stderr)
+    print(f"ndt-fleet: {one_line(line)}", file=sys.stderr)

@@ -63,12 +63,14 @@ class Worker:
         if number not in self._ids:
             try:
                 name = f"{self._map_key(number)}.ndtmap"
-                found = self._known_ids().get(name)
+                found = self.folder.maps().get(name)
                 if found is None:
                     found = self._find_id(name, number)
                 self._ids[number] = (name, found)
-            except (StageError, CallError) as error:
-                raise FleetError(f"map: {error}") from None
+            except StageError as error:
+                raise StageError(f"map: {error}") from None
+            except CallError as error:
+                raise CallError(f"map: {error.reason}", error.lines, error.kind) from None
         return self._ids[number]
 
     def _map_key(self, number: int) -> str:
@@ -78,9 +80,6 @@ class Worker:
         shape = [f"{key}: {settings.get(key)}" for key in _MAP_SETTINGS]
         return digest(self.job.map, self.cache.map_fingerprint(self.job.map), self.job.version, *shape)
 
-    def _known_ids(self) -> "dict[str, str]":
-        return dict(self.folder.read_json(self.folder.path / "maps.json") or {})
-
     def _find_id(self, name: str, number: int) -> str:
         found: "list[str]" = []
         with self.cache.entry(name, 0, lambda part: found.append(self._compile(number, part))) as path:
@@ -88,7 +87,7 @@ class Worker:
                 with tempfile.TemporaryDirectory(dir=self.cache.path, prefix=f"{name}.part.") as folder:
                     found.append(self._compile_from(path, number, Path(folder) / "again"))
         with self.folder.claim("maps"):
-            self.folder.write_json(self.folder.path / "maps.json", {**self._known_ids(), name: found[0]})
+            self.folder.write_json(self.folder.path / "maps.json", {**self.folder.maps(), name: found[0]})
         return found[0]
 
     def _compile(self, number: int, part: Path) -> str:
@@ -179,7 +178,10 @@ def _worker(folder: str, token: str) -> Worker:
 
 def map_id(folder: str, token: str, number: int) -> str:
     """The id of the map of a configuration, which is compiled where that has not been done. FleetError."""
-    return _worker(folder, token).map_id(number)
+    try:
+        return _worker(folder, token).map_id(number)
+    except (StageError, CallError) as error:
+        raise FleetError(str(error)) from None
 
 
 def prepare(folder: str, token: str, bag: Bag) -> "dict[str, Any]":
@@ -203,7 +205,10 @@ def replay(folder: str, token: str, bag: Bag, number: int, piece: "Optional[int]
     index = worker.folder.index(bag)
     if index is None:
         raise FleetError(f"{bag.url}: is not indexed, or has changed since")
-    key = worker.key(index, number)
+    try:
+        key = worker.key(index, number)
+    except (StageError, CallError, OSError) as error:  # of the map
+        return _failed(worker, "", bag, worker.job.configurations[number].name, error)
     files = [worker.folder.done_file(key)] if piece is None else [worker.folder.piece_file(key, piece), worker.folder.done_file(key)]
     first, _, end = (0, 0, index.scans) if piece is None else index.pieces[piece]
     with worker.folder.claim(key if piece is None else f"{key}.{piece}"):
@@ -225,7 +230,10 @@ def join(folder: str, token: str, bag: Bag, number: int) -> "dict[str, Any]":
     index = worker.folder.index(bag)
     if index is None:
         raise FleetError(f"{bag.url}: is not indexed, or has changed since")
-    key = worker.key(index, number)
+    try:
+        key = worker.key(index, number)
+    except (StageError, CallError, OSError) as error:  # of the map
+        return _failed(worker, "", bag, worker.job.configurations[number].name, error)
     with worker.folder.claim(key):
         row = _row_of(worker.folder.done_file(key))
         if row is None:
