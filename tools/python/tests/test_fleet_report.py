@@ -197,6 +197,8 @@ def test_equal_runs_are_the_same_bit_for_bit(tmp_path, rng):
     drives = fleet_of(rng, 12)
     found = report(write_fleet(tmp_path / "b", drives), tmp_path, write_fleet(tmp_path / "a", drives))
     assert found.found.verdict == "same" and "bit for bit" in found.sentence and not found.is_worse
+    some = results(write_fleet(tmp_path / "some", drives[:7]), tmp_path / "a").found
+    assert some.verdict == "same" and "on the 7 drives that both have, bit for bit" in some.sentence and len(some.only_first) == 5
     drives[4] = Planted("drive-004.bag", straight(60), np.full(60, 0.02))
     assert results(write_fleet(tmp_path / "c", drives), tmp_path / "a").found.verdict != "same"
 
