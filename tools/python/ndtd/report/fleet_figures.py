@@ -173,13 +173,17 @@ def _cumulative(axes: Any, x: np.ndarray, share: np.ndarray, style: "dict[str, A
 
 
 def _logarithmic(axes: Any, names: str = "x") -> None:
-    """0.01, 0.02, 0.05 instead of powers, on these axes."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    """0.01, 0.02, 0.05 instead of powers, on these axes; linear ones where the values are alike."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     for name in names:
-        axes.set(**{f"{name}scale": "log"})
         low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
         axis = axes.xaxis if name == "x" else axes.yaxis
+        if 0 < high < 5 * low:
+            axis.set_major_locator(MaxNLocator(5))
+            continue
+        axes.set(**{f"{name}scale": "log"})
+        low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
