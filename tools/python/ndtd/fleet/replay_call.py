@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Optional
 
 from .run_folder import FleetError
@@ -84,13 +83,12 @@ def call(command: "Sequence[str]", limits: Limits, pass_fds: "Sequence[int]" = (
     return Ended(lines, time.monotonic() - begin, usage.ru_utime + usage.ru_stime)
 
 
-@lru_cache(maxsize=1)
 def _dies_with_us() -> "tuple[str, ...]":
-    """The words before a command that let it end when this process is killed."""
+    """The words before a command that let it end when this process is killed, and not begin where that was before setpriv could see it."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise FleetError("setpriv, which ends programs with their worker, is not installed: it is a part of util-linux")
-    return (setpriv, "--pdeathsig", "KILL")
+    return (setpriv, "--pdeathsig", "KILL", "sh", "-c", f'[ "$PPID" = {os.getpid()} ] && exec "$0" "$@"')
 
 
 def _watch(process: Any, deadline: "Optional[float]") -> "tuple[bool, bytes, Any]":
