@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
@@ -91,10 +91,16 @@ def start(*arguments: Any, environment: "dict[str, str]", log: Path) -> "subproc
                                 env={**os.environ, **environment})
 
 
-def call(*arguments: Any, environment: "dict[str, str]", log: Path, code: int = 0) -> str:
+def call(*arguments: Any, environment: "dict[str, str]", log: Path, code: int = 0, meanwhile: "Optional[Callable[[], None]]" = None) -> str:
     """Runs `ndt-fleet ARGUMENTS`, checks its exit code, returns what it said."""
     begin = log.stat().st_size if log.exists() else 0
-    found = start(*arguments, environment=environment, log=log).wait(1800)
+    process = start(*arguments, environment=environment, log=log)
+    try:
+        if meanwhile:
+            meanwhile()
+        found = process.wait(1800)
+    finally:
+        process.kill()
     said = log.read_bytes()[begin:].decode(errors="replace")
     assert found == code, f"ndt-fleet {' '.join(map(str, arguments))}: {found}\n{said}"
     assert "Traceback" not in said, said
@@ -128,9 +134,8 @@ def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, s
                 begin("dask_worker", "--nthreads", "1", "--local-directory", str(folder))
             yield Scheduler(place, json.loads(place.read_text())["address"], started[0])
         finally:
-            for process in reversed(started):
-                process.terminate()
-            for process in started:
+            for process in started:  # a nanny that ends by itself takes seconds; its worker ends with it
+                process.kill()
                 process.wait(60)
 
 

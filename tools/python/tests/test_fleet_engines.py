@@ -26,13 +26,14 @@ def drives(simulate, bin_dir, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def replay(drives, bin_dir, tmp_path_factory):
-    """replay(name, *options): a run, its folder."""
+    """replay(name, *options): a run, its folder. meanwhile: called with that folder while it runs."""
     place = tmp_path_factory.mktemp("runs")
 
-    def run(name, *options, environment=None):
+    def run(name, *options, environment=None, meanwhile=None):
         fleet_runs.call("run", "--bags", drives.pattern, "--map", drives.map, "--set", "preprocess.deskew=time", "--sweep",
                         fleet_runs.SWEEP, *PIECES, "--out", place / name, "--cache", place / f"{name}.cache", "--ndtd", bin_dir / "ndtd",
-                        *options, environment=environment or {}, log=place / f"{name}.log")
+                        *options, environment=environment or {}, log=place / f"{name}.log",
+                        meanwhile=meanwhile and (lambda: meanwhile(place / name)))
         return place / name
 
     return run
@@ -63,10 +64,19 @@ def test_two_workers(alone, replay):
 
 
 def test_slurm(alone, replay, slurm, tmp_path):
+    """Jobs of Slurm; one of them is cancelled on the way."""
+    def cancel(run):
+        fleet_runs.wait_until(lambda: list((run / "done").glob("*/*.parquet")), "first result")
+        ask("scancel", ask("squeue", "--noheader", "--format=%A").split()[0])
+
+    def ask(*words):
+        return subprocess.run(words, env={**os.environ, **slurm}, capture_output=True, text=True, check=True, timeout=120).stdout
+
     run = replay("slurm", "--cluster", "slurm", "--workers", 2, "--cluster-option", "interface=lo",
-                 "--cluster-option", f"log_directory={tmp_path}", environment=slurm)
+                 "--cluster-option", f"log_directory={tmp_path}", environment=slurm, meanwhile=cancel)
     check_same(alone, fleet_runs.result(run))
-    assert list(tmp_path.glob("dask-worker-*.out")), "no job of Slurm ran"
+    assert any("CANCELLED" in path.read_text() for path in tmp_path.glob("dask-worker-*.err")), "no job of Slurm was cancelled"
+    fleet_runs.wait_until(lambda: ask("squeue", "--noheader", "--states=RUNNING,PENDING") == "", "end of all jobs")
 
 
 def test_scheduler_with_workers_of_its_own(alone, replay, tmp_path):

@@ -1,4 +1,4 @@
-"""Calls of programs with limits of memory and time, which end with their caller; and the call of all calls: ndtd --replay."""
+"""Calls of programs with limits of memory and time, which end with their caller: ndtd --replay, and any other."""
 import contextlib
 import json
 import os
@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Optional
 
 from .run_folder import FleetError
@@ -20,7 +19,7 @@ from .run_folder import FleetError
 MOST_LINES, MOST_LETTERS = 20, 300  # of what a program said that are kept
 _TAIL = 1 << 16  # bytes of it
 _MOST_SUMMARY = 1 << 22
-_NO_MEMORY = re.compile(r"\b(no|out of|not enough) memory\b|cannot allocate|memory allocation|unable to allocate|MemoryError", re.IGNORECASE)
+_NO_MEMORY = re.compile(r"\b(no|out of|not enough) memory\b|(cannot|unable to) allocate|memory allocation|MemoryError", re.IGNORECASE)
 _WARNING = "ndtd: warning: "
 
 
@@ -84,13 +83,12 @@ def call(command: "Sequence[str]", limits: Limits, pass_fds: "Sequence[int]" = (
     return Ended(lines, time.monotonic() - begin, usage.ru_utime + usage.ru_stime)
 
 
-@lru_cache(maxsize=1)
 def _dies_with_us() -> "tuple[str, ...]":
-    """The words before a command that let it end when this process is killed."""
+    """The words before a command that let it end when this process is killed, and not begin where that was before setpriv could see it."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise FleetError("setpriv, which ends programs with their worker, is not installed: it is a part of util-linux")
-    return (setpriv, "--pdeathsig", "KILL")
+    return (setpriv, "--pdeathsig", "KILL", "sh", "-c", f'[ "$PPID" = {os.getpid()} ] && exec "$0" "$@"')
 
 
 def _watch(process: Any, deadline: "Optional[float]") -> "tuple[bool, bytes, Any]":
