@@ -219,15 +219,19 @@ class Coordinator:
 
     def _fetch(self, futures: "list[Any]") -> "dict[Any, dict[str, Any]]":
         """Results of those that have one, all in one call: one for each costs the scheduler as much as its task."""
+        self._check_client()  # which would wait long for a scheduler that went away
         good = [one for one in futures if one.status == "finished"]
         try:
             return dict(zip(good, self.client.gather(good)))
         except Exception:  # whose it is, each of them tells
             return {}
 
-    def _tick(self) -> None:
+    def _check_client(self) -> None:
         if self.client.status not in ("running", "newly-created"):
             raise self._gone()
+
+    def _tick(self) -> None:
+        self._check_client()
         now = time.monotonic()
         if now - self._told < PROGRESS_S:
             return
