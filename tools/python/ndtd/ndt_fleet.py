@@ -27,7 +27,6 @@ from .report.verdict import count
 
 EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
 GIB = float(1 << 30)
-MOST_CALLS = 3  # where files of earlier calls turn out to be broken
 LINES = 5  # of a program that failed
 PROTECTED = ("secret", "password", "token")
 
@@ -284,12 +283,8 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
             bags = bag_patterns.prioritised(bag_patterns.find(job.patterns, job.storage), rules)
             folder.write_json(path / "bags.json", [asdict(one) for one in bags])
             folder.save_job(job)
-            for _ in range(MOST_CALLS):
-                outcome = _replay(args, folder, job, bags, wish)
-                made = tables.collect(folder.path, quiet=args.quiet)
-                if not made.broken:  # else they are removed, and replayed again
-                    break
-            return _summary(args, folder, job, outcome, made)
+            outcome = _replay(args, folder, job, bags, wish)
+            return _summary(args, folder, job, outcome, tables.collect(folder.path, quiet=args.quiet))
     finally:
         if is_new and not _is_run(path):  # nothing came of it
             shutil.rmtree(path, ignore_errors=True)
@@ -419,15 +414,16 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
             return _run(args, tuple(given[cut + 1:]))
         return _report(args) if args.command == "report" else _status(args)
     except (UsageError, sweep.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
-        print(f"ndt-fleet: {one_line(str(error))}", file=sys.stderr)
-        return EXIT_USAGE
+        return _refuse(str(error), EXIT_USAGE)
     except (OSError, ValueError, FleetError, MissingPackage) as error:
-        text = os_error_text(error) if isinstance(error, OSError) else str(error)
-        print(f"ndt-fleet: {one_line(text)}", file=sys.stderr)
-        return EXIT_FAILED
+        return _refuse(os_error_text(error) if isinstance(error, OSError) else str(error), EXIT_FAILED)
     except KeyboardInterrupt as stop:
-        print(f"ndt-fleet: {stop or 'stopped; nothing was begun'}", file=sys.stderr)
-        return EXIT_STOPPED
+        return _refuse(str(stop) or "stopped; nothing was begun", EXIT_STOPPED)
+
+
+def _refuse(text: str, code: int) -> int:
+    print(f"ndt-fleet: {one_line(text)}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

@@ -13,20 +13,22 @@ FIRST_STAMP_NS, STEP_NS = 1_700_000_000_000_000_000, 100_000_000
 
 
 class Planted:
-    """One drive: path (N, 3); error (N,) [m], None: no ground truth; lost: scans without a pose."""
+    """One drive: path (N, 3); error (N,) [m], None: no ground truth; lost: scans without a pose; merged: those that are part of another."""
 
-    def __init__(self, name, path, error=None, lost=(), confidence=0.99, config="base", hash=None, failure="", **row):
+    def __init__(self, name, path, error=None, lost=(), merged=(), confidence=0.99, config="base", hash=None, failure="", **row):
         count = len(path)
         self.name, self.config, self.row, self.failure = name, config, row, failure
         self.row["bag_hash"] = digest(name)
         trusted = np.ones(count, bool)
-        trusted[list(lost)] = False
+        trusted[[*lost, *merged]] = False
+        outcome = np.where(trusted, "converged", "low_score").astype(object)
+        outcome[list(merged)] = "merged"
         error = np.full(count, np.nan) if error is None else np.asarray(error, float)
         error[~trusted] = np.nan
-        self.row["trajectory_hash"] = hash or digest(np.asarray(path).tobytes().hex(), error.tobytes().hex())[:16]
+        self.row["trajectory_hash"] = hash or digest(*(np.asarray(one).tobytes().hex() for one in (path, error, trusted, confidence)))[:16]
         values = {
             "bag": np.full(count, name), "config": np.full(count, config), "seq": np.arange(count),
-            "stamp_ns": FIRST_STAMP_NS + STEP_NS * np.arange(count), "outcome": np.where(trusted, "converged", "low_score"),
+            "stamp_ns": FIRST_STAMP_NS + STEP_NS * np.arange(count), "outcome": outcome,
             "state": np.where(trusted, "tracking", "lost"), "trusted": trusted, "confidence": np.where(trusted, confidence, 0.2),
             "reason": [None if good else f"score 0.{at:03d} is below the threshold 0.350" for at, good in enumerate(trusted)],
             "error_m": error, "error_deg": 2 * error, "align_us": np.full(count, 900.0), "preprocess_us": np.full(count, 200.0)}

@@ -333,7 +333,7 @@ def steady_error(table):
 
 def test_joined_handheld(simulate, run_program, tmp_path):
     """Two narrow scans a second: some hardly converge, and end elsewhere when they begin a nanometre apart."""
-    drive = simulate("--seed", 3, "--world", "hall", "--carrier", "handheld", "--view", 120, *SMALL[4:], "--map-spacing", 0.15, "--scans", 80)
+    drive = simulate("--seed", 3, "--world", "hall", "--carrier", "handheld", "--view", 120, "--scans", 80, "--beams", 16, "--columns", 600)
     replays = Replays(run_program, tmp_path, drive.bag, drive.map)
     table, plan, _ = replays.joined(15.0)
     compare(replays.whole, table, plan, 0.1)

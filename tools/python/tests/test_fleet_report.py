@@ -134,6 +134,13 @@ def test_scans_without_a_pose_lie_where_the_drive_was():
     np.testing.assert_allclose(where, [np.nan, 10, 12, 14, 16, 16, np.nan, 90, np.nan])
 
 
+def test_merged_scans_are_not_lost(tmp_path):
+    """A scan that is part of another one has no pose of its own, and needs none."""
+    drives = [Planted(f"{at}.bag", straight(60), np.full(60, 0.01), (7, 9), merged=range(1, 60, 2)[5:]) for at in range(3)]
+    found = results(write_fleet(tmp_path / "run", drives))
+    assert (found.main.scans, found.main.matched, found.main.untrusted) == (180, 105, 6) and found.grid.counts[:, :, 0].sum() == 105
+
+
 def test_no_truth_is_told_and_nothing_is_invented(tmp_path):
     drives = [Planted(f"{at}.bag", straight(60), confidence=0.9 + 0.002 * at) for at in range(12)]
     found = report(write_fleet(tmp_path / "run", drives), tmp_path)
@@ -190,6 +197,8 @@ def test_equal_runs_are_the_same_bit_for_bit(tmp_path, rng):
     drives = fleet_of(rng, 12)
     found = report(write_fleet(tmp_path / "b", drives), tmp_path, write_fleet(tmp_path / "a", drives))
     assert found.found.verdict == "same" and "bit for bit" in found.sentence and not found.is_worse
+    some = results(write_fleet(tmp_path / "some", drives[:7]), tmp_path / "a").found
+    assert some.verdict == "same" and "on the 7 drives that both have, bit for bit" in some.sentence and len(some.only_first) == 5
     drives[4] = Planted("drive-004.bag", straight(60), np.full(60, 0.02))
     assert results(write_fleet(tmp_path / "c", drives), tmp_path / "a").found.verdict != "same"
 

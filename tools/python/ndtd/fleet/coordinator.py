@@ -376,7 +376,8 @@ class Coordinator:
             self._again(replace(task, kind="join", piece=None, attempts=0, failed_on=()))
 
     def _again(self, task: Task) -> None:
-        self._next.append(iter((task,)))
+        """Before what has not begun."""
+        self._next.appendleft(iter((task,)))
 
     def _count_done(self, key: str, scans: int, is_present: bool) -> None:
         self.outcome.done += 1
@@ -414,7 +415,7 @@ class Coordinator:
         task = replace(task, attempts=task.attempts + 1, failed_on=(*task.failed_on, address) if address else task.failed_on)
         self._former.add(task.key)
         if task.attempts <= limit:
-            self._again(task)
+            self._next.append(iter((task,)))  # behind all others: what was in its way may be over by then
             return
         assert task.bag is not None
         name = "" if task.kind == "prepare" else self.job.configurations[task.number].name

@@ -1,4 +1,4 @@
-"""Calls of programs with limits of memory and time, which end with their caller; and the call of all calls: ndtd --replay."""
+"""Calls of programs with limits of memory and time, which end with their caller: ndtd --replay, and any other."""
 import contextlib
 import json
 import os
@@ -19,7 +19,7 @@ from .run_folder import FleetError
 MOST_LINES, MOST_LETTERS = 20, 300  # of what a program said that are kept
 _TAIL = 1 << 16  # bytes of it
 _MOST_SUMMARY = 1 << 22
-_NO_MEMORY = re.compile(r"\b(no|out of|not enough) memory\b|cannot allocate|memory allocation|unable to allocate|MemoryError", re.IGNORECASE)
+_NO_MEMORY = re.compile(r"\b(no|out of|not enough) memory\b|(cannot|unable to) allocate|memory allocation|MemoryError", re.IGNORECASE)
 _WARNING = "ndtd: warning: "
 
 

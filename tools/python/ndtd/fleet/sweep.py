@@ -89,7 +89,7 @@ def version_of(program: str) -> str:
     """The program and its commit, as `ndtd --version` prints them."""
     text = run_ndtd([program, "--version"]).strip()
     if not text.startswith("ndtd ") or "\n" in text:
-        raise SweepError(f"{program}: is not ndtd: --version says '{text[:60]}'")
+        raise SweepError(f"{program}: is not ndtd: --version says '{' '.join(text.split())[:60]}'")
     return text
 
 

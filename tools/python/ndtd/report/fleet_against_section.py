@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import fleet_figures
+from . import fleet_figures, html_parts
 from .compare_figures import short
 from .compare_page import KINDS, SIGNS, WORDS, test_row, verdict_table
 from .comparison import Unit, unit_of, with_unit
@@ -16,6 +16,7 @@ from .html_parts import figure, paragraph, section, table
 from .verdict import NONE, length, milliseconds
 
 SHORT_NAME = 24  # of a run in the head of a table
+MOST_SENTENCES = 5
 LISTED = ("median translation error", "95 % translation error", "median confidence", "scans without a trusted pose")
 
 
@@ -62,9 +63,11 @@ def configurations(results: FleetResults) -> str:
         rows.append([("", short(one.name, MOST_NAME)), _verdict(verdicts.get(one.name, "")), *(("", cell) for cell in cells)])
     header = ("", "verdict", "error, median" if first.has_truth else "confidence", "95 %", "trusted", "wrong", "latency", "95 %", "drives",
               "failed")
-    sentences = "".join(f"<li>{escape(found.sentence)}</li>" for found in results.sweep)
+    sentences = "<ul>" + "".join(f"<li>{escape(found.sentence)}</li>" for found in results.sweep) + "</ul>"
+    if len(results.sweep) > MOST_SENTENCES:
+        sentences = html_parts.folded("What the tests say of each", sentences)
     text = f"Each against {first.name}, paired over the drives; errors are those of all scans. {_method(results.sweep)}"
-    return section("configurations", "Configurations", verdict_table(header, rows), f"<ul>{sentences}</ul>", paragraph(text, "sub"))
+    return section("configurations", "Configurations", verdict_table(header, rows), sentences, paragraph(text, "sub"))
 
 
 def _verdict(word: str) -> "tuple[str, str]":

@@ -72,13 +72,13 @@ class FleetComparison:
     @property
     def is_worse(self) -> bool:
         """Whether any test or fact says so."""
-        return "worse" in [test.verdict for test in self.tests] + [fact.verdict for fact in self.facts]
+        return not self.is_same and "worse" in [test.verdict for test in self.tests] + [fact.verdict for fact in self.facts]
 
     @property
     def is_same(self) -> bool:
-        """Whether all drives are in both and have equal trajectories."""
+        """Whether all drives of both have equal trajectories, and none failed in one alone."""
         hashes = [side.run.texts["trajectory_hash"][rows] for side, rows in zip((self.first, self.second), self.rows.T)]
-        alone = self.only_first or self.only_second or self.newly_failed or self.no_longer_failed
+        alone = self.newly_failed or self.no_longer_failed
         return bool(len(self.rows)) and not alone and bool(((hashes[0] == hashes[1]) & (hashes[0] != "")).all())
 
     def changed(self, most: int = MOST_CHANGED) -> "tuple[list[int], list[int]]":
@@ -226,7 +226,8 @@ def _judge(found: FleetComparison) -> "tuple[str, str]":
     if not len(found.rows) and not found.newly_failed:
         return "undecided", f"{one} and {other} have no drive in common."
     if found.is_same:
-        return "same", f"{other} has the trajectories of {one} on all {drives}, bit for bit."
+        which = f"the {drives} that both have" if found.only_first or found.only_second else f"all {drives}"
+        return "same", f"{other} has the trajectories of {one} on {which}, bit for bit."
     told = " ".join(part for part in (*_told_facts(found), _told_test(found)) if part)
     verdicts = [test.verdict for test in found.tests] + [fact.verdict for fact in found.facts]
     better, worse = verdicts.count("better"), verdicts.count("worse")

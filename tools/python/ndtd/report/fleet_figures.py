@@ -17,7 +17,7 @@ PALEST, MANY_SCANS = 0.35, 100.0  # opacity of a cell with one scan; scans from 
 FAR_SHARE = 0.0005  # of the scans at either end may lie outside of the picture
 LEAST_SHOWN = 0.5  # percent of the scans whose errors are too small to be shown
 DETAILS, DETAIL_COLUMNS, AROUND_M, DETAIL_PIXELS = 6, 3, 45.0, 360
-MOST_DOTS, MOST_RINGS = 3000, 12
+MOST_DOTS, MOST_RINGS, MOST_LINES = 3000, 12, 6
 
 
 # ---- cells
@@ -130,10 +130,9 @@ def distributions(run: FleetRun, totals: Totals, configured: "list[Configured]")
     """Shares of scans and of drives below an error; shares of drives below a share of scans without a trusted pose."""
     has_truth = any(one.has_truth for one in configured)
     columns = 3 if has_truth else 2
-    drawing = figures.new("distributions", "Distributions over scans and drives", columns=columns, height_in=2.7, share_x=False, top_in=0.3)
-    for at, one in enumerate(configured):
-        style: "dict[str, Any]" = {"color": CYCLE[at % len(CYCLE)], "linestyle": "-" if at < len(CYCLE) else "--",
-                                   "label": short(one.name, 24)}
+    drawing = figures.new("distributions", "Distributions over scans and drives", columns=columns, height_in=2.9, share_x=False, top_in=0.5)
+    for at, one in enumerate(configured[:MOST_LINES]):
+        style = {"color": CYCLE[at], "label": short(one.name, 28)}
         if has_truth:
             bins = totals.errors[one.name]
             below = 100 * np.cumsum(bins) / max(bins.sum(), 1)
@@ -155,10 +154,10 @@ def distributions(run: FleetRun, totals: Totals, configured: "list[Configured]")
     drawing.axes[0].set_ylabel("scans [%]" if has_truth else "drives [%]")
     drawing.axes[1].set_ylabel("drives [%]")
     if len(configured) > 1:
-        plot_parts.legend(drawing.axes[-1], drawing.axes[-1].get_lines()[:len(configured)])
+        plot_parts.legend(drawing.axes[-1], drawing.axes[-1].get_lines(), columns=3)
     values = "the error of each scan, of the 95th percentile of each drive" if has_truth else "the confidence of each drive"
     drawing.caption = (f"How many scans, or drives, have at most such a value: of {values}, and of the share of its scans without a "
-                       "trusted pose.")
+                       "trusted pose." + (f" The first {MOST_LINES} configurations." if len(configured) > MOST_LINES else ""))
     return drawing
 
 
@@ -174,13 +173,17 @@ def _cumulative(axes: Any, x: np.ndarray, share: np.ndarray, style: "dict[str, A
 
 
 def _logarithmic(axes: Any, names: str = "x") -> None:
-    """0.01, 0.02, 0.05 instead of powers, on these axes."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    """0.01, 0.02, 0.05 instead of powers, on these axes; linear ones where the values are alike."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     for name in names:
-        axes.set(**{f"{name}scale": "log"})
         low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
         axis = axes.xaxis if name == "x" else axes.yaxis
+        if 0 < high < 5 * low:
+            axis.set_major_locator(MaxNLocator(5))
+            continue
+        axes.set(**{f"{name}scale": "log"})
+        low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -119,7 +119,7 @@ class FleetPage:
         run, numbers = self.results.run, self.results.run.numbers
         begin, memory = (numbers[name][np.isfinite(numbers[name])] for name in ("first_ns", "peak_memory_bytes"))
         rows = [("map", run.job.map), ("map id", several(run.texts["map_id"])), ("ndtd", several(run.texts["version"])),
-                ("bags", ", ".join(run.job.patterns)), ("configurations", ", ".join(run.configurations[:MOST_NAMED])),
+                ("bags", ", ".join(run.job.patterns)), ("configurations", "; ".join(run.configurations[:MOST_NAMED])),
                 ("settings", str(run.folder.resolve() / "configs")), ("recorded", _dates(begin)),
                 ("replayed", f"{fleet_totals.hours(float(np.nansum(numbers['replay_s'])) / 3600)} of one core"),
                 ("peak memory of a replay", f"{memory.max() / 2**20:.0f} MiB" if len(memory) else ""),

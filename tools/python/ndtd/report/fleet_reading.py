@@ -130,16 +130,23 @@ class FleetRun:
 
     def _read_runs(self) -> None:
         path = self.folder / "runs.parquet"
-        table = self._open(path).read(columns=None)
-        missing = [name for name in (*TEXTS, *NUMBERS, "hints") if name not in table.column_names]
+        file, columns = self._open(path), [*TEXTS, *NUMBERS, "hints"]
+        missing = [name for name in columns if name not in file.schema_arrow.names]
         if missing:
             raise FleetError(f"{path}: not the run table of ndt-fleet: column {missing[0]} is missing")
+        table = self._read(path, file, columns)
         self.texts = {name: np.array(["" if one is None else str(one) for one in table[name].to_pylist()], object) for name in TEXTS}
         self.numbers = {name: _floats(table[name]) for name in NUMBERS}
         if table.num_rows == 0:
             raise FleetError(f"{path}: has no row: no drive is done")
         self.hints = [one or [] for one in table["hints"].to_pylist()]
         self._row_of = {(bag, config): row for row, (bag, config) in enumerate(zip(self.texts["bag"], self.texts["config"]))}
+
+    def _read(self, path: Path, file: Any, columns: "list[str]") -> Any:
+        try:
+            return file.read(columns=columns)
+        except (OSError, ValueError) as error:
+            raise FleetError(f"{path}: cannot be read: {' '.join(str(error).split())[:200]}") from None
 
     def _open(self, path: Path, dictionaries: "Sequence[str]" = ()) -> Any:
         try:

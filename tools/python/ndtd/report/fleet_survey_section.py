@@ -86,8 +86,8 @@ class SurveySection:
             left_out = " Half of all drives are low at most places: that is no matter of places."
         low = f"below the confidence of {results.run.min_confidence(results.name):g}"
         return paragraph(
-            f"A scan is low without a trusted pose, {low}, or where its pose is wrong. Without a trusted pose it counts where the drive was: "
-            f"between trusted poses at most {fleet_places.MOST_GAP_S:g} s apart, or at the last one if that is at most "
+            f"A scan is low without a trusted pose, {low}, or where its pose is wrong. Without a trusted pose it counts where the drive "
+            f"was: between trusted poses at most {fleet_places.MOST_GAP_S:g} s apart, or at the last one if that is at most "
             f"{fleet_places.FRESH_S:g} s old; {count(grid.nowhere, 'low scan')} of others are nowhere. A cell is bad where "
             f"{percent(fleet_places.LOW_DRIVES)} of the drives that passed had {percent(fleet_places.LOW_SHARE)} of their scans low. Bad "
             "cells near each other are a place, and it is named when drives that are low as often as elsewhere would not be low there "
