@@ -18,7 +18,7 @@ pytest.importorskip("pyarrow")
 from fleet_runs import call, cut, events, recorder, result, scheduler, start, wait_until  # noqa: E402
 
 from ndtd import ndt_fleet  # noqa: E402
-from ndtd.fleet import bags, cluster, coordinator, sweep  # noqa: E402
+from ndtd.fleet import bags, cluster, coordinator, job_settings  # noqa: E402
 from ndtd.fleet.run_folder import Bag, Configuration, FleetError, Job, RunFolder  # noqa: E402
 
 TESTS = str(Path(__file__).parent)
@@ -197,19 +197,19 @@ def test_patterns(tmp_path):
 def test_configurations(tmp_path, bin_dir):
     ndtd, folder = str(bin_dir / "ndtd"), RunFolder(tmp_path)
     (tmp_path / "base.yaml").write_text("preprocess:\n  deskew: time\n")
-    base, = sweep.configurations(ndtd, [str(tmp_path / "base.yaml")], [], [], folder)
+    base, = job_settings.configurations(ndtd, [str(tmp_path / "base.yaml")], [], [], folder)
     assert (base.name, base.file) == ("base", "base.yaml") and "deskew: time" in folder.config_file(base).read_text()
-    same, = sweep.configurations(ndtd, [], ["preprocess.deskew=time", "cpu.threads=3", "log.level=debug", "map.path=/x"], [], folder)
-    other, = sweep.configurations(ndtd, [], ["preprocess.deskew=time", "preprocess.seed=2"], [], folder)
+    same, = job_settings.configurations(ndtd, [], ["preprocess.deskew=time", "cpu.threads=3", "log.level=debug", "map.path=/x"], [], folder)
+    other, = job_settings.configurations(ndtd, [], ["preprocess.deskew=time", "preprocess.seed=2"], [], folder)
     assert base.hash == same.hash != other.hash
-    four = sweep.configurations(ndtd, [], [], ["ndt.levels=[2.0],[4.0,2.0]", "preprocess.seed=1,2"], folder)
+    four = job_settings.configurations(ndtd, [], [], ["ndt.levels=[2.0],[4.0,2.0]", "preprocess.seed=1,2"], folder)
     assert [one.name for one in four] == [f"ndt.levels={levels}, preprocess.seed={seed}" for levels in ("[2.0]", "[4.0,2.0]") for seed in (1, 2)]
     assert len({one.hash for one in four}) == len({one.file for one in four}) == 4
     for words, told in ((["ndt.levels=[2.0],[2]"], "are the same settings"), (["nosuch=1,2"], "'nosuch' is not an option"),
                         (["preprocess.seed=1,,2"], "a value is empty"), (["preprocess.seed"], "KEY=VALUE"), (["ndt.levels=[2.0"], "brackets"),
                         (["preprocess.seed=1,x"], "x"), (["preprocess.seed=1", "preprocess.seed=2"], "swept twice")):
-        with pytest.raises(sweep.SweepError) as error:
-            sweep.configurations(ndtd, [], [], words, folder)
+        with pytest.raises(job_settings.SweepError) as error:
+            job_settings.configurations(ndtd, [], [], words, folder)
         assert told in str(error.value) and "\n" not in str(error.value)
 
 
