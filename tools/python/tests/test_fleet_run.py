@@ -357,3 +357,21 @@ def test_a_scheduler_that_goes_away(tmp_path):
                                        tell=lambda outcome, rate: one.process.kill() if outcome.done else None)
         with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} went away; the same command goes on$"):
             plan.run()
+
+
+def test_tasks_of_a_bag_go_to_one_machine(tmp_path):
+    """A machine stages a bag once; where a task failed, another machine may have it."""
+    found = make_bags(tmp_path / "bags", **{f"b{i}": "scans 9\npieces 3\nsleep 0.05" for i in range(12)})
+    folder = make_run(tmp_path / "run")
+    with scheduler(tmp_path / "engine", 2, {"PYTHONPATH": TESTS}, ("127.0.0.1", "127.0.0.2")) as there, \
+            cluster.connect(cluster.Wish(str(there.file), 2)) as engine:
+        wait_until(lambda: len(engine.client.nthreads()) == 2, "workers")
+        plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in")
+        assert plan.run().done == 24
+        task = coordinator.Task("replay", found[0], 0, 1)
+        assert plan._wanted(task) == plan._wanted(coordinator.Task("join", found[0], 1)) and len(plan._wanted(task)) == 1
+        assert plan._wanted(coordinator.replace(task, failed_on=tuple(plan._wanted(task)))).isdisjoint(plan._wanted(task))
+    places = Counter((folder.path / "places.txt").read_text().splitlines())
+    homes = {bag.url: max(places[f"{bag.url} {host}"] for host in ("127.0.0.1", "127.0.0.2")) for bag in found}
+    assert len({line.split()[1] for line in places}) == 2, "one machine did all"
+    assert sum(homes.values()) > 0.75 * sum(places.values()), "bags are spread over the machines"  # idle workers take what waits
