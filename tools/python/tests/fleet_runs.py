@@ -116,8 +116,9 @@ class Scheduler(NamedTuple):
 
 
 @contextlib.contextmanager
-def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, str]]" = None) -> "Iterator[Scheduler]":
-    """Nothing of it is left afterwards."""
+def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, str]]" = None,
+              hosts: "Sequence[str]" = ("127.0.0.1",)) -> "Iterator[Scheduler]":
+    """Nothing of it is left afterwards. hosts: addresses of the workers, in turn."""
     folder.mkdir()
     place, started = folder / "scheduler.json", []
     with (folder / "log").open("wb") as log:
@@ -130,8 +131,8 @@ def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, s
         try:
             begin("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
             wait_until(place.exists, "scheduler")
-            for _ in range(workers):
-                begin("dask_worker", "--nthreads", "1", "--local-directory", str(folder))
+            for number in range(workers):
+                begin("dask_worker", "--nthreads", "1", "--local-directory", str(folder), "--host", hosts[number % len(hosts)])
             yield Scheduler(place, json.loads(place.read_text())["address"], started[0])
         finally:
             for process in started:  # a nanny that ends by itself takes seconds; its worker ends with it

@@ -18,7 +18,7 @@ pytest.importorskip("pyarrow")
 from fleet_runs import call, cut, events, recorder, result, scheduler, start, wait_until  # noqa: E402
 
 from ndtd import ndt_fleet  # noqa: E402
-from ndtd.fleet import bags, cluster, combinations, coordinator  # noqa: E402
+from ndtd.fleet import bags, cluster, coordinator, job_settings  # noqa: E402
 from ndtd.fleet.run_folder import Bag, Configuration, FleetError, Job, RunFolder  # noqa: E402
 
 TESTS = str(Path(__file__).parent)
@@ -199,12 +199,12 @@ def test_patterns(tmp_path):
 def test_configurations(tmp_path, bin_dir):
     ndtd, folder = str(bin_dir / "ndtd"), RunFolder(tmp_path)
     (tmp_path / "base.yaml").write_text("preprocess:\n  deskew: time\n")
-    base, = combinations.configurations(ndtd, [str(tmp_path / "base.yaml")], [], [], folder)
+    base, = job_settings.configurations(ndtd, [str(tmp_path / "base.yaml")], [], [], folder)
     assert (base.name, base.file) == ("base", "base.yaml") and "deskew: time" in folder.config_file(base).read_text()
-    same, = combinations.configurations(ndtd, [], ["preprocess.deskew=time", "cpu.threads=3", "log.level=debug", "map.path=/x"], [], folder)
-    other, = combinations.configurations(ndtd, [], ["preprocess.deskew=time", "preprocess.seed=2"], [], folder)
+    same, = job_settings.configurations(ndtd, [], ["preprocess.deskew=time", "cpu.threads=3", "log.level=debug", "map.path=/x"], [], folder)
+    other, = job_settings.configurations(ndtd, [], ["preprocess.deskew=time", "preprocess.seed=2"], [], folder)
     assert base.hash == same.hash != other.hash
-    four = combinations.configurations(ndtd, [], [], ["ndt.levels=[2.0],[4.0,2.0]", "preprocess.seed=1,2"], folder)
+    four = job_settings.configurations(ndtd, [], [], ["ndt.levels=[2.0],[4.0,2.0]", "preprocess.seed=1,2"], folder)
     assert [one.name for one in four] == [f"ndt.levels={levels}, preprocess.seed={seed}"
                                           for levels in ("[2.0]", "[4.0,2.0]") for seed in (1, 2)]
     assert len({one.hash for one in four}) == len({one.file for one in four}) == 4
@@ -212,8 +212,8 @@ def test_configurations(tmp_path, bin_dir):
                         (["preprocess.seed=1,,2"], "a value is empty"), (["preprocess.seed"], "KEY=VALUE"),
                         (["ndt.levels=[2.0"], "brackets"),
                         (["preprocess.seed=1,x"], "x"), (["preprocess.seed=1", "preprocess.seed=2"], "swept twice")):
-        with pytest.raises(combinations.SweepError) as error:
-            combinations.configurations(ndtd, [], [], words, folder)
+        with pytest.raises(job_settings.SweepError) as error:
+            job_settings.configurations(ndtd, [], [], words, folder)
         assert told in str(error.value) and "\n" not in str(error.value)
 
 
@@ -366,3 +366,21 @@ def test_a_scheduler_that_goes_away(tmp_path):
                                        tell=lambda outcome, rate: one.process.kill() if outcome.done else None)
         with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} went away; the same command goes on$"):
             plan.run()
+
+
+def test_tasks_of_a_bag_go_to_one_machine(tmp_path):
+    """A machine stages a bag once; where a task failed, another machine may have it."""
+    found = make_bags(tmp_path / "bags", **{f"b{i}": "scans 9\npieces 3\nsleep 0.05" for i in range(12)})
+    folder = make_run(tmp_path / "run")
+    with scheduler(tmp_path / "engine", 2, {"PYTHONPATH": TESTS}, ("127.0.0.1", "127.0.0.2")) as there, \
+            cluster.connect(cluster.Wish(str(there.file), 2)) as engine:
+        wait_until(lambda: len(engine.client.nthreads()) == 2, "workers")
+        plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in")
+        assert plan.run().done == 24
+        task = coordinator.Task("replay", found[0], 0, 1)
+        assert plan._wanted(task) == plan._wanted(coordinator.Task("join", found[0], 1)) and len(plan._wanted(task)) == 1
+        assert plan._wanted(coordinator.replace(task, failed_on=tuple(plan._wanted(task)))).isdisjoint(plan._wanted(task))
+    places = Counter((folder.path / "places.txt").read_text().splitlines())
+    homes = {bag.url: max(places[f"{bag.url} {host}"] for host in ("127.0.0.1", "127.0.0.2")) for bag in found}
+    assert len({line.split()[1] for line in places}) == 2, "one machine did all"
+    assert sum(homes.values()) > 0.75 * sum(places.values()), "bags are spread over the machines"  # idle workers take what waits

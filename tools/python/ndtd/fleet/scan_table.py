@@ -153,11 +153,16 @@ def numbers(column: Any) -> np.ndarray:
     """A column or array of numbers; as float64 with NaN where there are nulls. Its own to_numpy() imports pandas, in every worker."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if not len(array):
-        return np.empty(0, array.type.to_pandas_dtype())
+        return np.empty(0, _kind(array.type))
     if pa.types.is_boolean(array.type):
         return _bits(array)
-    found = np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())[array.offset:array.offset + len(array)]
+    found = np.frombuffer(array.buffers()[1], _kind(array.type))[array.offset:array.offset + len(array)]
     return np.where(_bits(array.is_valid()), found, np.nan) if array.null_count else found
+
+
+def _kind(kind: Any) -> Any:
+    """The type of numpy; to_pandas_dtype() imports pandas in older versions of pyarrow."""
+    return np.dtype({"float": "float32", "double": "float64"}.get(str(kind), str(kind)))
 
 
 def _bits(array: Any) -> np.ndarray:
@@ -193,7 +198,7 @@ def _column(values: Any, kind: Any) -> Any:
         return values
     if pa.types.is_boolean(kind):
         return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
-    values = np.ascontiguousarray(values, kind.to_pandas_dtype())
+    values = np.ascontiguousarray(values, _kind(kind))
     known = ~np.isnan(values)
     valid = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])

@@ -23,10 +23,10 @@ import numpy as np
 from ..report import bag_records
 from ..report.run import flat_yaml
 from . import bag_index, pieces, scan_table
-from .combinations import version_of
 from .replay_call import CallError, Limits, call, replay as call_replay
 from .run_folder import Bag, BagIndex, Failure, FleetError, Job, RunFolder, digest, task_key
 from .staging import Cache, StageError, local_path
+from .job_settings import version_of
 
 REPLAY_S, REPLAY_PER_S = 60.0, 10.0  # a replay that takes longer than the first, and so many times its drive, has failed
 _COMPILE_S = 3600.0

@@ -24,7 +24,7 @@ def configurations(program: str, files: "Sequence[str]", overrides: "Sequence[st
     """Asks `ndtd --print-config` for each and writes it below configs/. SweepError: ndtd refuses one, or two are the same."""
     out: "list[Configuration]" = []
     texts: "list[str]" = []
-    for combination in combine(sweeps):
+    for combination in combinations(sweeps):
         text = print_config(program, files, [*overrides, *combination])
         name = ", ".join(combination) or BASE
         found = Configuration(name, _file_name(name), settings_hash(text), tuple(combination))
@@ -38,7 +38,7 @@ def configurations(program: str, files: "Sequence[str]", overrides: "Sequence[st
     return tuple(out)
 
 
-def combine(sweeps: "Sequence[str]") -> "list[tuple[str, ...]]":
+def combinations(sweeps: "Sequence[str]") -> "list[tuple[str, ...]]":
     """Every combination of the values, each as KEY=VALUE; one without any where nothing is swept."""
     axes: "list[list[str]]" = []
     count, seen = 1, set()
