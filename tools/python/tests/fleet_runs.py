@@ -62,8 +62,8 @@ def cut(ndt_bag: Path, whole: Path, map_file: Path, folder: Path, lengths: "Sequ
     bags, first = [], 1
     for number, length in enumerate(lengths):
         bags.append(folder / f"{whole.stem}_{number:04d}.bag")
-        subprocess.run([str(ndt_bag), "cut", str(whole), "--scans", f"{first}-{first + length - 1}", "--initial", "first", "--out", str(bags[-1])],
-                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([str(ndt_bag), "cut", str(whole), "--scans", f"{first}-{first + length - 1}", "--initial", "first", "--out",
+                        str(bags[-1])], check=True, stdout=subprocess.DEVNULL)
         first += length
     return Drives(bags, map_file, {str(bag): length for bag, length in zip(bags, lengths)})
 
@@ -156,7 +156,7 @@ def result(run: Path) -> "tuple[str, Any, Any]":
 
 def left_behind(run: Path) -> "list[str]":
     """Temporary files below a run that no process works on."""
-    return [str(path) for path in run.rglob("*") if path.name.startswith(".") and path.is_file() and not path.parent.name.startswith(".scans-")]
+    return [str(path) for path in run.rglob(".*") if path.is_file()]
 
 
 def wait_until(condition: Any, what: str, seconds: float = 120) -> None:
