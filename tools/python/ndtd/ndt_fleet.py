@@ -40,15 +40,16 @@ class UsageError(Exception):
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    out = argparse.ArgumentParser(prog="ndt-fleet", description="Replays many bags with several configurations on a cluster (Dask), and says "
-                                  "what came out.", epilog="Exit status: 0 done, 1 a task failed, or is worse (--fail-if-worse), 2 usage, "
-                                  "3 failure, 130 stopped.")
+    out = argparse.ArgumentParser(prog="ndt-fleet", description="Replays many bags with several configurations on a cluster (Dask), and "
+                                  "says what came out.", epilog="Exit status: 0 done, 1 a task failed, or RUN is worse "
+                                  "(--fail-if-worse), 2 usage, 3 failure, 130 stopped.")
     add_version(out)
     commands = out.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands.add_parser("run", help="replay, or go on with a run", description="Replays every bag with every configuration. "
                                  "What is done is not done again: the same command, or `ndt-fleet run --out RUN`, goes on.",
                                  epilog="OPTIONS after -- are those of ndt-import, for recordings that are no bag.bin."))
-    state = commands.add_parser("status", help="how far a run is", description="Says how far a run is, on any machine that sees its folder.")
+    state = commands.add_parser("status", help="how far a run is",
+                                description="Says how far a run is, on any machine that sees its folder.")
     state.add_argument("run", metavar="RUN")
     state.add_argument("--json", action="store_true")
     _add_report(commands.add_parser("report", help="one HTML file: what came out, and where to survey again",
@@ -63,7 +64,8 @@ def _add_report(report: argparse.ArgumentParser) -> None:
     report.add_argument("--out", metavar="FILE.html", help="an existing one is replaced (default: RUN/report.html)")
     report.add_argument("--configuration", metavar="NAME", help="of a sweep: the one that the page shows and compares (default: the first)")
     report.add_argument("--fail-if-worse", action="store_true", help="exit status 1 when RUN is worse than RUN2")
-    report.add_argument("--margin", type=float, metavar="M", help="difference of translation errors that does not matter [m] (default: 0.005)")
+    report.add_argument("--margin", type=float, metavar="M", help="difference of translation errors that does not matter [m] "
+                        "(default: 0.005)")
     report.add_argument("--margin-deg", type=float, metavar="DEG", help="the same for rotations (default: 0.02)")
     report.add_argument("--figures", metavar="DIR", help="also write each figure into this folder")
     report.add_argument("-q", "--quiet", action="store_true", help="print nothing")
@@ -71,10 +73,11 @@ def _add_report(report: argparse.ArgumentParser) -> None:
 
 def _add_run(run: argparse.ArgumentParser) -> None:
     what = run.add_argument_group("what is replayed")
-    what.add_argument("--bags", action="extend", nargs="+", metavar="PATTERN", help="paths or urls of recordings, with * ** ? {a,b}; @FILE: one "
-                      "per line; may be repeated")
+    what.add_argument("--bags", action="extend", nargs="+", metavar="PATTERN", help="paths or urls of recordings, with * ** ? {a,b}; "
+                      "@FILE: one per line; may be repeated")
     what.add_argument("--map", metavar="URL", help="cloud, folder of tiles or .ndtmap")
-    what.add_argument("-c", "--config", action="append", default=[], metavar="FILE", help="settings of ndtd; may be repeated, later ones win")
+    what.add_argument("-c", "--config", action="append", default=[], metavar="FILE",
+                      help="settings of ndtd; may be repeated, later ones win")
     what.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one setting; may be repeated")
     what.add_argument("--sweep", action="append", default=[], metavar="KEY=VALUE,VALUE...", help="a configuration for each value; with "
                       "several --sweep for every combination")
@@ -82,8 +85,8 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     what.add_argument("--piece", type=float, metavar="MINUTES", help="longer bags are replayed in pieces; 0: never (default: 10)")
     what.add_argument("--warm-up", type=float, metavar="S", help="before each piece, to be at the pose of the whole replay (default: 5)")
     where = run.add_argument_group("where")
-    where.add_argument("--cluster", default="local", metavar="ENGINE", help="local; slurm, pbs, lsf, sge, oar, htcondor, moab (dask-jobqueue); "
-                       "tcp://HOST:8786 or FILE.json of a scheduler; package.Class of a cluster (default: local)")
+    where.add_argument("--cluster", default="local", metavar="ENGINE", help="local; slurm, pbs, lsf, sge, oar, htcondor, moab "
+                       "(dask-jobqueue); tcp://HOST:8786 or FILE.json of a scheduler; package.Class of a cluster (default: local)")
     where.add_argument("--workers", type=int, default=0, metavar="N", help="(default: cores)")
     where.add_argument("--cluster-option", action="append", default=[], metavar="KEY=VALUE", help="argument of the cluster, such as "
                        "queue=night; may be repeated")
@@ -91,8 +94,8 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     where.add_argument("--ndtd", metavar="PROGRAM", help="name or path on the workers (default: in $NDT_BIN, beside Python, on PATH)")
     where.add_argument("--cache", metavar="DIR", help="of each worker's machine (default: ~/.cache/ndtd-fleet)")
     where.add_argument("--cache-size", type=float, metavar="GIB", help="(default: 50)")
-    where.add_argument("--storage-option", action="append", default=[], metavar="KEY=VALUE", help="of fsspec, such as s3.endpoint_url=http://...; "
-                       "secrets come from the environment")
+    where.add_argument("--storage-option", action="append", default=[], metavar="KEY=VALUE",
+                       help="of fsspec, such as s3.endpoint_url=http://...; secrets come from the environment")
     how = run.add_argument_group("how")
     how.add_argument("--priority", action="append", default=[], metavar="PATTERN=N", help="bags that are replayed earlier; others have 0")
     how.add_argument("--retries", type=int, default=2, metavar="N", help="of a task that fails (default: 2)")
@@ -168,7 +171,8 @@ def _locked(path: Path) -> "Iterator[None]":
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             stream.seek(0)
-            raise FleetError(f"{path}: another `ndt-fleet run` works on it ({stream.read(200).strip() or 'its host is not known'})") from None
+            who = stream.read(200).strip() or "its host is not known"
+            raise FleetError(f"{path}: another `ndt-fleet run` works on it ({who})") from None
         stream.truncate(0)
         stream.write(f"host {socket.gethostname()}, pid {os.getpid()}\n")
         stream.flush()
@@ -245,7 +249,8 @@ def _check_configurations(args: argparse.Namespace, folder: RunFolder, former: J
     before, now = ({one.name: one.hash for one in some} for some in (former.configurations, wanted))
     for name in [*now, *before]:
         if before.get(name) != now.get(name):
-            why = "is not in the run" if name not in before else "is in the run, and not wanted now" if name not in now else "has other settings"
+            why = ("is not in the run" if name not in before else "is in the run, and not wanted now" if name not in now
+                   else "has other settings")
             raise UsageError(f"{folder.path}: configuration {name} {why}: use another --out; `ndt-fleet report` compares runs")
 
 
@@ -309,8 +314,8 @@ def _replay(args: argparse.Namespace, folder: RunFolder, job: Job, bags: "list[B
 
 
 def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome, made: tables.Tables) -> int:
-    found = {"run": str(folder.path), "version": job.version, "bags": one.bags, "total": one.total, "done": one.done, "present": one.present,
-             "failed": one.failed, "scans": one.scans, "replayed": one.replayed, "seconds": round(one.seconds, 3),
+    found = {"run": str(folder.path), "version": job.version, "bags": one.bags, "total": one.total, "done": one.done,
+             "present": one.present, "failed": one.failed, "scans": one.scans, "replayed": one.replayed, "seconds": round(one.seconds, 3),
              "scans_per_s": round(one.replayed / max(one.seconds, 1e-9), 1), "workers": one.workers, "lost": one.lost,
              "digest": tables.digest(made.runs), "failures": [asdict(failure) for failure in one.failures.first],
              "damaged": [{"bag": index.url, "damage": index.damage} for index in one.damaged.first],

@@ -24,7 +24,8 @@ import fleet_runs
 import pyarrow.parquet as pq
 import slurm_here
 
-SENSORS = (("--beams", "32"), ("--beams", "16"), ("--beams", "64", "--columns", "900"), ("--beams", "32", "--noise", "0.04", "--dropout", "0.1"))
+SENSORS = (("--beams", "32"), ("--beams", "16"), ("--beams", "64", "--columns", "900"),
+           ("--beams", "32", "--noise", "0.04", "--dropout", "0.1"))
 SETTINGS = ("--set", "preprocess.deskew=time")
 LEVELS = ("[4.0,2.0,1.0]", "[2.0,1.0]")
 
@@ -92,7 +93,8 @@ class Usage(threading.Thread):
 
     def __init__(self, marker: Path):
         super().__init__(daemon=True)
-        self.marker, self.stopped, self.found = marker, threading.Event(), {}
+        self.marker, self.stopped = marker, threading.Event()
+        self.found: "dict[int, tuple[str, float, float]]" = {}  # pid -> kind, MiB, seconds
 
     def run(self) -> None:
         while not self.stopped.wait(0.5):
@@ -152,8 +154,8 @@ def show(args: argparse.Namespace, found: "dict[str, Any]", loops: "tuple[float,
     """Prints the figures."""
     scans, tasks = found["scans"], found["total"]
     rate = scans / found["seconds"]
-    print(f"ndt-fleet, {args.cluster}, {args.workers} workers: {found['done']} of {tasks} tasks, {scans} scans in {found['seconds']:.1f} s: "
-          f"{rate:.0f} scans/s; with start, tables and end {found['wall_s']:.1f} s: {scans / found['wall_s']:.0f} scans/s")
+    print(f"ndt-fleet, {args.cluster}, {args.workers} workers: {found['done']} of {tasks} tasks, {scans} scans in "
+          f"{found['seconds']:.1f} s, {rate:.0f} scans/s; with start, tables and end {found['wall_s']:.1f} s, {scans / found['wall_s']:.0f} scans/s")
     if loops[0]:
         one, two = scans / loops[0], scans / loops[1]
         print(f"plain loop, one core:    {loops[0]:.1f} s, {one:.0f} scans/s\nplain loops, two cores:  {loops[1]:.1f} s, {two:.0f} scans/s "
@@ -161,10 +163,11 @@ def show(args: argparse.Namespace, found: "dict[str, Any]", loops: "tuple[float,
         print(f"ndt-fleet of twice the loop: {rate / one / 2:.1%}; of two loops: {rate / two:.1%}; with start and end "
               f"{scans / found['wall_s'] / one / 2:.1%} and {scans / found['wall_s'] / two:.1%}")
     for kind, count, memory_mib, cpu_s in found["used"]:
-        print(f"  {kind:10} {count:5} processes, largest {memory_mib:6.0f} MiB, processor {cpu_s:7.1f} s, {cpu_s / tasks * 1e3:6.1f} ms per task")
+        print(f"  {kind:10} {count:5} processes, largest {memory_mib:6.0f} MiB, processor {cpu_s:7.1f} s, "
+              f"{cpu_s / tasks * 1e3:6.1f} ms per task")
     runs = found["runs"]
-    print(f"  ndtd: largest {runs.peak_memory_bytes.max() / 2**20:.0f} MiB, processor {runs.cpu_s.sum():.1f} s, wall {runs.replay_s.sum():.1f} s; "
-          f"median of the median errors {runs.error_m_median.median() * 1e3:.1f} mm")
+    print(f"  all replays: largest {runs.peak_memory_bytes.max() / 2**20:.0f} MiB, processor {runs.cpu_s.sum():.1f} s, "
+          f"wall {runs.replay_s.sum():.1f} s; median of the median errors {runs.error_m_median.median() * 1e3:.1f} mm")
     print(f"RUN: {found['files']} files, {found['bytes'] / 1e6:.1f} MB; digest {found['digest']}")
 
 

@@ -62,8 +62,8 @@ def cut(ndt_bag: Path, whole: Path, map_file: Path, folder: Path, lengths: "Sequ
     bags, first = [], 1
     for number, length in enumerate(lengths):
         bags.append(folder / f"{whole.stem}_{number:04d}.bag")
-        subprocess.run([str(ndt_bag), "cut", str(whole), "--scans", f"{first}-{first + length - 1}", "--initial", "first", "--out", str(bags[-1])],
-                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([str(ndt_bag), "cut", str(whole), "--scans", f"{first}-{first + length - 1}", "--initial", "first", "--out",
+                        str(bags[-1])], check=True, stdout=subprocess.DEVNULL)
         first += length
     return Drives(bags, map_file, {str(bag): length for bag, length in zip(bags, lengths)})
 
@@ -116,8 +116,9 @@ class Scheduler(NamedTuple):
 
 
 @contextlib.contextmanager
-def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, str]]" = None) -> "Iterator[Scheduler]":
-    """Nothing of it is left afterwards."""
+def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, str]]" = None,
+              hosts: "Sequence[str]" = ("127.0.0.1",)) -> "Iterator[Scheduler]":
+    """Nothing of it is left afterwards. hosts: addresses of the workers, in turn."""
     folder.mkdir()
     place, started = folder / "scheduler.json", []
     with (folder / "log").open("wb") as log:
@@ -130,8 +131,8 @@ def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, s
         try:
             begin("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
             wait_until(place.exists, "scheduler")
-            for _ in range(workers):
-                begin("dask_worker", "--nthreads", "1", "--local-directory", str(folder))
+            for number in range(workers):
+                begin("dask_worker", "--nthreads", "1", "--local-directory", str(folder), "--host", hosts[number % len(hosts)])
             yield Scheduler(place, json.loads(place.read_text())["address"], started[0])
         finally:
             for process in started:  # a nanny that ends by itself takes seconds; its worker ends with it
@@ -155,7 +156,7 @@ def result(run: Path) -> "tuple[str, Any, Any]":
 
 def left_behind(run: Path) -> "list[str]":
     """Temporary files below a run that no process works on."""
-    return [str(path) for path in run.rglob("*") if path.name.startswith(".") and path.is_file() and not path.parent.name.startswith(".scans-")]
+    return [str(path) for path in run.rglob(".*") if path.is_file()]
 
 
 def wait_until(condition: Any, what: str, seconds: float = 120) -> None:

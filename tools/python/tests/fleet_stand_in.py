@@ -14,6 +14,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+import distributed
+
 from ndtd.fleet.run_folder import BagIndex, RunFolder, task_key
 
 
@@ -30,6 +32,13 @@ def _log(folder, *words):
 def _nth(folder, *words):
     lines = (folder.path / "calls.txt").read_text().splitlines()
     return lines.count(" ".join(map(str, words)))
+
+
+def _place(folder, bag):
+    """The machine on which a task of a bag runs."""
+    address = distributed.get_worker().address
+    with open(folder.path / "places.txt", "ab", buffering=0) as stream:
+        stream.write(f"{bag.url} {address.split('//')[1].split(':')[0]}\n".encode())
 
 
 def map_id(folder, token, number):
@@ -53,6 +62,7 @@ def prepare(folder, token, bag):
 
 def replay(folder, token, bag, number, piece=None):
     folder, words = RunFolder(folder), _words(bag)
+    _place(folder, bag)
     key = _key(folder, bag, number)
     file = folder.done_file(key) if piece is None else folder.piece_file(key, piece)
     with folder.claim(key if piece is None else f"{key}.{piece}"):

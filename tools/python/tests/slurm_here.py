@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "sinfo")
@@ -108,7 +108,8 @@ def _states(environment: "dict[str, str]") -> "list[str]":
     return found.stdout.split()
 
 
-def _wait_for(condition, what: str, folder: Path, started: "list[subprocess.Popen[bytes]]", seconds: float = 60) -> None:
+def _wait_for(condition: "Callable[[], bool]", what: str, folder: Path, started: "list[subprocess.Popen[bytes]]",
+              seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end or any(one.poll() is not None for one in started):
@@ -121,7 +122,8 @@ def _stop(folder: Path, environment: "dict[str, str]", started: "list[subprocess
     """Jobs first, then the daemons, the last one first; what has not ended is killed."""
     if len(started) == 3 and all(one.poll() is None for one in started):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(["scancel", "--signal=KILL", f"--partition={PARTITION}"], env={**os.environ, **environment}, check=False, timeout=30)
+            subprocess.run(["scancel", "--signal=KILL", f"--partition={PARTITION}"], env={**os.environ, **environment}, check=False,
+                           timeout=30)
     for process in reversed(started):
         process.terminate()
         try:

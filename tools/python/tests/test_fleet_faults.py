@@ -1,4 +1,4 @@
-"""ndt-fleet where workers, the scheduler and the command itself are killed, and where bags are damaged: nothing is done twice, nothing lost."""
+"""ndt-fleet where workers, the scheduler and the command are killed, and where bags are damaged: nothing is done twice, nothing lost."""
 import json
 import os
 import random

@@ -18,7 +18,7 @@ pytest.importorskip("pyarrow")
 from fleet_runs import call, cut, events, recorder, result, scheduler, start, wait_until  # noqa: E402
 
 from ndtd import ndt_fleet  # noqa: E402
-from ndtd.fleet import bags, cluster, coordinator, sweep  # noqa: E402
+from ndtd.fleet import bags, cluster, coordinator, job_settings  # noqa: E402
 from ndtd.fleet.run_folder import Bag, Configuration, FleetError, Job, RunFolder  # noqa: E402
 
 TESTS = str(Path(__file__).parent)
@@ -86,7 +86,8 @@ def test_failures_are_tried_again_and_listed(tmp_path, local):
 
 
 def test_a_bag_that_kills_its_workers_is_the_only_one_that_fails(tmp_path, local):
-    found = make_bags(tmp_path / "bags", **{f"b{i:02}": "scans 10\nsleep 0.02" for i in range(40)}, a="scans 10\ndie 1", k="scans 10\ndie 99")
+    found = make_bags(tmp_path / "bags", a="scans 10\ndie 1", k="scans 10\ndie 99",
+                      **{f"b{i:02}": "scans 10\nsleep 0.02" for i in range(40)})
     folder = make_run(tmp_path / "run", 1)
     outcome = replay(folder, found, local)
     assert (outcome.total, outcome.done, outcome.failed) == (42, 41, 1)
@@ -140,7 +141,8 @@ class NoFuture:
         return self.client.function(self.kind, *self.arguments)
 
 
-def test_tasks_at_the_scheduler_do_not_grow_with_the_fleet(tmp_path):
+def test_tasks_at_the_scheduler_do_not_grow_with_the_fleet(tmp_path, monkeypatch):
+    monkeypatch.setattr(coordinator, "COLLECT_S", 0.0)  # these results are there at once
     folder, count, calls_of = make_run(tmp_path / "run", 1), 20_000, Counter()
 
     def function(kind, bag, *_):
@@ -197,19 +199,21 @@ def test_patterns(tmp_path):
 def test_configurations(tmp_path, bin_dir):
     ndtd, folder = str(bin_dir / "ndtd"), RunFolder(tmp_path)
     (tmp_path / "base.yaml").write_text("preprocess:\n  deskew: time\n")
-    base, = sweep.configurations(ndtd, [str(tmp_path / "base.yaml")], [], [], folder)
+    base, = job_settings.configurations(ndtd, [str(tmp_path / "base.yaml")], [], [], folder)
     assert (base.name, base.file) == ("base", "base.yaml") and "deskew: time" in folder.config_file(base).read_text()
-    same, = sweep.configurations(ndtd, [], ["preprocess.deskew=time", "cpu.threads=3", "log.level=debug", "map.path=/x"], [], folder)
-    other, = sweep.configurations(ndtd, [], ["preprocess.deskew=time", "preprocess.seed=2"], [], folder)
+    same, = job_settings.configurations(ndtd, [], ["preprocess.deskew=time", "cpu.threads=3", "log.level=debug", "map.path=/x"], [], folder)
+    other, = job_settings.configurations(ndtd, [], ["preprocess.deskew=time", "preprocess.seed=2"], [], folder)
     assert base.hash == same.hash != other.hash
-    four = sweep.configurations(ndtd, [], [], ["ndt.levels=[2.0],[4.0,2.0]", "preprocess.seed=1,2"], folder)
-    assert [one.name for one in four] == [f"ndt.levels={levels}, preprocess.seed={seed}" for levels in ("[2.0]", "[4.0,2.0]") for seed in (1, 2)]
+    four = job_settings.configurations(ndtd, [], [], ["ndt.levels=[2.0],[4.0,2.0]", "preprocess.seed=1,2"], folder)
+    assert [one.name for one in four] == [f"ndt.levels={levels}, preprocess.seed={seed}"
+                                          for levels in ("[2.0]", "[4.0,2.0]") for seed in (1, 2)]
     assert len({one.hash for one in four}) == len({one.file for one in four}) == 4
     for words, told in ((["ndt.levels=[2.0],[2]"], "are the same settings"), (["nosuch=1,2"], "'nosuch' is not an option"),
-                        (["preprocess.seed=1,,2"], "a value is empty"), (["preprocess.seed"], "KEY=VALUE"), (["ndt.levels=[2.0"], "brackets"),
+                        (["preprocess.seed=1,,2"], "a value is empty"), (["preprocess.seed"], "KEY=VALUE"),
+                        (["ndt.levels=[2.0"], "brackets"),
                         (["preprocess.seed=1,x"], "x"), (["preprocess.seed=1", "preprocess.seed=2"], "swept twice")):
-        with pytest.raises(sweep.SweepError) as error:
-            sweep.configurations(ndtd, [], [], words, folder)
+        with pytest.raises(job_settings.SweepError) as error:
+            job_settings.configurations(ndtd, [], [], words, folder)
         assert told in str(error.value) and "\n" not in str(error.value)
 
 
@@ -225,8 +229,8 @@ def drives(simulate, bin_dir, tmp_path_factory):
 @pytest.fixture
 def options(drives, tmp_path):
     """Those of a run of six drives with two configurations; and its folder."""
-    return ["run", "--bags", drives.pattern, "--map", drives.map, "--set", "preprocess.deskew=time", "--sweep", "ndt.levels=[4.0,2.0],[2.0]",
-            "--out", tmp_path / "run", "--cache", tmp_path / "cache"]
+    return ["run", "--bags", drives.pattern, "--map", drives.map, "--set", "preprocess.deskew=time", "--sweep",
+            "ndt.levels=[4.0,2.0],[2.0]", "--out", tmp_path / "run", "--cache", tmp_path / "cache"]
 
 
 def marked(mark):
@@ -288,7 +292,8 @@ def test_a_run_is_gone_on_with_as_it_was(options, drives, bin_dir, tmp_path, cap
     other = tmp_path / "ndtd"
     other.write_text(f"#!/bin/sh\n[ $1 != --version ] || exec echo 'ndtd 9.9 (commit 0)'\nexec {bin_dir}/ndtd \"$@\"\n")
     other.chmod(0o755)
-    for words, told in ((("--map", tmp_path / "other.pcd"), "--map: "), (("--set", "preprocess.seed=3"), "configuration base is not in the run"),
+    for words, told in ((("--map", tmp_path / "other.pcd"), "--map: "),
+                        (("--set", "preprocess.seed=3"), "configuration base is not in the run"),
                         (("--sweep", "ndt.levels=[4.0,2.0]"), "configuration ndt.levels=[4.0,2.0] has other settings"),
                         (("--piece", 3), "--piece: '10' there, '3' now"), (("--warm-up", 3), "--warm-up: '5' there, '3' now"),
                         (("--ndtd", other), "'ndtd 9.9 (commit 0)' now"), (("--", "--scan", "/points"), "options of ndt-import")):
@@ -297,7 +302,8 @@ def test_a_run_is_gone_on_with_as_it_was(options, drives, bin_dir, tmp_path, cap
     with ndt_fleet._locked(run):
         assert f"pid {os.getpid()})" in refused(capfd, 3, "run", "--out", run)
     assert RunFolder(run).job() == job
-    refused(capfd, 3, "run", "--out", run, "--bags", f"{drives.map}", "--timeout", 7, "--cluster", f"{__name__}.NoWorkers", "--worker-timeout", 1)
+    refused(capfd, 3, "run", "--out", run, "--bags", drives.map, "--timeout", 7, "--cluster", f"{__name__}.NoWorkers",
+            "--worker-timeout", 1)
     now = RunFolder(run).job()
     assert (now.timeout_s, now.configurations, now.token != job.token) == (7.0, job.configurations, True)
     assert len(json.loads((run / "bags.json").read_text())) == 7
@@ -320,10 +326,13 @@ def test_what_cannot_be(options, drives, bin_dir, tmp_path, capfd, monkeypatch):
     (tmp_path / "full/file").write_text("x")
     words = {"--bags": drives.pattern, "--map": drives.map, "--out": tmp_path / "new"}
     for more, told in (({"--out": tmp_path / "file"}, "is not a folder"), ({"--out": tmp_path / "full"}, "no run.json"),
-                       ({"--map": "nowhere.pcd"}, "nowhere.pcd: no such file"), ({"--bags": "none/*.bag"}, "none/*.bag: there is no such recording"),
+                       ({"--map": "nowhere.pcd"}, "nowhere.pcd: no such file"),
+                       ({"--bags": "none/*.bag"}, "none/*.bag: there is no such recording"),
                        ({"--set": "nosuch=1"}, "ndtd: --set: 'nosuch' is not an option"), ({"--config": "none.yaml"}, "none.yaml"),
-                       ({"--ndtd": "/none/ndtd"}, "/none/ndtd"), ({"--ndtd": "/bin/echo"}, "is not ndtd"), ({"--retries": -1}, "--retries: -1"),
-                       ({"--cluster": "nosuch"}, "is none of local, slurm"), ({"--cluster": "tcp://127.0.0.1:9", "--workers": 2}, "without --workers"),
+                       ({"--ndtd": "/none/ndtd"}, "/none/ndtd"), ({"--ndtd": "/bin/echo"}, "is not ndtd"),
+                       ({"--retries": -1}, "--retries: -1"),
+                       ({"--cluster": "nosuch"}, "is none of local, slurm"),
+                       ({"--cluster": "tcp://127.0.0.1:9", "--workers": 2}, "without --workers"),
                        ({"--cluster": "none.json"}, "no such file of a scheduler"), ({"--priority": "x"}, "PATTERN=N"),
                        ({"--storage-option": "s3.secret=1"}, "environment"), ({"--cluster-option": "x"}, "KEY=VALUE")):
         said = refused(capfd, 2, "run", *(word for pair in {**words, **more}.items() for word in pair))
@@ -357,3 +366,21 @@ def test_a_scheduler_that_goes_away(tmp_path):
                                        tell=lambda outcome, rate: one.process.kill() if outcome.done else None)
         with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} went away; the same command goes on$"):
             plan.run()
+
+
+def test_tasks_of_a_bag_go_to_one_machine(tmp_path):
+    """A machine stages a bag once; where a task failed, another machine may have it."""
+    found = make_bags(tmp_path / "bags", **{f"b{i}": "scans 9\npieces 3\nsleep 0.05" for i in range(12)})
+    folder = make_run(tmp_path / "run")
+    with scheduler(tmp_path / "engine", 2, {"PYTHONPATH": TESTS}, ("127.0.0.1", "127.0.0.2")) as there, \
+            cluster.connect(cluster.Wish(str(there.file), 2)) as engine:
+        wait_until(lambda: len(engine.client.nthreads()) == 2, "workers")
+        plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in")
+        assert plan.run().done == 24
+        task = coordinator.Task("replay", found[0], 0, 1)
+        assert plan._wanted(task) == plan._wanted(coordinator.Task("join", found[0], 1)) and len(plan._wanted(task)) == 1
+        assert plan._wanted(coordinator.replace(task, failed_on=tuple(plan._wanted(task)))).isdisjoint(plan._wanted(task))
+    places = Counter((folder.path / "places.txt").read_text().splitlines())
+    homes = {bag.url: max(places[f"{bag.url} {host}"] for host in ("127.0.0.1", "127.0.0.2")) for bag in found}
+    assert len({line.split()[1] for line in places}) == 2, "one machine did all"
+    assert sum(homes.values()) > 0.75 * sum(places.values()), "bags are spread over the machines"  # idle workers take what waits

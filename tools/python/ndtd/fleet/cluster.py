@@ -31,7 +31,8 @@ SETTINGS = {"distributed.scheduler.allowed-failures": 0,  # a lost task comes ba
             "distributed.worker.profile.enabled": False,  # with the next two: a third of what a worker's Python costs beside its programs
             "distributed.admin.system-monitor.interval": "10s", "distributed.admin.tick.interval": "500ms",
             "distributed.admin.large-graph-warning-threshold": "1 GB", "distributed.worker.memory.target": False,
-            "distributed.worker.memory.spill": False, "distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False}
+            "distributed.worker.memory.spill": False, "distributed.worker.memory.pause": False,
+            "distributed.worker.memory.terminate": False}
 
 
 # A local worker that is slow to come again, on a busy machine, is not given up.

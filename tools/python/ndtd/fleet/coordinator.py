@@ -11,14 +11,14 @@ import queue
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any, Optional
 
 from .._extras import need
 from .cluster import Engine
-from .run_folder import Bag, BagIndex, Configuration, Failure, FleetError, Job, RunFolder, task_key
+from .run_folder import Bag, BagIndex, Configuration, Failure, FleetError, Job, RunFolder, digest, task_key
 
 TASKS = "ndtd.fleet.task"  # the module whose functions workers call
 GOES_ON = "the same command goes on"
@@ -131,6 +131,7 @@ class Coordinator:
         self._maps: "list[str]" = []
         self._former = _failed_keys(folder)
         self._threads, self._serial = 1, 0
+        self._hosts: "dict[str, set[str]]" = {}  # machine -> addresses of its workers
         self._begin = self._with_workers = time.monotonic()
         self._told = self._asked = 0.0
         self._rates: "deque[tuple[float, int]]" = deque()
@@ -182,19 +183,27 @@ class Coordinator:
 
     def _submit(self, task: Task) -> None:
         self._serial += 1
-        others = self._others(task)
-        where = {"workers": sorted(others), "allow_other_workers": True} if others else {}
+        wanted = self._wanted(task)
+        where = {"workers": sorted(wanted), "allow_other_workers": True} if wanted else {}
         future = self.client.submit(work, self._tasks, self._package, task.kind, str(self.folder.path), self.job.token, task.arguments,
                                     key=f"{task.kind}-{self._serial}-{self.job.token}-{self._began_ns}", pure=False,
                                     priority=task.bag.priority if task.bag else 0, **where)
         self._under_way[future] = task
-        if others:
-            self._bound[future] = others
+        if wanted:
+            self._bound[future] = wanted
         future.add_done_callback(self._done.put)
 
-    def _others(self, task: Task) -> "set[str]":
-        """Workers other than those where it failed; none: any will do."""
-        return set(self.client.nthreads()) - set(task.failed_on) if task.failed_on else set()
+    def _wanted(self, task: Task) -> "set[str]":
+        """The workers that should have a task, if they have time: those of one machine for all tasks of a bag, which is staged and read
+        there once; none where it failed. Empty: any will do."""
+        if task.failed_on:
+            return set(self.client.nthreads()) - set(task.failed_on)
+        if task.bag is None or len(self._hosts) < 2:
+            return set()
+        bag_id = task.bag.id
+        # Few bags move when machines come and go (rendezvous hashing: Thaler and Ravishankar 1998).
+        home = max(self._hosts, key=lambda host: digest(host, bag_id))
+        return self._hosts[home]
 
     def _free_bound(self, workers: "set[str]") -> None:
         """Dask does not give a task to a new worker when all that it named are gone: such a task is submitted again, to any."""
@@ -219,21 +228,26 @@ class Coordinator:
 
     def _fetch(self, futures: "list[Any]") -> "dict[Any, dict[str, Any]]":
         """Results of those that have one, all in one call: one for each costs the scheduler as much as its task."""
+        self._check_client()  # which would wait long for a scheduler that went away
         good = [one for one in futures if one.status == "finished"]
         try:
             return dict(zip(good, self.client.gather(good)))
         except Exception:  # whose it is, each of them tells
             return {}
 
-    def _tick(self) -> None:
+    def _check_client(self) -> None:
         if self.client.status not in ("running", "newly-created"):
             raise self._gone()
+
+    def _tick(self) -> None:
+        self._check_client()
         now = time.monotonic()
         if now - self._told < PROGRESS_S:
             return
         self._told = now
         threads = self.client.nthreads()
         self.outcome.workers, self._threads = len(threads), sum(threads.values())
+        self._hosts = _by_host(threads)
         self._free_bound(set(threads))
         if threads:
             self._with_workers = now
@@ -424,6 +438,13 @@ class Coordinator:
         self.outcome.failed += len(self.job.configurations) if task.kind == "prepare" else 1
         if task.piece is not None:
             self._refused.add(task.key)
+
+
+def _by_host(addresses: "Iterable[str]") -> "dict[str, set[str]]":
+    out: "dict[str, set[str]]" = {}
+    for address in addresses:
+        out.setdefault(address.rpartition("://")[2].rpartition(":")[0], set()).add(address)
+    return out
 
 
 def _failed_keys(folder: RunFolder) -> "set[str]":
