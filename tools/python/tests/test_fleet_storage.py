@@ -200,8 +200,9 @@ def test_a_small_cache(drives, tmp_path):
     cache = Cache(str(tmp_path), 5 * size // 2)
     server = Faulty(folder_app(drives))
     with serving(server) as url:
-        for number in (1, 2, 1, 3):
-            stage(cache, f"{url}/{number}/drive.bag")
+        for use, number in enumerate((1, 2, 1, 3)):
+            with cache.bag(bag_patterns.find([f"{url}/{number}/drive.bag"], {})[0]) as path:
+                os.utime(path, (use, use))  # clocks are coarse
         assert contents(tmp_path) == sorted((drives / number / "drive.bag").read_bytes() for number in "13")
         with pytest.raises(StageError, match="--cache-size"):
             stage(Cache(str(tmp_path / "small"), size // 2), f"{url}/1/drive.bag")

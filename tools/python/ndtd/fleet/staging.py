@@ -184,11 +184,10 @@ class Cache:
             if local is not None:
                 return digest(*_rows_of(local))
             files, path = self._open(url)
-            found = files.find(path, detail=True)
-            if not found:
-                raise StageError(f"{url}: no such map")
-            return digest(*(f"{name} {one.get('size')} {one.get('ETag') or one.get('mtime') or one.get('LastModified') or ''}"
-                            for name, one in sorted(found.items())))
+            info = files.info(path)
+            return folder_fingerprint(files.find(path, detail=True), path) if info["type"] == "directory" else digest(fingerprint(info))
+        except FileNotFoundError:
+            raise StageError(f"{url}: no such map") from None
         except (StageError, ImportError):
             raise
         except Exception as error:  # of a file system of fsspec: anything
