@@ -4,8 +4,8 @@
     python fleet_measure.py --work /tmp/measure --cluster slurm --no-loops       # the same on a Slurm of this machine
     python fleet_measure.py --work /tmp/measure --cluster scheduler --no-loops   # and on a scheduler with workers of its own
 
-Loops: `ndtd --replay --threads 1` on one bag after the other, with a compiled map, --results and --summary: one loop on one core, and then
-two beside each other, which says what the cores give at most. The drives are kept in the folder for the next call.
+Loops: `ndtd --replay --threads 1 --results --summary` on one bag after the other, with the map as it is; with a map that was compiled
+before; and two of these beside each other, which says what the cores give at most. The drives are kept in the folder for the next call.
 """
 import argparse
 import contextlib
@@ -56,8 +56,8 @@ def warm(drives: fleet_runs.Drives) -> int:
     return sum(bag.stat().st_size for bag in drives.bags)
 
 
-def loop(drives: fleet_runs.Drives, bins: Path, work: Path, core: int, part: slice = slice(None)) -> float:
-    """Seconds of one plain loop on one core, after its maps are compiled."""
+def loop(drives: fleet_runs.Drives, bins: Path, work: Path, core: int, part: slice = slice(None), is_compiled: bool = True) -> float:
+    """Seconds of one plain loop on one core; the time to compile its maps is not in them."""
     commands, folder = [], work / f"loop{core}"
     folder.mkdir(exist_ok=True)
     for number, levels in enumerate(LEVELS):
@@ -65,7 +65,8 @@ def loop(drives: fleet_runs.Drives, bins: Path, work: Path, core: int, part: sli
         compiled.unlink(missing_ok=True)
         subprocess.run([str(bins / "ndtd"), "--compile-map", str(compiled), "--map", str(drives.map), *settings], check=True,
                        stdout=subprocess.DEVNULL)
-        commands += [[str(bins / "ndtd"), "--replay", str(bag), "--map", str(compiled), "--threads", "1", *settings, "--results",
+        map_file = str(compiled if is_compiled else drives.map)
+        commands += [[str(bins / "ndtd"), "--replay", str(bag), "--map", map_file, "--threads", "1", *settings, "--results",
                       str(folder / "results.jsonl"), "--summary", str(folder / "summary.json")] for bag in drives.bags[part]]
     begin = time.monotonic()
     for command in commands:
@@ -150,18 +151,17 @@ def fleet(args: argparse.Namespace, drives: fleet_runs.Drives, bins: Path, work:
             "runs": pq.read_table(run / "runs.parquet", columns=["cpu_s", "replay_s", "peak_memory_bytes", "error_m_median"]).to_pandas()}
 
 
-def show(args: argparse.Namespace, found: "dict[str, Any]", loops: "tuple[float, float]") -> None:
+def show(args: argparse.Namespace, found: "dict[str, Any]", loops: "list[float]") -> None:
     """Prints the figures."""
     scans, tasks = found["scans"], found["total"]
     rate = scans / found["seconds"]
     print(f"ndt-fleet, {args.cluster}, {args.workers} workers: {found['done']} of {tasks} tasks, {scans} scans in "
-          f"{found['seconds']:.1f} s, {rate:.0f} scans/s; with start, tables and end {found['wall_s']:.1f} s, {scans / found['wall_s']:.0f} scans/s")
-    if loops[0]:
-        one, two = scans / loops[0], scans / loops[1]
-        print(f"plain loop, one core:    {loops[0]:.1f} s, {one:.0f} scans/s\nplain loops, two cores:  {loops[1]:.1f} s, {two:.0f} scans/s "
-              f"({two / one / 2:.1%} of twice one)")
-        print(f"ndt-fleet of twice the loop: {rate / one / 2:.1%}; of two loops: {rate / two:.1%}; with start and end "
-              f"{scans / found['wall_s'] / one / 2:.1%} and {scans / found['wall_s'] / two:.1%}")
+          f"{found['seconds']:.1f} s, {rate:.0f} scans/s; with start, tables and end {found['wall_s']:.1f} s, "
+          f"{scans / found['wall_s']:.0f} scans/s")
+    names = (("one loop, map as it is", 2), ("one loop, compiled map", 2), ("two loops, compiled map", 1))
+    for (name, times), seconds in zip(names, loops):
+        print(f"  {name}: {seconds:.1f} s, {scans / seconds:.0f} scans/s; ndt-fleet of {'twice ' * (times - 1)}that: "
+              f"{rate * seconds / scans / times:.1%}, with start and end {seconds / found['wall_s'] / times:.1%}")
     for kind, count, memory_mib, cpu_s in found["used"]:
         print(f"  {kind:10} {count:5} processes, largest {memory_mib:6.0f} MiB, processor {cpu_s:7.1f} s, "
               f"{cpu_s / tasks * 1e3:6.1f} ms per task")
@@ -187,7 +187,8 @@ def main() -> int:
     work.mkdir(parents=True)
     drives = make_drives(given, bins)
     print(f"{len(drives.bags)} drives of {given.scans} scans, {warm(drives) / 1e9:.1f} GB, {len(LEVELS)} configurations", flush=True)
-    loops = (0.0, 0.0) if given.no_loops else (loop(drives, bins, work, 0), two_loops(drives, bins, work))
+    loops = [] if given.no_loops else [loop(drives, bins, work, 0, is_compiled=False), loop(drives, bins, work, 0),
+                                       two_loops(drives, bins, work)]
     show(given, fleet(given, drives, bins, work), loops)
     return 0
 

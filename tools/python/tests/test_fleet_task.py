@@ -174,6 +174,16 @@ def test_a_bag_that_goes_or_changes_while_it_waits(make, drive, tmp_path):
     assert list(one.folder.path.glob("done/*/*")) == []
 
 
+@pytest.mark.parametrize("do", (task.replay, task.join))
+def test_an_index_that_is_not_there_yet_is_tried_again(make, drive, do):
+    """As on a shared file system that shows new files late."""
+    one, bag = make(), found(drive.bag)
+    out = do(*one.place, bag, 0)
+    assert out["status"] == "failed" and "is not there on" in out["failure"]["reason"]
+    task.prepare(*one.place, bag)
+    assert task.replay(*one.place, bag, 0)["status"] == "done"
+
+
 def test_a_link_to_a_bag(make, drive, tmp_path):
     (tmp_path / "link.bag").symlink_to(drive.bag)
     assert make().replayed(found(tmp_path / "link.bag"))[0]["scans"] == 20

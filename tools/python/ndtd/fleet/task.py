@@ -202,11 +202,8 @@ def prepare(folder: str, token: str, bag: Bag) -> "dict[str, Any]":
 def replay(folder: str, token: str, bag: Bag, number: int, piece: "Optional[int]" = None) -> "dict[str, Any]":
     """One bag, or one piece of it, with one configuration; `present`: its file was there."""
     worker = _worker(folder, token)
-    index = worker.folder.index(bag)
-    if index is None:
-        raise FleetError(f"{bag.url}: is not indexed, or has changed since")
     try:
-        key = worker.key(index, number)
+        index, key = _prepared(worker, bag, number)
     except (StageError, CallError, OSError) as error:  # of the map
         return _failed(worker, "", bag, worker.job.configurations[number].name, error)
     files = [worker.folder.done_file(key)] if piece is None else [worker.folder.piece_file(key, piece), worker.folder.done_file(key)]
@@ -227,11 +224,8 @@ def replay(folder: str, token: str, bag: Bag, number: int, piece: "Optional[int]
 def join(folder: str, token: str, bag: Bag, number: int) -> "dict[str, Any]":
     """The pieces of one bag with one configuration, as one file; `present`: it was there."""
     worker = _worker(folder, token)
-    index = worker.folder.index(bag)
-    if index is None:
-        raise FleetError(f"{bag.url}: is not indexed, or has changed since")
     try:
-        key = worker.key(index, number)
+        index, key = _prepared(worker, bag, number)
     except (StageError, CallError, OSError) as error:  # of the map
         return _failed(worker, "", bag, worker.job.configurations[number].name, error)
     with worker.folder.claim(key):
@@ -247,6 +241,14 @@ def join(folder: str, token: str, bag: Bag, number: int) -> "dict[str, Any]":
         for piece in range(len(index.pieces)):
             worker.folder.piece_file(key, piece).unlink(missing_ok=True)
     return {"status": status, "key": key, "scans": row["scans"], "replay_s": row["replay_s"]}
+
+
+def _prepared(worker: Worker, bag: Bag, number: int) -> "tuple[BagIndex, str]":
+    """What prepare() has left, and the key of the task."""
+    index = worker.folder.index(bag)
+    if index is None:  # a shared file system may show a new file late: the next attempt finds it
+        raise StageError(f"{worker.folder.index_file(bag.id)}: is not there on {worker.host}, or the bag has changed since")
+    return index, worker.key(index, number)
 
 
 class _Joining:
