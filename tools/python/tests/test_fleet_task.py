@@ -20,7 +20,7 @@ pytest.importorskip("pyarrow")
 fsspec = pytest.importorskip("fsspec")
 pytest.importorskip("msgpack")
 
-from ndtd.fleet import bags, pieces, replay_call, scan_table, staging, job_settings, task  # noqa: E402
+from ndtd.fleet import bags, job_settings, pieces, replay_call, scan_table, staging, task  # noqa: E402
 from ndtd.fleet.run_folder import Bag, FleetError, Job, RunFolder  # noqa: E402
 from ndtd.report.error_figures import Errors  # noqa: E402
 from ndtd.report.run import Run  # noqa: E402
