@@ -22,7 +22,7 @@ from ._arguments import add_version
 from ._extras import MissingPackage, need, os_error_text
 from ._progress import Progress
 from .fleet import bags as bag_patterns
-from .fleet import cluster, sweep, tables
+from .fleet import cluster, job_settings, tables
 from .fleet.coordinator import GOES_ON, Coordinator, Listed, Outcome
 from .fleet.run_folder import Bag, FleetError, Job, RunFolder, one_line
 from .report.verdict import count
@@ -226,8 +226,8 @@ def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
     if not args.bags or not args.map:
         raise UsageError(f"{args.out}: is a new run: {'--map' if args.bags else '--bags'} is wanted")
     program = _program(args, None)
-    version = sweep.version_of(program)
-    found = sweep.configurations(program, args.config, args.set, args.sweep, folder)
+    version = job_settings.version_of(program)
+    found = job_settings.configurations(program, args.config, args.set, args.sweep, folder)
     piece_min = 10.0 if args.piece is None else args.piece
     warm_up_s = 5.0 if args.warm_up is None else args.warm_up
     job = Job("", version, _map(args.map), found, options, 60.0 * piece_min, warm_up_s, _patterns(args), program=program,
@@ -239,7 +239,7 @@ def _old_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
     """That of the folder with the limits of this call. UsageError: this call would have other results."""
     former = folder.job()
     program = _program(args, former)
-    changes = [("ndtd", former.version, sweep.version_of(program))]
+    changes = [("ndtd", former.version, job_settings.version_of(program))]
     if args.map:
         changes.append(("--map", former.map, _map(args.map)))
     if options:
@@ -259,7 +259,7 @@ def _old_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
 
 def _check_configurations(args: argparse.Namespace, folder: RunFolder, former: Job, program: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        wanted = sweep.configurations(program, args.config, args.set, args.sweep, RunFolder(scratch))
+        wanted = job_settings.configurations(program, args.config, args.set, args.sweep, RunFolder(scratch))
     before, now = ({one.name: one.hash for one in some} for some in (former.configurations, wanted))
     for name in [*now, *before]:
         if before.get(name) != now.get(name):
@@ -437,7 +437,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
         if args.command == "run":
             return _run(args, tuple(given[cut + 1:]))
         return _report(args) if args.command == "report" else _status(args)
-    except (UsageError, sweep.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
+    except (UsageError, job_settings.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
         return _refuse(str(error), EXIT_USAGE)
     except (OSError, ValueError, FleetError, MissingPackage) as error:
         return _refuse(os_error_text(error) if isinstance(error, OSError) else str(error), EXIT_FAILED)

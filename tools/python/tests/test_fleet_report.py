@@ -338,7 +338,7 @@ def test_the_command(tmp_path, rng, capsys):
     before, after = write_fleet(tmp_path / "before", fleet_of(rng, 20)), write_fleet(tmp_path / "after", fleet_of(rng, 20, scale=2.0))
     assert ndt_fleet.main(["report", str(before)]) == 0 and (before / "report.html").is_file()
     assert "20 drives" in capsys.readouterr().out
-    others = write_fleet(tmp_path / "others", [(scans, dict(row, bag_hash=row["bag_hash"][::-1])) for scans, row in fleet_of(rng, 2)])
+    others = write_fleet(tmp_path / "others", [Planted("another.bag", straight(60), np.full(60, 0.01), [])])
     both, page = ["report", str(after), "--against", str(before)], tmp_path / "page.html"
     assert ndt_fleet.main([*both, "--out", str(page), "--fail-if-worse", "--figures", str(tmp_path / "figures"), "-q"]) == 1
     assert page.is_file() and (tmp_path / "figures" / "intervals.svg").is_file() and capsys.readouterr() == ("", "")

@@ -20,7 +20,7 @@ pytest.importorskip("pyarrow")
 fsspec = pytest.importorskip("fsspec")
 pytest.importorskip("msgpack")
 
-from ndtd.fleet import bags, pieces, replay_call, scan_table, staging, sweep, task  # noqa: E402
+from ndtd.fleet import bags, job_settings, pieces, replay_call, scan_table, staging, task  # noqa: E402
 from ndtd.fleet.run_folder import Bag, FleetError, Job, RunFolder  # noqa: E402
 from ndtd.report.error_figures import Errors  # noqa: E402
 from ndtd.report.run import Run  # noqa: E402
@@ -34,8 +34,8 @@ class Made:
     def __init__(self, path, program, map_file, sweeps=(), **limits):
         self.folder, self.cache = RunFolder(path / "run"), path / "cache"
         self.folder.path.mkdir(parents=True)
-        configurations = sweep.configurations(str(program), (), SETTINGS, sweeps, self.folder)
-        self.job = Job(secrets.token_hex(8), sweep.version_of(str(program)), str(map_file), configurations, program=str(program),
+        configurations = job_settings.configurations(str(program), (), SETTINGS, sweeps, self.folder)
+        self.job = Job(secrets.token_hex(8), job_settings.version_of(str(program)), str(map_file), configurations, program=str(program),
                        cache=str(self.cache), **limits)
         self.folder.save_job(self.job)
 

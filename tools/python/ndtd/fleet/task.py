@@ -26,7 +26,7 @@ from . import bag_index, pieces, scan_table
 from .replay_call import CallError, Limits, call, replay as call_replay
 from .run_folder import Bag, BagIndex, Failure, FleetError, Job, RunFolder, digest, task_key
 from .staging import Cache, StageError, local_path
-from .sweep import version_of
+from .job_settings import version_of
 
 REPLAY_S, REPLAY_PER_S = 60.0, 10.0  # a replay that takes longer than the first, and so many times its drive, has failed
 _COMPILE_S = 3600.0
