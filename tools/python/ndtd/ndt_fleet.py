@@ -2,6 +2,7 @@
 import argparse
 import contextlib
 import fcntl
+import io
 import json
 import os
 import shlex
@@ -16,6 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Optional
 
+from . import ndt_import
 from ._arguments import add_version
 from ._extras import MissingPackage, need, os_error_text
 from ._progress import Progress
@@ -208,6 +210,18 @@ def _patterns(args: argparse.Namespace) -> "tuple[str, ...]":
     return tuple(bag_patterns.absolute(one) for one in args.bags or ())
 
 
+def _check_import(options: "tuple[str, ...]") -> None:
+    """Not first by every recording: what ndt-import would refuse, and what is not for the user to say here."""
+    with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(said):
+        try:
+            found = ndt_import.parser().parse_args(["-", *options])
+        except SystemExit:
+            why = said.getvalue().strip().rsplit("error: ", 1)
+            raise UsageError(f"--: options of ndt-import: {why[-1] if len(why) > 1 else ' '.join(options)}") from None
+    if found.recording != ["-"] or found.out or found.list or found.json:
+        raise UsageError(f"--: options of ndt-import: '{' '.join(options)}': recordings, outputs and --list have no place here")
+
+
 def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, ...]") -> Job:
     if not args.bags or not args.map:
         raise UsageError(f"{args.out}: is a new run: {'--map' if args.bags else '--bags'} is wanted")
@@ -275,6 +289,7 @@ def _with_limits(job: Job, args: argparse.Namespace) -> Job:
 
 def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
     _check(args)
+    _check_import(options)
     path = Path(args.out).resolve()
     _check_folder(path)
     rules = _priorities(args.priority)
@@ -342,7 +357,7 @@ def _summary_lines(found: "dict[str, Any]", one: Outcome) -> "list[str]":
     for failure in one.failures.first:
         lines.append(f"failed   {failure.bag}{f' with {failure.config}' if failure.config else ''}: {failure.reason} ({failure.kind}, "
                      f"{count(failure.attempts, 'attempt')})")
-        lines += [f"         {line}" for line in failure.lines[-LINES:]]
+        lines += [f"         {line}" for line in failure.further_lines[-LINES:]]
     lines += _further(one.failures, "failed")
     lines += [f"damaged  {index.url}: {index.damage}" for index in one.damaged.first] + _further(one.damaged, "damaged")
     lines += [f"copy     {url}: of {first}" for url, first in one.copies.first] + _further(one.copies, "copies")
@@ -383,6 +398,8 @@ def _report(args: argparse.Namespace) -> int:
     if not args.quiet:
         print(f"{page.sentence}\nwritten: {out} ({out.stat().st_size / 1e6:.1f} MB)" +
               (f", {count(len(page.drawings), 'figure')} in {args.figures}" if args.figures else ""))
+    if args.fail_if_worse and not page.is_compared:
+        raise FleetError(f"--fail-if-worse: nothing was compared: {args.run} and {args.against} have no drive in common")
     return EXIT_WORSE if args.fail_if_worse and page.is_worse else 0
 
 

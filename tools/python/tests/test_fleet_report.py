@@ -338,6 +338,7 @@ def test_the_command(tmp_path, rng, capsys):
     before, after = write_fleet(tmp_path / "before", fleet_of(rng, 20)), write_fleet(tmp_path / "after", fleet_of(rng, 20, scale=2.0))
     assert ndt_fleet.main(["report", str(before)]) == 0 and (before / "report.html").is_file()
     assert "20 drives" in capsys.readouterr().out
+    others = write_fleet(tmp_path / "others", [Planted("another.bag", straight(60), np.full(60, 0.01), [])])
     both, page = ["report", str(after), "--against", str(before)], tmp_path / "page.html"
     assert ndt_fleet.main([*both, "--out", str(page), "--fail-if-worse", "--figures", str(tmp_path / "figures"), "-q"]) == 1
     assert page.is_file() and (tmp_path / "figures" / "intervals.svg").is_file() and capsys.readouterr() == ("", "")
@@ -345,6 +346,7 @@ def test_the_command(tmp_path, rng, capsys):
     for words, code, told in (
             (["report", str(tmp_path)], 3, "not the folder of a run"), ([*both, "--margin", "-1"], 2, "is not a margin"),
             (["report", str(after), "--fail-if-worse"], 2, "worse than which run"), ([*both, "--out", str(tmp_path)], 2, "is a folder"),
+            (["report", str(others), "--against", str(before), "--fail-if-worse", "-q"], 3, "nothing was compared"),
             ([*both, "--configuration", "x"], 3, "has no configuration 'x'"),
             ([*both, "--out", str(tmp_path / "no" / "page.html")], 2, "there is no folder")):
         assert ndt_fleet.main(words) == code, words

@@ -105,6 +105,11 @@ class Failure:
     worker: str = ""
     ended_ns: int = 0
 
+    @property
+    def further_lines(self) -> "tuple[str, ...]":
+        """The last lines, unless they are the reason again."""
+        return () if len(self.lines) == 1 and self.lines[0].endswith(self.reason) else self.lines
+
 
 def digest(*parts: str) -> str:
     """32 hexadecimal digits of texts."""

@@ -110,7 +110,9 @@ class RosbagRecording:
 
 
 def _opening(path, error):
-    text = reason(error)
+    text = reason(error).replace("('", "").replace("',)", "")  # rosbags' errors of more than one part
+    if isinstance(error, UnicodeDecodeError):
+        return f"{path}: not a recording of ROS: its first line is not text"
     if "magic" in text or "file is not a database" in text.lower() or "notadb" in text.lower():
         return f"{path}: not a recording of ROS: {text}"
     if "not indexed" in text:

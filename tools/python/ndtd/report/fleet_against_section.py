@@ -119,11 +119,12 @@ def _change(name: str, first: float, second: float) -> str:
 
 def _alone(found: FleetComparison) -> str:
     parts = []
+    names_of = {bag: name for side in (found.first, found.second) for bag, name in zip(side.run.texts["bag"].tolist(), side.run.names)}
     newly = [str(found.second.run.texts["bag"][row]) for row in found.newly_failed]
     for title, urls in ((f"Failed in {found.names[1]} alone", newly), (f"Only in {found.names[0]}", found.only_first),
                         (f"Only in {found.names[1]}", found.only_second)):
         if urls:
-            names = ", ".join(short(url.rstrip("/").rsplit("/", 1)[-1], MOST_NAME) for url in urls[:MOST_LISTED])
+            names = ", ".join(short(names_of[url], MOST_NAME) for url in urls[:MOST_LISTED])
             more = f" and {len(urls) - MOST_LISTED} more" if len(urls) > MOST_LISTED else ""
             parts.append(paragraph(f"{title}: {len(urls)}: {names}{more}."))
     return "".join(parts)

@@ -26,13 +26,13 @@ def worst(results: FleetResults) -> str:
     for number, one in enumerate(found, 1):
         value = (length(float(run.numbers["error_m_p95"][one.row])) if main.has_truth else
                  f"{run.numbers['confidence_median'][one.row]:.4f}")
-        rows.append((f"{number} {short(run.names[one.row], MOST_NAME)}", thousands(int(results.totals.counts["scans"][one.row])),
+        rows.append((f"{number}. {short(run.names[one.row], MOST_NAME)}", thousands(int(results.totals.counts["scans"][one.row])),
                      percent(one.untrusted_share), value, one.why))
     header = ("", "scans", "without trust", "error, 95 %" if main.has_truth else "confidence, median", "why")
     commands = [ndtd(run, one.row, results.name, ["--report", f"{_stem(run, one.row, number)}.html"])
                 for number, one in enumerate(found, 1)]
     more = "\n".join(f"# {number}\n{text}" for number, text in enumerate(commands[1:], 2))
-    return section("worst-drives", "Worst drives", table(header, rows, "text"),
+    return section("worst-drives", "Worst drives", table(header, rows, "text drives"),
                    paragraph("Look at the first: this replays it and writes its report."), f"<pre>{escape(commands[0])}</pre>",
                    html_parts.folded("The same for the others", f"<pre>{escape(more)}</pre>") if more else "")
 
@@ -66,7 +66,7 @@ def _failures(run: FleetRun) -> "dict[tuple[int, str, str], tuple[list[str], tup
         told = run.failures.get((bag, config)) or run.failures.get((bag, ""))
         reason = str(run.texts["failure"][row]) or "no reason is known"
         key = (first.setdefault(bag, row), reason, str(run.texts["failure_kind"][row]))
-        out.setdefault(key, ([], told.lines if told else ()))[0].append(config)
+        out.setdefault(key, ([], told.further_lines if told else ()))[0].append(config)
     return out
 
 

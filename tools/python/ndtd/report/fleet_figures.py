@@ -225,7 +225,7 @@ def paired_drives(found: FleetComparison) -> Drawing:
         first, second = first[both], second[both]
         step = max(1, len(first) // MOST_DOTS)
         is_error = name.endswith("error")
-        low, high = _range(np.concatenate([first, second]), is_error)
+        low, high = _range(np.concatenate([first, second]), is_error, 1.0 if name.startswith("scans") else 1e-3)
         axes.plot([low, high], [low, high], color=INK, linewidth=0.7)
         axes.plot(first[::step], second[::step], ".", color=MUTED if len(first) > 200 else SECOND, markersize=3, alpha=0.6)
         axes.set(xlim=(low, high), ylim=(low, high))
@@ -239,10 +239,10 @@ def paired_drives(found: FleetComparison) -> Drawing:
     return drawing
 
 
-def _range(values: np.ndarray, is_log: bool) -> "tuple[float, float]":
+def _range(values: np.ndarray, is_log: bool, least: float) -> "tuple[float, float]":
     if is_log:
         values = np.maximum(values, LEAST_M)
         return float(values.min()) / 1.15, float(values.max()) * 1.15
     low, high = float(values.min(initial=0.0 if not len(values) else np.inf)), float(values.max(initial=0.0))
-    room = 0.05 * max(high - low, 1e-3)
+    room = 0.05 * max(high - low, least)
     return low - room, high + room

@@ -44,6 +44,11 @@ class FleetPage:
         return self.results.is_worse
 
     @property
+    def is_compared(self) -> bool:
+        """Whether both runs have a drive, done or failed anew, with the same content."""
+        return any(len(one.rows) or one.newly_failed or one.no_longer_failed for one in self.results.against)
+
+    @property
     def sentence(self) -> str:
         """The verdict: on the run against the other one, or by itself."""
         if self.found is None:
@@ -102,7 +107,7 @@ class FleetPage:
                        "scans without a trusted pose, which tell whether a result is consistent, not whether it is right.")
         left = len(run.run_folder.read_json(run.folder / "bags.json") or ()) - len(set(run.texts["bag"].tolist()))
         if left > 0:
-            out.append(f"{count(left, 'bag')} not in the tables: not replayed yet, or of the same content as another; `ndt-fleet status` "
+            out.append(f"{count(left, 'bag')} not in the tables: not replayed yet, or of the same content as another; `ndt-fleet run` "
                        "tells which.")
         if found and not found.tests and not found.is_same and len(found.rows):
             out.append(f"{count(len(found.rows), 'drive')} in both runs: fewer than the {fleet_comparison.FEWEST_DRIVES} that a test over "
