@@ -30,6 +30,7 @@ from .report.verdict import count
 EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
 GIB = float(1 << 30)
 LINES = 5  # of a program that failed
+BEFORE_RUN = ("lock", "configs", "bags.json", ".bags.json.part", ".run.json.part")  # names in a folder whose run.json is still to come
 PROTECTED = ("secret", "password", "token", "account_key", "connection_string", "authorization")
 
 
@@ -160,14 +161,18 @@ def _is_run(path: Path) -> bool:
 def _check_folder(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise UsageError(f"--out: {path}: is not a folder")
-    if path.is_dir() and not _is_run(path) and any(one.name not in ("lock", "engine.log") for one in path.iterdir()):
+    if path.is_dir() and not _is_run(path) and any(one.name not in BEFORE_RUN for one in path.iterdir()):
         raise UsageError(f"--out: {path}: has other files and no run.json: it is not the folder of a run")
 
 
 @contextlib.contextmanager
 def _locked(path: Path) -> "Iterator[None]":
-    """One `run` at a time."""
-    path.mkdir(parents=True, exist_ok=True)
+    """One `run` at a time. A folder that is new is removed when nothing came of it."""
+    try:
+        path.mkdir(parents=True)
+        is_new = True
+    except FileExistsError:
+        is_new = False
     with open(path / "lock", "a+", encoding="utf-8") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -178,7 +183,11 @@ def _locked(path: Path) -> "Iterator[None]":
         stream.truncate(0)
         stream.write(f"host {socket.gethostname()}, pid {os.getpid()}\n")
         stream.flush()
-        yield
+        try:
+            yield
+        finally:
+            if is_new and not _is_run(path):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _program(args: argparse.Namespace, former: Optional[Job]) -> str:
@@ -297,19 +306,14 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
                         int((args.memory or 4.0) * GIB))
     cluster.check(wish)
     folder = RunFolder(path)
-    is_new = not path.exists()
-    try:
-        with _locked(path):
-            job = _old_job(args, folder, options) if _is_run(path) else _new_job(args, folder, options)
-            job = replace(job, token=uuid.uuid4().hex)  # of this call: workers see its limits, and none goes on for an earlier one
-            bags = bag_patterns.prioritised(bag_patterns.find(job.patterns, job.storage), rules)
-            folder.write_json(path / "bags.json", [asdict(one) for one in bags])
-            folder.save_job(job)
-            outcome = _replay(args, folder, job, bags, wish)
-            return _summary(args, folder, job, outcome, tables.collect(folder.path, quiet=args.quiet))
-    finally:
-        if is_new and not _is_run(path):  # nothing came of it
-            shutil.rmtree(path, ignore_errors=True)
+    with _locked(path):
+        job = _old_job(args, folder, options) if _is_run(path) else _new_job(args, folder, options)
+        job = replace(job, token=uuid.uuid4().hex)  # of this call: workers see its limits, and none goes on for an earlier one
+        bags = bag_patterns.prioritised(bag_patterns.find(job.patterns, job.storage), rules)
+        folder.write_json(path / "bags.json", [asdict(one) for one in bags])
+        folder.save_job(job)
+        outcome = _replay(args, folder, job, bags, wish)
+        return _summary(args, folder, job, outcome, tables.collect(folder.path, quiet=args.quiet))
 
 
 def _replay(args: argparse.Namespace, folder: RunFolder, job: Job, bags: "list[Bag]", wish: cluster.Wish) -> Outcome:

@@ -285,6 +285,8 @@ def refused(capfd, code, *words):
 def test_a_run_is_gone_on_with_as_it_was(options, drives, bin_dir, tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("NDT_BIN", str(bin_dir))
     run = tmp_path / "run"
+    (run / "configs").mkdir(parents=True)  # as left behind by a call that was killed before it knew its bags
+    (run / "bags.json").write_text("[]")
     assert "no worker" in refused(capfd, 3, *options, "--cluster", f"{__name__}.NoWorkers", "--worker-timeout", 1)
     job = RunFolder(run).job()
     assert [one.name for one in job.configurations] == ["ndt.levels=[4.0,2.0]", "ndt.levels=[2.0]"] and job.piece_s == 600.0
@@ -338,6 +340,10 @@ def test_what_cannot_be(options, drives, bin_dir, tmp_path, capfd, monkeypatch):
         said = refused(capfd, 2, "run", *(word for pair in {**words, **more}.items() for word in pair))
         assert told in said, said
         shutil.rmtree(tmp_path / "new", ignore_errors=True)
+    with ndt_fleet._locked(tmp_path / "new"):  # by another call that still looks for its bags
+        refused(capfd, 3, *options, "--out", tmp_path / "new")
+        assert (tmp_path / "new/lock").exists()
+    assert not (tmp_path / "new").exists()
     assert "--map is wanted" in refused(capfd, 2, "run", "--bags", drives.pattern, "--out", tmp_path / "new")
     monkeypatch.delenv("NDT_BIN")
     monkeypatch.setenv("PATH", "/none")
