@@ -191,7 +191,8 @@ def test_patterns(tmp_path):
     (ros / "ros_1.db3").write_text("other.db3")
     os.utime(ros / "ros_1.db3", ns=(1, 1))
     assert bags.find([str(ros)])[0].fingerprint != found[3].fingerprint
-    for pattern in ("none/*.bag", f"{tmp_path}/a.mcap", "@none", f"{tmp_path}/c.{{bag,mcap}}"):
+    (tmp_path / "nothing").write_text("# comment\n")
+    for pattern in ("none/*.bag", f"{tmp_path}/a.mcap", "@none", f"@{tmp_path}/nothing", f"{tmp_path}/c.{{bag,mcap}}"):
         with pytest.raises(FleetError, match="^--bags: "):
             bags.find([pattern])
 
