@@ -115,6 +115,10 @@ def _check(args: argparse.Namespace) -> None:
     for name, value, least, most in ranges:
         if value is not None and not least <= value <= most:
             raise UsageError(f"{name}: {value:g} is not from {least:g} to {most:g}")
+    if not args.out:
+        raise UsageError("--out: is empty")
+    if args.json and args.json != "-" and (Path(args.json).is_dir() or not Path(args.json).resolve().parent.is_dir()):
+        raise UsageError(f"--json: {args.json}: " + ("is a folder" if Path(args.json).is_dir() else "its folder is not there"))
     if args.bags is None and (args.map or args.config or args.set or args.sweep) and not _is_run(Path(args.out)):
         raise UsageError("--bags is wanted: patterns of recordings")
 
@@ -156,6 +160,11 @@ def _storage(words: "list[str]") -> "dict[str, Any]":
 
 def _is_run(path: Path) -> bool:
     return (path / "run.json").is_file()
+
+
+def _goes_on(path: Path, args: argparse.Namespace) -> bool:
+    """A run without any result, as of a map that could not be read, may begin anew with other words."""
+    return _is_run(path) and not (args.bags and args.map and not any(any(path.glob(f"{one}/*/*.parquet")) for one in ("done", "pieces")))
 
 
 def _check_folder(path: Path) -> None:
@@ -307,7 +316,7 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
     cluster.check(wish)
     folder = RunFolder(path)
     with _locked(path):
-        job = _old_job(args, folder, options) if _is_run(path) else _new_job(args, folder, options)
+        job = _old_job(args, folder, options) if _goes_on(path, args) else _new_job(args, folder, options)
         job = replace(job, token=uuid.uuid4().hex)  # of this call: workers see its limits, and none goes on for an earlier one
         bags = bag_patterns.prioritised(bag_patterns.find(job.patterns, job.storage), rules)
         folder.write_json(path / "bags.json", [asdict(one) for one in bags])

@@ -290,6 +290,8 @@ def test_a_map_that_is_not_there_any_more(fleet, bags, tmp_path):
     assert "map.pcd" in refused(said)
     (tmp_path / "map.pcd").unlink()
     assert "map.pcd" in refused(fleet("run", "--out", "run", "--workers", 1, code=3))
+    fleet("run", "--bags", bags[0][0], "--map", bags[1], *SET, "--out", "run", "--workers", 1)  # without a result it may begin anew
+    assert "use another --out" in refused(fleet("run", "--bags", bags[0][0], "--map", tmp_path, *SET, "--out", "run", code=2))
 
 
 def test_a_cache_that_cannot_be_written(fleet, bags, tmp_path):

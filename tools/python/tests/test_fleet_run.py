@@ -191,7 +191,8 @@ def test_patterns(tmp_path):
     (ros / "ros_1.db3").write_text("other.db3")
     os.utime(ros / "ros_1.db3", ns=(1, 1))
     assert bags.find([str(ros)])[0].fingerprint != found[3].fingerprint
-    for pattern in ("none/*.bag", f"{tmp_path}/a.mcap", "@none", f"{tmp_path}/c.{{bag,mcap}}"):
+    (tmp_path / "nothing").write_text("# comment\n")
+    for pattern in ("none/*.bag", f"{tmp_path}/a.mcap", "@none", f"@{tmp_path}/nothing", f"{tmp_path}/c.{{bag,mcap}}"):
         with pytest.raises(FleetError, match="^--bags: "):
             bags.find([pattern])
 
@@ -332,7 +333,10 @@ def test_what_cannot_be(options, drives, bin_dir, tmp_path, capfd, monkeypatch):
                        ({"--bags": "none/*.bag"}, "none/*.bag: there is no such recording"),
                        ({"--set": "nosuch=1"}, "ndtd: --set: 'nosuch' is not an option"), ({"--config": "none.yaml"}, "none.yaml"),
                        ({"--ndtd": "/none/ndtd"}, "/none/ndtd"), ({"--ndtd": "/bin/echo"}, "is not ndtd"),
-                       ({"--retries": -1}, "--retries: -1"),
+                       ({"--retries": -1}, "--retries: -1"), ({"--json": tmp_path}, "is a folder"),
+                       ({"--json": tmp_path / "no/file"}, "its folder is not there"), ({"--out": ""}, "--out: is empty"),
+                       ({"--": "--nonsense"}, "options of ndt-import: unrecognized arguments: --nonsense"),
+                       ({"--": "--list"}, "no place here"),
                        ({"--cluster": "nosuch"}, "is none of local, slurm"),
                        ({"--cluster": "tcp://127.0.0.1:9", "--workers": 2}, "without --workers"),
                        ({"--cluster": "none.json"}, "no such file of a scheduler"), ({"--priority": "x"}, "PATTERN=N"),

@@ -84,13 +84,17 @@ def _listed(patterns: "Iterable[str]") -> "Iterator[str]":
         if not pattern.startswith("@"):
             yield pattern
             continue
+        found = 0
         try:
             with open(pattern[1:], encoding="utf-8") as stream:
                 for line in stream:
                     if line.strip() and not line.startswith("#"):
+                        found += 1
                         yield line.strip()
         except (OSError, UnicodeDecodeError) as error:
             raise PatternError(f"--bags: {pattern[1:]}: {getattr(error, 'strerror', None) or 'is not text'}") from None
+        if not found:
+            raise PatternError(f"--bags: {pattern[1:]}: names no recording")
 
 
 class _Place:

@@ -226,7 +226,8 @@ def _judge(found: FleetComparison) -> "tuple[str, str]":
     if not len(found.rows) and not found.newly_failed:
         return "undecided", f"{one} and {other} have no drive in common."
     if found.is_same:
-        which = f"the {drives} that both have" if found.only_first or found.only_second else f"all {drives}"
+        every = f"all {drives}" if len(found.rows) > 1 else "the one drive"
+        which = f"the {drives} that both have" if found.only_first or found.only_second else every
         return "same", f"{other} has the trajectories of {one} on {which}, bit for bit."
     told = " ".join(part for part in (*_told_facts(found), _told_test(found)) if part)
     verdicts = [test.verdict for test in found.tests] + [fact.verdict for fact in found.facts]
