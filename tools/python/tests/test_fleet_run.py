@@ -1,5 +1,6 @@
 """ndt-fleet run: configurations, bags, the plan on a cluster, stopped and gone on with, refused."""
 import contextlib
+import gc
 import json
 import os
 import shutil
@@ -19,7 +20,7 @@ from fleet_runs import call, cut, events, recorder, result, scheduler, start, wa
 
 from ndtd import ndt_fleet  # noqa: E402
 from ndtd.fleet import bags, cluster, coordinator, job_settings  # noqa: E402
-from ndtd.fleet.run_folder import Bag, Configuration, FleetError, Job, RunFolder  # noqa: E402
+from ndtd.fleet.run_folder import Bag, BagIndex, Configuration, FleetError, Job, RunFolder  # noqa: E402
 
 TESTS = str(Path(__file__).parent)
 
@@ -155,6 +156,7 @@ def test_tasks_at_the_scheduler_do_not_grow_with_the_fleet(tmp_path, monkeypatch
     client = NoCluster(function)
     engine = cluster.Engine(client, None, cluster.Wish("tcp://a"), "tcp://a")
     found = [Bag(f"/bags/{number:07}.bag", 1, "1") for number in range(count)]
+    gc.collect()
     tracemalloc.start()
     try:
         outcome = coordinator.Coordinator(folder, folder.job(), found, engine).run()
@@ -163,6 +165,23 @@ def test_tasks_at_the_scheduler_do_not_grow_with_the_fleet(tmp_path, monkeypatch
         tracemalloc.stop()
     assert (outcome.done, outcome.scans, calls_of["prepare"], calls_of["replay"]) == (count, count, count, count)
     assert client.most == coordinator.WINDOW and peak < 300 * count, peak
+
+
+@pytest.mark.parametrize("key, said", ((None, ""), ("other", "map /map: has changed since this call began")))
+def test_results_of_another_process(tmp_path, key, said):
+    """A worker that was thought dead has made it meanwhile, or with another map."""
+    def function(kind, bag, *_):
+        if kind != "replay":
+            return {"status": "done", "value": "map"} if kind == "map_id" else {"status": "done", "index": vars(index)}
+        return {"status": "present", "scans": 5, **({"key": key} if key else {})}
+
+    folder, bag = make_run(tmp_path / "run", 1), Bag("/bags/a.bag", 1, "1")
+    index = BagIndex(bag.url, "1", bag.id, 1, 5, 0, 0, pieces=((0, 0, 5),))
+    plan = coordinator.Coordinator(folder, folder.job(), [bag], cluster.Engine(NoCluster(function), None, cluster.Wish("tcp://a"), "tcp://a"))
+    with pytest.raises(FleetError, match=said) if said else contextlib.nullcontext():
+        plan.run()
+        assert (plan.outcome.done, plan.outcome.present, plan.outcome.replayed) == (1, 0, 5)
+    assert plan.outcome.done == (not said)
 
 
 def test_bags_of_a_higher_priority_begin_first(tmp_path):

@@ -174,6 +174,44 @@ def test_a_bag_that_goes_or_changes_while_it_waits(make, drive, tmp_path):
     assert list(one.folder.path.glob("done/*/*")) == []
 
 
+def test_a_bag_that_changes_while_it_is_replayed(make, drive, bin_dir, tmp_path):
+    shutil.copy(drive.bag, tmp_path / "drive.bag")
+    program = stand_in(tmp_path / "ndtd", bin_dir, f"touch -d 2001-01-01 {tmp_path}/drive.bag")
+    one = make(program=program)
+    assert "has changed" in one.failure(found(tmp_path / "drive.bag"))["reason"]
+    assert list(one.folder.path.glob("done/*/*")) == []
+
+
+def test_a_folder_that_changes_while_it_waits(make, tmp_path):
+    (tmp_path / "drive").mkdir()
+    (tmp_path / "drive/notes.txt").write_text("none")
+    bag = found(tmp_path / "drive")
+    (tmp_path / "drive/more.txt").write_text("none")
+    assert "has changed" in make().failure(bag)["reason"]
+
+
+def test_a_program_that_is_replaced_meanwhile(make, drive, bin_dir, tmp_path):
+    (tmp_path / "ndtd").symlink_to(bin_dir / "ndtd")
+    one, bag = make(program=tmp_path / "ndtd"), found(drive.bag)
+    one.index(bag)
+    commit = one.job.version.split()[-1].rstrip(")").encode()
+    (tmp_path / "ndtd").unlink()
+    (tmp_path / "ndtd").write_bytes((bin_dir / "ndtd").read_bytes().replace(commit, b"x" * len(commit)))
+    (tmp_path / "ndtd").chmod(0o755)
+    with pytest.raises(FleetError, match=r"worker on .* is ndtd \S* \(commit xx*\); the run needs ndtd"):
+        task.replay(*one.place, bag, 0)
+    assert list(one.folder.path.glob("done/*/*")) == []
+
+
+def test_results_of_one_bag_that_cannot_be_used(make, drive, monkeypatch):
+    """Its failure alone: the run goes on."""
+    def refuse(*_):
+        raise FleetError("results: not what ndtd --results writes, after line 3: pose is beyond 1e+08 m")
+
+    monkeypatch.setattr(scan_table, "read_results", refuse)
+    assert "pose is beyond" in make().failure(found(drive.bag))["reason"]
+
+
 @pytest.mark.parametrize("do", (task.replay, task.join))
 def test_an_index_that_is_not_there_yet_is_tried_again(make, drive, do):
     """As on a shared file system that shows new files late."""
@@ -569,7 +607,12 @@ def test_pieces_become_one_file(make, long_drive):
 def test_a_piece_that_was_lost_is_replayed_again(make, long_drive):
     one, bag = make(map_file=long_drive.map, piece_s=3.0, warm_up_s=1.0), found(long_drive.bag)
     one.index(bag)
-    assert task.replay(*one.place, bag, 0, 0)["status"] == "done"
+    key = task.replay(*one.place, bag, 0, 0)["key"]
+    assert task.replay(*one.place, bag, 0, 1)["status"] == "done"
+    damaged = one.folder.piece_file(key, 0)
+    data = damaged.read_bytes()
+    damaged.write_bytes(data[:4] + bytes(len(data) // 2 - 4) + data[len(data) // 2:])  # its end, with the run row, is whole
+    one.folder.piece_file(key, 1).unlink()
     assert task.join(*one.place, bag, 0)["scans"] == 70
 
 

@@ -332,7 +332,8 @@ class Coordinator:
         for number, configuration in enumerate(self.job.configurations):
             key = self._key(index, number, configuration)
             if self.folder.done_file(key).exists():
-                self._count_done(key, index.scans, is_present=True)
+                self.outcome.present += 1
+                self._count_done(key, index.scans)
             elif len(index.pieces) < 2:
                 yield Task("replay", bag, number, key=key)
             else:
@@ -373,11 +374,14 @@ class Coordinator:
             self._take_replay(task, result)
 
     def _take_replay(self, task: Task, result: "dict[str, Any]") -> None:
+        if result.get("key", task.key) != task.key:
+            raise FleetError(f"map {self.job.map}: has changed since this call began, or is another one for worker {result.get('address')}; "
+                             f"{GOES_ON}")
         scans = int(result.get("scans") or 0)
-        if task.kind == "replay" and result["status"] == "done":
+        if task.kind == "replay":  # also what is present: it was not when this call submitted it
             self.outcome.replayed += scans
         if task.piece is None:
-            self._count_done(task.key, scans, result["status"] == "present")
+            self._count_done(task.key, scans)
             return
         left = self._pieces[task.key]
         left.discard(task.piece)
@@ -389,9 +393,8 @@ class Coordinator:
         """Before what has not begun."""
         self._next.appendleft(iter((task,)))
 
-    def _count_done(self, key: str, scans: int, is_present: bool) -> None:
+    def _count_done(self, key: str, scans: int) -> None:
         self.outcome.done += 1
-        self.outcome.present += is_present
         self.outcome.scans += scans
         self._forget(key)
 

@@ -56,6 +56,7 @@ class Cache:
             _check_unchanged(local, bag)
             if _is_bag(local):
                 yield local
+                _check_unchanged(local, bag)  # neither while it was used
                 return
         limits = Limits(memory_bytes, _IMPORT_S + bag.bytes / _IMPORT_BYTES_PER_S)
 
@@ -67,6 +68,8 @@ class Cache:
                     os.replace(source, part)
                     return
             _import(source, part, import_options, limits)
+            if local is not None:
+                _check_unchanged(local, bag)
 
         with self.entry(name, bag.bytes, make) as path:
             yield path
@@ -279,7 +282,12 @@ def _check_unchanged(path: Path, bag: Bag) -> None:
         raise StageError(f"{path}: {error.strerror}") from None
     if not path.is_file() and not path.is_dir():
         raise StageError(f"{path}: is neither a file nor a folder")
-    if not path.is_dir() and bag.fingerprint not in [f"{size} {date}" for date in dates]:
+    if path.is_dir():
+        files = need("fsspec", "fleet").filesystem("file")
+        is_same = bag.fingerprint == folder_fingerprint(files.find(str(path), detail=True), str(path))
+    else:
+        is_same = bag.fingerprint in [f"{size} {date}" for date in dates]
+    if not is_same:
         raise StageError(f"{path}: has changed since the run began: `ndt-fleet run` finds it anew")
 
 

@@ -23,10 +23,10 @@ import numpy as np
 from ..report import bag_records
 from ..report.run import flat_yaml
 from . import bag_index, pieces, scan_table
+from .job_settings import SweepError, version_of
 from .replay_call import CallError, Limits, call, replay as call_replay
 from .run_folder import Bag, BagIndex, Failure, FleetError, Job, RunFolder, digest, task_key
 from .staging import Cache, StageError, local_path
-from .job_settings import version_of
 
 REPLAY_S, REPLAY_PER_S = 60.0, 10.0  # a replay that takes longer than the first, and so many times its drive, has failed
 _COMPILE_S = 3600.0
@@ -41,10 +41,16 @@ class Worker:
         """FleetError: this machine has another ndtd, or no place for a cache."""
         self.host, self.folder, self.job = socket.gethostname(), folder, job
         self.cache = Cache(self.job.cache, self.job.cache_bytes, self.job.storage)
-        version = version_of(self.job.program)
+        try:
+            version = version_of(job.program)
+        except SweepError:  # killed from outside, or a file system that hung: once more
+            version = version_of(job.program)
+        self._check_version(version)
+        self._ids: "dict[int, tuple[str, str]]" = {}  # by configuration: name of the cache's entry and id
+
+    def _check_version(self, version: str) -> None:
         if version != self.job.version:
             raise FleetError(f"worker on {self.host}: {self.job.program} is {version}; the run needs {self.job.version}")
-        self._ids: "dict[int, tuple[str, str]]" = {}  # by configuration: name of the cache's entry and id
 
     # ---- maps
 
@@ -121,7 +127,11 @@ class Worker:
         with self.cache.bag(bag, job.import_options, job.memory_bytes) as path, self.map_file(number) as map_file, \
                 call_replay(job.program, path, map_file, self._config_file(number), self.cache.path, limits, first,
                             0 if is_whole else end - first, overrides) as found:
-            table = scan_table.read_results(found.results, bag.url, configuration.name, _truth(path))
+            self._check_version(f"ndtd {found.summary.get('version')} (commit {found.summary.get('commit')})")  # it may have been replaced
+            try:
+                table = scan_table.read_results(found.results, bag.url, configuration.name, _truth(path))
+            except FleetError as error:  # of this bag alone
+                raise CallError(f"ndtd: {error}") from None
         if found.summary["map_id"] != self.map_id(number):
             raise CallError(f"the map has id {found.summary['map_id']} on {self.host}, and {self.map_id(number)} where the run began")
         return table, {"trajectory_hash": found.summary["trajectory_hash"], "damage": index.damage or found.damage,
@@ -274,11 +284,12 @@ class _Joining:
     def _load(self, piece: int) -> Any:
         """Its file, or where a failing disk has left none its replay."""
         path = self._worker.folder.piece_file(self._key, piece)
-        row = _row_of(path)
-        if row is None:
+        try:
+            row, rows = scan_table.read_run_row(path), scan_table.read_scans(path)
+        except FleetError:
             return self._replay(*self._index.pieces[piece])
         self._told.append(row)
-        return scan_table.read_scans(path) if row["scans"] else None
+        return rows if len(rows) else None
 
     def _replay(self, first: int, _keep: int, end: int) -> Any:
         rows = self._worker.piece if first else self._worker.rows
