@@ -213,13 +213,44 @@ def test_results_of_one_bag_that_cannot_be_used(make, drive, monkeypatch):
 
 
 @pytest.mark.parametrize("do", (task.replay, task.join))
-def test_an_index_that_is_not_there_yet_is_tried_again(make, drive, do):
+def test_an_index_that_is_not_there_yet_is_tried_again(make, drive, monkeypatch, do):
     """As on a shared file system that shows new files late."""
     one, bag = make(), found(drive.bag)
+    monkeypatch.setattr(task, "INDEX_LATE_S", 0.0)
     out = do(*one.place, bag, 0)
     assert out["status"] == "failed" and "is not there on" in out["failure"]["reason"]
     task.prepare(*one.place, bag)
     assert task.replay(*one.place, bag, 0)["status"] == "done"
+
+
+def test_files_that_another_machine_shows_late(make, drive):
+    one, bag = make(), found(drive.bag)
+    one.index(bag)
+    files = [one.folder.index_file(bag.id), one.folder.run_file]
+    late = [file.read_bytes() for file in files]
+    files[0].unlink()
+    one.folder.write_whole(files[1], late[1].replace(one.job.token.encode(), b"former"))
+    timers = [threading.Timer(1.0 + number, one.folder.write_whole, pair) for number, pair in enumerate(zip(files[::-1], late[::-1]))]
+    for timer in timers:
+        timer.start()
+    try:
+        assert task.replay(*one.place, bag, 0)["status"] == "done"
+    finally:
+        for timer in timers:
+            timer.join()
+
+
+@pytest.mark.parametrize("do", (task.prepare, task.replay, task.join))
+def test_a_worker_that_is_stopped(make, drive, monkeypatch, do):
+    """Its claim stays, and does not keep the others for ever."""
+    one, bag = make(), found(drive.bag)
+    one.index(bag)
+    monkeypatch.setattr(task, "stage_limit_s", lambda _: 0.1)
+    one.change(timeout_s=0.05)
+    number = () if do is task.prepare else (0,)
+    with one.folder.claim(task._worker(*one.place).key(one.folder.index(bag), 0) if number else bag.id):
+        out = do(*one.place, bag, *number)
+    assert out["status"] == "failed" and out["failure"]["reason"].startswith("another process works on it for more than 0.")
 
 
 def test_a_link_to_a_bag(make, drive, tmp_path):

@@ -58,7 +58,7 @@ class Cache:
                 yield local
                 _check_unchanged(local, bag)  # neither while it was used
                 return
-        limits = Limits(memory_bytes, _IMPORT_S + bag.bytes / _IMPORT_BYTES_PER_S)
+        limits = Limits(memory_bytes, stage_limit_s(bag))
 
         def make(part: Path) -> None:
             source = local
@@ -212,6 +212,10 @@ class Cache:
 
 
 # ---- parts
+
+
+def stage_limit_s(bag: Bag) -> float:
+    return _IMPORT_S + bag.bytes / _IMPORT_BYTES_PER_S
 
 
 def local_path(url: str) -> "Optional[Path]":
