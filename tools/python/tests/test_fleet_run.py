@@ -116,16 +116,22 @@ class NoCluster:
     def __init__(self, function):
         self.function, self.most, self.under_way, self.began = function, 0, 0, []
 
-    def nthreads(self):
+    @property
+    def scheduler(self):
+        return self
+
+    def ncores(self, workers):
         return {"tcp://a": 2}
+
+    def sync(self, question, callback_timeout):
+        return question()
 
     def submit(self, _work, _tasks, _package, kind, _folder, _token, arguments, **_options):
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         return NoFuture(self, kind, arguments)
 
-
-    def gather(self, futures):
+    def gather(self, futures, asynchronous):
         return [one.result() for one in futures]
 
 
@@ -392,6 +398,16 @@ def test_a_scheduler_that_goes_away(tmp_path):
         plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in",
                                        tell=lambda outcome, rate: one.process.kill() if outcome.done else None)
         with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} went away; the same command goes on$"):
+            plan.run()
+
+
+def test_a_scheduler_that_hangs(tmp_path, monkeypatch):
+    monkeypatch.setattr(coordinator, "ANSWER_S", 1.0)
+    found, folder = make_bags(tmp_path / "bags", **{f"b{i}": "scans 10\nsleep 0.5" for i in range(40)}), make_run(tmp_path / "run", 1)
+    with scheduler(tmp_path / "dask", environment={"PYTHONPATH": TESTS}) as one, cluster.connect(cluster.Wish(one.address)) as engine:
+        plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in",
+                                       tell=lambda outcome, rate: one.process.send_signal(signal.SIGSTOP) if outcome.done else None)
+        with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} does not answer within 1 s; the same command"):
             plan.run()
 
 
