@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 fsspec = pytest.importorskip("fsspec")
+aiohttp = pytest.importorskip("aiohttp")
 pytest.importorskip("msgpack")
 
 from ndtd.fleet import bags, job_settings, pieces, replay_call, scan_table, staging, task  # noqa: E402
@@ -545,8 +546,7 @@ def test_a_cache_that_cannot_be_written(make, drive, tmp_path):
 
 @pytest.fixture
 def web(tmp_path):
-    """A folder behind HTTP: (folder, url). Files named short.* end early."""
-    pytest.importorskip("aiohttp")
+    """A folder behind HTTP: (folder, url). Files named short.* end early, slow.* take a second."""
     folder = tmp_path / "web"
     folder.mkdir()
 
@@ -558,7 +558,9 @@ def web(tmp_path):
             pass
 
         def copyfile(self, source, target):
-            target.write(source.read() if "short" not in self.path else source.read(1000))
+            target.write(source.read(1000))
+            time.sleep("slow" in self.path)
+            target.write(source.read() if "short" not in self.path else b"")
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -566,6 +568,14 @@ def web(tmp_path):
         yield folder, f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
         thread.join()
+
+
+def test_a_download_takes_as_long_as_it_takes(make, drive, web, monkeypatch):
+    """By itself aiohttp ends one after five minutes."""
+    monkeypatch.setattr("aiohttp.client.DEFAULT_TIMEOUT", aiohttp.ClientTimeout(total=0.5))
+    folder, url = web
+    shutil.copy(drive.bag, folder / "slow.bag")
+    assert make().replayed(found(f"{url}/slow.bag"))[0]["scans"] == 20
 
 
 def test_bags_of_http(make, drive, web):

@@ -25,6 +25,7 @@ from .replay_call import Limits, call
 from .run_folder import Bag, FleetError, digest
 
 _WAIT_S, _STEP_S = 600.0, 0.5  # for entries that are in use, when there is no room otherwise
+_SILENCE_S = 120.0  # of a server, which ends a download
 _IMPORT_S, _IMPORT_BYTES_PER_S = 600.0, 1e6  # an import that takes longer than for so many bytes has failed
 
 
@@ -174,7 +175,11 @@ class Cache:
     def _open(self, url: str) -> "tuple[Any, str]":
         fsspec = need("fsspec", "fleet")
         protocol = fsspec.utils.get_protocol(url)
-        files, path = fsspec.core.url_to_fs(url, **self._storage.get(protocol, {}))
+        options = dict(self._storage.get(protocol, {}))
+        if protocol in ("http", "https"):  # aiohttp's own limit is that of a whole download: five minutes
+            limits = need("aiohttp", "fleet").ClientTimeout(total=None, sock_connect=_SILENCE_S, sock_read=_SILENCE_S)
+            options["client_kwargs"] = {"timeout": limits, **options.get("client_kwargs", {})}
+        files, path = fsspec.core.url_to_fs(url, **options)
         files.invalidate_cache()  # what was listed before may have changed since
         return files, path
 
