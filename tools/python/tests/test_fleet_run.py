@@ -97,6 +97,17 @@ def test_a_bag_that_kills_its_workers_is_the_only_one_that_fails(tmp_path, local
     assert sum(line.endswith("/k.bag 0") for line in calls(folder)) == 3
 
 
+def test_pieces_that_a_killed_worker_left_beside_their_result(tmp_path, local):
+    found, folder = make_bags(tmp_path / "bags", a="scans 10\npieces 2"), make_run(tmp_path / "run", 1)
+    replay(folder, found, local)
+    done, = (folder.path / "done").glob("*/*")
+    left = [folder.piece_file(key, 0) for key in (done.stem, "0" * 32)]
+    for path in left:
+        folder.write_whole(path, b"rows")
+    assert replay(folder, found, local).present == 1
+    assert [path.exists() for path in left] == [False, True]
+
+
 def test_bags_with_the_same_content_are_replayed_once(tmp_path, local):
     found = make_bags(tmp_path / "bags", a="scans 10", b="scans 10")
     Path(found[1].url).write_bytes(Path(found[0].url).read_bytes())
@@ -231,6 +242,7 @@ def test_configurations(tmp_path, bin_dir):
     same, = job_settings.configurations(ndtd, [], ["preprocess.deskew=time", "cpu.threads=3", "log.level=debug", "map.path=/x"], [], folder)
     other, = job_settings.configurations(ndtd, [], ["preprocess.deskew=time", "preprocess.seed=2"], [], folder)
     assert base.hash == same.hash != other.hash
+    assert len(job_settings._file_name("map.frame_id=" + "\u5730" * 300).encode()) < 200
     four = job_settings.configurations(ndtd, [], [], ["ndt.levels=[2.0],[4.0,2.0]", "preprocess.seed=1,2"], folder)
     assert [one.name for one in four] == [f"ndt.levels={levels}, preprocess.seed={seed}"
                                           for levels in ("[2.0]", "[4.0,2.0]") for seed in (1, 2)]
@@ -336,6 +348,14 @@ def test_a_run_is_gone_on_with_as_it_was(options, drives, bin_dir, tmp_path, cap
     now = RunFolder(run).job()
     assert (now.timeout_s, now.configurations, now.token != job.token) == (7.0, job.configurations, True)
     assert len(json.loads((run / "bags.json").read_text())) == 7
+
+
+def test_results_that_cannot_be_seen(options, drives, bin_dir, monkeypatch, capfd):
+    """Tables without a task that is done are told."""
+    monkeypatch.setenv("NDT_BIN", str(bin_dir))
+    monkeypatch.setattr(ndt_fleet, "LATE_S", 0.0)
+    monkeypatch.setattr(ndt_fleet, "_replay", lambda *_: coordinator.Outcome(bags=6, total=12, done=12))
+    assert refused(capfd, 1, *options, "-q").endswith("run: 12 results cannot be seen from here; the same command goes on")
 
 
 class NoWorkers:

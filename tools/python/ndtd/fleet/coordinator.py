@@ -149,6 +149,7 @@ class Coordinator:
             self._find_maps()
             self._next.append(self._begun())
             self._loop()
+            self._remove_pieces()
             state = "done"
         finally:
             self.outcome.seconds = time.monotonic() - self._begin
@@ -297,6 +298,12 @@ class Coordinator:
             "updated_ns": time.time_ns(), "total": one.total, "done": one.done, "failed": one.failed, "running": len(self._under_way),
             "bags": len(self.bags), "indexed": self.indexed, "scans": one.scans, "scans_per_s": round(self.rate, 1),
             "workers": one.workers, "map_ids": self._maps})
+
+    def _remove_pieces(self) -> None:
+        """Of what is done: left behind by a worker that was killed between the two."""
+        for path in (self.folder.path / "pieces").glob("??/*.parquet"):
+            if self.folder.done_file(path.name.partition(".")[0]).exists():
+                path.unlink(missing_ok=True)
 
     # ---- the plan
 
