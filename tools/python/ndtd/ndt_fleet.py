@@ -339,7 +339,8 @@ def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome
     elif one.failed:
         print(f"ndt-fleet: {count(one.failed, 'task')} of {one.total} failed", file=sys.stderr)
     if made.done + made.broken < one.done:
-        print(f"ndt-fleet: {folder.path}: {count(one.done - made.done - made.broken, 'result')} cannot be seen from here; {GOES_ON}", file=sys.stderr)
+        print(f"ndt-fleet: {folder.path}: {count(one.done - made.done - made.broken, 'result')} cannot be seen from here; {GOES_ON}",
+              file=sys.stderr)
     return EXIT_WORSE if one.failed or made.broken or made.done < one.done else 0
 
 

@@ -196,7 +196,8 @@ def test_results_of_another_process(tmp_path, key, said):
 
     folder, bag = make_run(tmp_path / "run", 1), Bag("/bags/a.bag", 1, "1")
     index = BagIndex(bag.url, "1", bag.id, 1, 5, 0, 0, pieces=((0, 0, 5),))
-    plan = coordinator.Coordinator(folder, folder.job(), [bag], cluster.Engine(NoCluster(function), None, cluster.Wish("tcp://a"), "tcp://a"))
+    engine = cluster.Engine(NoCluster(function), None, cluster.Wish("tcp://a"), "tcp://a")
+    plan = coordinator.Coordinator(folder, folder.job(), [bag], engine)
     with pytest.raises(FleetError, match=said) if said else contextlib.nullcontext():
         plan.run()
         assert (plan.outcome.done, plan.outcome.present, plan.outcome.replayed) == (1, 0, 5)

@@ -398,8 +398,8 @@ class Coordinator:
 
     def _take_replay(self, task: Task, result: "dict[str, Any]") -> None:
         if result.get("key", task.key) != task.key:
-            raise FleetError(f"map {self.job.map}: has changed since this call began, or is another one for worker {result.get('address')}; "
-                             f"{GOES_ON}")
+            raise FleetError(f"map {self.job.map}: has changed since this call began, or is another one for worker "
+                             f"{result.get('address')}; {GOES_ON}")
         scans = int(result.get("scans") or 0)
         if task.kind == "replay":  # also what is present: it was not when this call submitted it
             self.outcome.replayed += scans

@@ -231,8 +231,10 @@ class RunFolder:
                 with open(part, "rb") as stream:
                     os.fsync(stream.fileno())
             os.replace(part, path)
-        except BaseException:
+        except BaseException as error:
             part.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.filename is None:  # of a write, such as to a full disk
+                error.filename = str(path)
             raise
 
     @contextlib.contextmanager
