@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -29,6 +30,7 @@ from .report.verdict import count
 
 EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
 GIB = float(1 << 30)
+LATE_S = 60.0  # after which NFS has looked for files that were not there before
 LINES = 5  # of a program that failed
 BEFORE_RUN = ("lock", "configs", "bags.json", ".bags.json.part", ".run.json.part")  # names in a folder whose run.json is still to come
 PROTECTED = ("secret", "password", "token", "account_key", "connection_string", "authorization")
@@ -322,7 +324,11 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
         folder.write_json(path / "bags.json", [asdict(one) for one in bags])
         folder.save_job(job)
         outcome = _replay(args, folder, job, bags, wish)
-        return _summary(args, folder, job, outcome, tables.collect(folder.path, quiet=args.quiet))
+        made = tables.collect(path, quiet=args.quiet)
+        if made.done + made.broken < outcome.done:  # a shared file system shows new files late
+            time.sleep(LATE_S)
+            made = tables.collect(path, quiet=args.quiet)
+        return _summary(args, folder, job, outcome, made)
 
 
 def _replay(args: argparse.Namespace, folder: RunFolder, job: Job, bags: "list[Bag]", wish: cluster.Wish) -> Outcome:
@@ -356,7 +362,10 @@ def _summary(args: argparse.Namespace, folder: RunFolder, job: Job, one: Outcome
         print("\n".join(_summary_lines(found, one)))
     elif one.failed:
         print(f"ndt-fleet: {count(one.failed, 'task')} of {one.total} failed", file=sys.stderr)
-    return EXIT_WORSE if one.failed or made.broken else 0
+    if made.done + made.broken < one.done:
+        print(f"ndt-fleet: {folder.path}: {count(one.done - made.done - made.broken, 'result')} cannot be seen from here; {GOES_ON}",
+              file=sys.stderr)
+    return EXIT_WORSE if one.failed or made.broken or made.done < one.done else 0
 
 
 def _summary_lines(found: "dict[str, Any]", one: Outcome) -> "list[str]":

@@ -254,7 +254,7 @@ def test_a_full_disk(bags, bin_dir, tmp_path):
     if done.returncode == 77:
         pytest.skip("tmpfs cannot be mounted")
     said = done.stdout + done.stderr
-    assert "full 3" in said and "No space left on device" in said and "large 0" in said, said
+    assert "full 3" in said and "/run/bags.json: No space left on device" in said and "large 0" in said, said
     assert ".json." not in said and ".parquet." not in said, said
 
 

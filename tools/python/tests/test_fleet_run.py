@@ -1,7 +1,9 @@
 """ndt-fleet run: configurations, bags, the plan on a cluster, stopped and gone on with, refused."""
 import contextlib
+import gc
 import json
 import os
+import pathlib
 import shutil
 import signal
 import sys
@@ -19,7 +21,7 @@ from fleet_runs import call, cut, events, recorder, result, scheduler, start, wa
 
 from ndtd import ndt_fleet  # noqa: E402
 from ndtd.fleet import bags, cluster, coordinator, job_settings  # noqa: E402
-from ndtd.fleet.run_folder import Bag, Configuration, FleetError, Job, RunFolder  # noqa: E402
+from ndtd.fleet.run_folder import Bag, BagIndex, Configuration, FleetError, Job, RunFolder  # noqa: E402
 
 TESTS = str(Path(__file__).parent)
 
@@ -95,6 +97,17 @@ def test_a_bag_that_kills_its_workers_is_the_only_one_that_fails(tmp_path, local
     assert sum(line.endswith("/k.bag 0") for line in calls(folder)) == 3
 
 
+def test_pieces_that_a_killed_worker_left_beside_their_result(tmp_path, local):
+    found, folder = make_bags(tmp_path / "bags", a="scans 10\npieces 2"), make_run(tmp_path / "run", 1)
+    replay(folder, found, local)
+    done, = (folder.path / "done").glob("*/*")
+    left = [folder.piece_file(key, 0) for key in (done.stem, "0" * 32)]
+    for path in left:
+        folder.write_whole(path, b"rows")
+    assert replay(folder, found, local).present == 1
+    assert [path.exists() for path in left] == [False, True]
+
+
 def test_bags_with_the_same_content_are_replayed_once(tmp_path, local):
     found = make_bags(tmp_path / "bags", a="scans 10", b="scans 10")
     Path(found[1].url).write_bytes(Path(found[0].url).read_bytes())
@@ -114,16 +127,22 @@ class NoCluster:
     def __init__(self, function):
         self.function, self.most, self.under_way, self.began = function, 0, 0, []
 
-    def nthreads(self):
+    @property
+    def scheduler(self):
+        return self
+
+    def ncores(self, workers):
         return {"tcp://a": 2}
+
+    def sync(self, question, callback_timeout):
+        return question()
 
     def submit(self, _work, _tasks, _package, kind, _folder, _token, arguments, **_options):
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         return NoFuture(self, kind, arguments)
 
-
-    def gather(self, futures):
+    def gather(self, futures, asynchronous):
         return [one.result() for one in futures]
 
 
@@ -155,14 +174,34 @@ def test_tasks_at_the_scheduler_do_not_grow_with_the_fleet(tmp_path, monkeypatch
     client = NoCluster(function)
     engine = cluster.Engine(client, None, cluster.Wish("tcp://a"), "tcp://a")
     found = [Bag(f"/bags/{number:07}.bag", 1, "1") for number in range(count)]
+    gc.collect()
     tracemalloc.start()
     try:
         outcome = coordinator.Coordinator(folder, folder.job(), found, engine).run()
-        peak = tracemalloc.get_traced_memory()[1]
+        names = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, pathlib.__file__)])  # Python's table of strings
+        peak = tracemalloc.get_traced_memory()[1] - sum(one.size for one in names.traces)
     finally:
         tracemalloc.stop()
     assert (outcome.done, outcome.scans, calls_of["prepare"], calls_of["replay"]) == (count, count, count, count)
     assert client.most == coordinator.WINDOW and peak < 300 * count, peak
+
+
+@pytest.mark.parametrize("key, said", ((None, ""), ("other", "map /map: has changed since this call began")))
+def test_results_of_another_process(tmp_path, key, said):
+    """A worker that was thought dead has made it meanwhile, or with another map."""
+    def function(kind, bag, *_):
+        if kind != "replay":
+            return {"status": "done", "value": "map"} if kind == "map_id" else {"status": "done", "index": vars(index)}
+        return {"status": "present", "scans": 5, **({"key": key} if key else {})}
+
+    folder, bag = make_run(tmp_path / "run", 1), Bag("/bags/a.bag", 1, "1")
+    index = BagIndex(bag.url, "1", bag.id, 1, 5, 0, 0, pieces=((0, 0, 5),))
+    engine = cluster.Engine(NoCluster(function), None, cluster.Wish("tcp://a"), "tcp://a")
+    plan = coordinator.Coordinator(folder, folder.job(), [bag], engine)
+    with pytest.raises(FleetError, match=said) if said else contextlib.nullcontext():
+        plan.run()
+        assert (plan.outcome.done, plan.outcome.present, plan.outcome.replayed) == (1, 0, 5)
+    assert plan.outcome.done == (not said)
 
 
 def test_bags_of_a_higher_priority_begin_first(tmp_path):
@@ -205,6 +244,7 @@ def test_configurations(tmp_path, bin_dir):
     same, = job_settings.configurations(ndtd, [], ["preprocess.deskew=time", "cpu.threads=3", "log.level=debug", "map.path=/x"], [], folder)
     other, = job_settings.configurations(ndtd, [], ["preprocess.deskew=time", "preprocess.seed=2"], [], folder)
     assert base.hash == same.hash != other.hash
+    assert len(job_settings._file_name("map.frame_id=" + "\u5730" * 300).encode()) < 200
     four = job_settings.configurations(ndtd, [], [], ["ndt.levels=[2.0],[4.0,2.0]", "preprocess.seed=1,2"], folder)
     assert [one.name for one in four] == [f"ndt.levels={levels}, preprocess.seed={seed}"
                                           for levels in ("[2.0]", "[4.0,2.0]") for seed in (1, 2)]
@@ -312,6 +352,14 @@ def test_a_run_is_gone_on_with_as_it_was(options, drives, bin_dir, tmp_path, cap
     assert len(json.loads((run / "bags.json").read_text())) == 7
 
 
+def test_results_that_cannot_be_seen(options, drives, bin_dir, monkeypatch, capfd):
+    """Tables without a task that is done are told."""
+    monkeypatch.setenv("NDT_BIN", str(bin_dir))
+    monkeypatch.setattr(ndt_fleet, "LATE_S", 0.0)
+    monkeypatch.setattr(ndt_fleet, "_replay", lambda *_: coordinator.Outcome(bags=6, total=12, done=12))
+    assert refused(capfd, 1, *options, "-q").endswith("run: 12 results cannot be seen from here; the same command goes on")
+
+
 class NoWorkers:
     """A cluster without workers, as of a queue that does not begin."""
 
@@ -375,6 +423,16 @@ def test_a_scheduler_that_goes_away(tmp_path):
         plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in",
                                        tell=lambda outcome, rate: one.process.kill() if outcome.done else None)
         with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} went away; the same command goes on$"):
+            plan.run()
+
+
+def test_a_scheduler_that_hangs(tmp_path, monkeypatch):
+    monkeypatch.setattr(coordinator, "ANSWER_S", 1.0)
+    found, folder = make_bags(tmp_path / "bags", **{f"b{i}": "scans 10\nsleep 0.5" for i in range(40)}), make_run(tmp_path / "run", 1)
+    with scheduler(tmp_path / "dask", environment={"PYTHONPATH": TESTS}) as one, cluster.connect(cluster.Wish(one.address)) as engine:
+        plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in",
+                                       tell=lambda outcome, rate: one.process.send_signal(signal.SIGSTOP) if outcome.done else None)
+        with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} does not answer within 1 s; the same command"):
             plan.run()
 
 

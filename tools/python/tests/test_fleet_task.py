@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 fsspec = pytest.importorskip("fsspec")
+aiohttp = pytest.importorskip("aiohttp")
 pytest.importorskip("msgpack")
 
 from ndtd.fleet import bags, job_settings, pieces, replay_call, scan_table, staging, task  # noqa: E402
@@ -174,14 +175,83 @@ def test_a_bag_that_goes_or_changes_while_it_waits(make, drive, tmp_path):
     assert list(one.folder.path.glob("done/*/*")) == []
 
 
+def test_a_bag_that_changes_while_it_is_replayed(make, drive, bin_dir, tmp_path):
+    shutil.copy(drive.bag, tmp_path / "drive.bag")
+    program = stand_in(tmp_path / "ndtd", bin_dir, f"touch -d 2001-01-01 {tmp_path}/drive.bag")
+    one = make(program=program)
+    assert "has changed" in one.failure(found(tmp_path / "drive.bag"))["reason"]
+    assert list(one.folder.path.glob("done/*/*")) == []
+
+
+def test_a_folder_that_changes_while_it_waits(make, tmp_path):
+    (tmp_path / "drive").mkdir()
+    (tmp_path / "drive/notes.txt").write_text("none")
+    bag = found(tmp_path / "drive")
+    (tmp_path / "drive/more.txt").write_text("none")
+    assert "has changed" in make().failure(bag)["reason"]
+
+
+def test_a_program_that_is_replaced_meanwhile(make, drive, bin_dir, tmp_path):
+    (tmp_path / "ndtd").symlink_to(bin_dir / "ndtd")
+    one, bag = make(program=tmp_path / "ndtd"), found(drive.bag)
+    one.index(bag)
+    commit = one.job.version.split()[-1].rstrip(")").encode()
+    (tmp_path / "ndtd").unlink()
+    (tmp_path / "ndtd").write_bytes((bin_dir / "ndtd").read_bytes().replace(commit, b"x" * len(commit)))
+    (tmp_path / "ndtd").chmod(0o755)
+    with pytest.raises(FleetError, match=r"worker on .* is ndtd \S* \(commit xx*\); the run needs ndtd"):
+        task.replay(*one.place, bag, 0)
+    assert list(one.folder.path.glob("done/*/*")) == []
+
+
+def test_results_of_one_bag_that_cannot_be_used(make, drive, monkeypatch):
+    """Its failure alone: the run goes on."""
+    def refuse(*_):
+        raise FleetError("results: not what ndtd --results writes, after line 3: pose is beyond 1e+08 m")
+
+    monkeypatch.setattr(scan_table, "read_results", refuse)
+    assert "pose is beyond" in make().failure(found(drive.bag))["reason"]
+
+
 @pytest.mark.parametrize("do", (task.replay, task.join))
-def test_an_index_that_is_not_there_yet_is_tried_again(make, drive, do):
+def test_an_index_that_is_not_there_yet_is_tried_again(make, drive, monkeypatch, do):
     """As on a shared file system that shows new files late."""
     one, bag = make(), found(drive.bag)
+    monkeypatch.setattr(task, "INDEX_LATE_S", 0.0)
     out = do(*one.place, bag, 0)
     assert out["status"] == "failed" and "is not there on" in out["failure"]["reason"]
     task.prepare(*one.place, bag)
     assert task.replay(*one.place, bag, 0)["status"] == "done"
+
+
+def test_files_that_another_machine_shows_late(make, drive):
+    one, bag = make(), found(drive.bag)
+    one.index(bag)
+    files = [one.folder.index_file(bag.id), one.folder.run_file]
+    late = [file.read_bytes() for file in files]
+    files[0].unlink()
+    one.folder.write_whole(files[1], late[1].replace(one.job.token.encode(), b"former"))
+    timers = [threading.Timer(1.0 + number, one.folder.write_whole, pair) for number, pair in enumerate(zip(files[::-1], late[::-1]))]
+    for timer in timers:
+        timer.start()
+    try:
+        assert task.replay(*one.place, bag, 0)["status"] == "done"
+    finally:
+        for timer in timers:
+            timer.join()
+
+
+@pytest.mark.parametrize("do", (task.prepare, task.replay, task.join))
+def test_a_worker_that_is_stopped(make, drive, monkeypatch, do):
+    """Its claim stays, and does not keep the others for ever."""
+    one, bag = make(), found(drive.bag)
+    one.index(bag)
+    monkeypatch.setattr(task, "stage_limit_s", lambda _: 0.1)
+    one.change(timeout_s=0.05)
+    number = () if do is task.prepare else (0,)
+    with one.folder.claim(task._worker(*one.place).key(one.folder.index(bag), 0) if number else bag.id):
+        out = do(*one.place, bag, *number)
+    assert out["status"] == "failed" and out["failure"]["reason"].startswith("another process works on it for more than 0.")
 
 
 def test_a_link_to_a_bag(make, drive, tmp_path):
@@ -476,8 +546,7 @@ def test_a_cache_that_cannot_be_written(make, drive, tmp_path):
 
 @pytest.fixture
 def web(tmp_path):
-    """A folder behind HTTP: (folder, url). Files named short.* end early."""
-    pytest.importorskip("aiohttp")
+    """A folder behind HTTP: (folder, url). Files named short.* end early, slow.* take a second."""
     folder = tmp_path / "web"
     folder.mkdir()
 
@@ -489,7 +558,9 @@ def web(tmp_path):
             pass
 
         def copyfile(self, source, target):
-            target.write(source.read() if "short" not in self.path else source.read(1000))
+            target.write(source.read(1000))
+            time.sleep("slow" in self.path)
+            target.write(source.read() if "short" not in self.path else b"")
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -497,6 +568,14 @@ def web(tmp_path):
         yield folder, f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
         thread.join()
+
+
+def test_a_download_takes_as_long_as_it_takes(make, drive, web, monkeypatch):
+    """By itself aiohttp ends one after five minutes."""
+    monkeypatch.setattr("aiohttp.client.DEFAULT_TIMEOUT", aiohttp.ClientTimeout(total=0.5))
+    folder, url = web
+    shutil.copy(drive.bag, folder / "slow.bag")
+    assert make().replayed(found(f"{url}/slow.bag"))[0]["scans"] == 20
 
 
 def test_bags_of_http(make, drive, web):
@@ -569,7 +648,12 @@ def test_pieces_become_one_file(make, long_drive):
 def test_a_piece_that_was_lost_is_replayed_again(make, long_drive):
     one, bag = make(map_file=long_drive.map, piece_s=3.0, warm_up_s=1.0), found(long_drive.bag)
     one.index(bag)
-    assert task.replay(*one.place, bag, 0, 0)["status"] == "done"
+    key = task.replay(*one.place, bag, 0, 0)["key"]
+    assert task.replay(*one.place, bag, 0, 1)["status"] == "done"
+    damaged = one.folder.piece_file(key, 0)
+    data = damaged.read_bytes()
+    damaged.write_bytes(data[:4] + bytes(len(data) // 2 - 4) + data[len(data) // 2:])  # its end, with the run row, is whole
+    one.folder.piece_file(key, 1).unlink()
     assert task.join(*one.place, bag, 0)["scans"] == 70
 
 

@@ -5,6 +5,7 @@
 A bounded window of tasks is at the scheduler, so that its memory does not grow with the fleet. What is done is on disk
 (RunFolder); the coordinator holds the bags and the tasks under way alone.
 """
+import asyncio
 import importlib
 import os
 import queue
@@ -25,6 +26,7 @@ GOES_ON = "the same command goes on"
 WINDOW, WINDOW_PER_CORE = 64, 8  # tasks at the scheduler
 TICK_S, PROGRESS_S, WORKERS_S = 0.5, 2.0, 30.0
 COLLECT_S = 0.25  # of results that are fetched together
+ANSWER_S = 600.0  # of the scheduler; longer than it takes to find out that a worker with a result has died
 RATE_S = 60.0  # over which scans per second are told
 MOST_LOST = 20  # workers that die with a task before it has begun
 MOST_LISTED = 20  # failures, damaged bags and copies that a summary names
@@ -147,6 +149,7 @@ class Coordinator:
             self._find_maps()
             self._next.append(self._begun())
             self._loop()
+            self._remove_pieces()
             state = "done"
         finally:
             self.outcome.seconds = time.monotonic() - self._begin
@@ -197,7 +200,7 @@ class Coordinator:
         """The workers that should have a task, if they have time: those of one machine for all tasks of a bag, which is staged and read
         there once; none where it failed. Empty: any will do."""
         if task.failed_on:
-            return set(self.client.nthreads()) - set(task.failed_on)
+            return set(self._workers()) - set(task.failed_on)
         if task.bag is None or len(self._hosts) < 2:
             return set()
         bag_id = task.bag.id
@@ -231,9 +234,23 @@ class Coordinator:
         self._check_client()  # which would wait long for a scheduler that went away
         good = [one for one in futures if one.status == "finished"]
         try:
-            return dict(zip(good, self.client.gather(good)))
+            return dict(zip(good, self._ask(lambda: self.client.gather(good, asynchronous=True))))
+        except EngineGone:
+            raise
         except Exception:  # whose it is, each of them tells
             return {}
+
+    def _workers(self) -> "dict[str, int]":
+        """Threads by address."""
+        found: "dict[str, int]" = self._ask(lambda: self.client.scheduler.ncores(workers=None))
+        return found
+
+    def _ask(self, question: "Callable[[], Any]") -> Any:
+        """The answer of the scheduler to a coroutine. EngineGone: it is stopped, or hangs."""
+        try:
+            return self.client.sync(question, callback_timeout=ANSWER_S)
+        except (TimeoutError, asyncio.TimeoutError):
+            raise EngineGone(f"the scheduler at {self._engine.address} does not answer within {ANSWER_S:g} s; {GOES_ON}") from None
 
     def _check_client(self) -> None:
         if self.client.status not in ("running", "newly-created"):
@@ -245,7 +262,7 @@ class Coordinator:
         if now - self._told < PROGRESS_S:
             return
         self._told = now
-        threads = self.client.nthreads()
+        threads = self._workers()
         self.outcome.workers, self._threads = len(threads), sum(threads.values())
         self._hosts = _by_host(threads)
         self._free_bound(set(threads))
@@ -281,6 +298,12 @@ class Coordinator:
             "updated_ns": time.time_ns(), "total": one.total, "done": one.done, "failed": one.failed, "running": len(self._under_way),
             "bags": len(self.bags), "indexed": self.indexed, "scans": one.scans, "scans_per_s": round(self.rate, 1),
             "workers": one.workers, "map_ids": self._maps})
+
+    def _remove_pieces(self) -> None:
+        """Of what is done: left behind by a worker that was killed between the two."""
+        for path in (self.folder.path / "pieces").glob("??/*.parquet"):
+            if self.folder.done_file(path.name.partition(".")[0]).exists():
+                path.unlink(missing_ok=True)
 
     # ---- the plan
 
@@ -332,7 +355,8 @@ class Coordinator:
         for number, configuration in enumerate(self.job.configurations):
             key = self._key(index, number, configuration)
             if self.folder.done_file(key).exists():
-                self._count_done(key, index.scans, is_present=True)
+                self.outcome.present += 1
+                self._count_done(key, index.scans)
             elif len(index.pieces) < 2:
                 yield Task("replay", bag, number, key=key)
             else:
@@ -373,11 +397,14 @@ class Coordinator:
             self._take_replay(task, result)
 
     def _take_replay(self, task: Task, result: "dict[str, Any]") -> None:
+        if result.get("key", task.key) != task.key:
+            raise FleetError(f"map {self.job.map}: has changed since this call began, or is another one for worker "
+                             f"{result.get('address')}; {GOES_ON}")
         scans = int(result.get("scans") or 0)
-        if task.kind == "replay" and result["status"] == "done":
+        if task.kind == "replay":  # also what is present: it was not when this call submitted it
             self.outcome.replayed += scans
         if task.piece is None:
-            self._count_done(task.key, scans, result["status"] == "present")
+            self._count_done(task.key, scans)
             return
         left = self._pieces[task.key]
         left.discard(task.piece)
@@ -389,9 +416,8 @@ class Coordinator:
         """Before what has not begun."""
         self._next.appendleft(iter((task,)))
 
-    def _count_done(self, key: str, scans: int, is_present: bool) -> None:
+    def _count_done(self, key: str, scans: int) -> None:
         self.outcome.done += 1
-        self.outcome.present += is_present
         self.outcome.scans += scans
         self._forget(key)
 

@@ -116,5 +116,5 @@ def settings_hash(text: str) -> str:
 
 def _file_name(name: str) -> str:
     """Readable, and unique also where it is shortened."""
-    plain = re.sub(r"[^\w.=,\[\]+-]+", "_", name)
+    plain = re.sub(r"[^\w.=,\[\]+-]+", "_", name, flags=re.ASCII)  # as many bytes as letters
     return f"{plain}.yaml" if plain == name and len(plain) <= 80 else f"{plain[:80]}.{digest(name)[:8]}.yaml"

@@ -18,7 +18,9 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 FORMAT = 1  # of the folder
+_STEP_S = 0.05  # between looks at a claim
 
 
 class FleetError(Exception):
@@ -157,7 +160,8 @@ class RunFolder:
     def job(self) -> Job:
         """FleetError where the folder is none of a run."""
         try:
-            seen = (self.path / "run.json").stat()
+            with open(self.run_file, "rb") as stream:  # which makes NFS look at its server, as stat() does not
+                seen = os.fstat(stream.fileno())
         except (FileNotFoundError, NotADirectoryError):
             raise FleetError(f"{self.path}: not the folder of a run: run.json is not there; `ndt-fleet run --out` makes one") from None
         return _job(str(self.path), seen.st_mtime_ns, seen.st_ino)
@@ -232,18 +236,29 @@ class RunFolder:
                 with open(part, "rb") as stream:
                     os.fsync(stream.fileno())
             os.replace(part, path)
-        except BaseException:
+        except BaseException as error:
             part.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.filename is None:  # of a write, such as to a full disk
+                error.filename = str(path)
             raise
 
     @contextlib.contextmanager
-    def claim(self, key: str) -> "Iterator[None]":
-        """Waits until no other process works on `key`; ends with the process, however that ends. Look at done_file() inside."""
+    def claim(self, key: str, limit_s: float = math.inf) -> "Iterator[None]":
+        """Waits until no other process works on `key`; ends with the process, however that ends. Look at done_file() inside.
+
+        TimeoutError: another process has it all the time, such as one that is stopped."""
         path = self.path / "claims" / key[:2] / key
         path.parent.mkdir(parents=True, exist_ok=True)
+        deadline = time.monotonic() + limit_s
         while True:
             with open(path, "a", encoding="utf-8") as stream:
-                fcntl.flock(stream, fcntl.LOCK_EX)
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"another process works on it for more than {limit_s:.3g} s") from None
+                    time.sleep(_STEP_S)
+                    continue
                 try:
                     if os.fstat(stream.fileno()).st_ino != path.stat().st_ino:
                         continue  # its former holder has removed it

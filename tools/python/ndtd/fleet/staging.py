@@ -25,6 +25,7 @@ from .replay_call import Limits, call
 from .run_folder import Bag, FleetError, digest
 
 _WAIT_S, _STEP_S = 600.0, 0.5  # for entries that are in use, when there is no room otherwise
+_SILENCE_S = 120.0  # of a server, which ends a download
 _IMPORT_S, _IMPORT_BYTES_PER_S = 600.0, 1e6  # an import that takes longer than for so many bytes has failed
 
 
@@ -56,8 +57,9 @@ class Cache:
             _check_unchanged(local, bag)
             if _is_bag(local):
                 yield local
+                _check_unchanged(local, bag)  # neither while it was used
                 return
-        limits = Limits(memory_bytes, _IMPORT_S + bag.bytes / _IMPORT_BYTES_PER_S)
+        limits = Limits(memory_bytes, stage_limit_s(bag))
 
         def make(part: Path) -> None:
             source = local
@@ -67,6 +69,8 @@ class Cache:
                     os.replace(source, part)
                     return
             _import(source, part, import_options, limits)
+            if local is not None:
+                _check_unchanged(local, bag)
 
         with self.entry(name, bag.bytes, make) as path:
             yield path
@@ -171,7 +175,11 @@ class Cache:
     def _open(self, url: str) -> "tuple[Any, str]":
         fsspec = need("fsspec", "fleet")
         protocol = fsspec.utils.get_protocol(url)
-        files, path = fsspec.core.url_to_fs(url, **self._storage.get(protocol, {}))
+        options = dict(self._storage.get(protocol, {}))
+        if protocol in ("http", "https"):  # aiohttp's own limit is that of a whole download: five minutes
+            limits = need("aiohttp", "fleet").ClientTimeout(total=None, sock_connect=_SILENCE_S, sock_read=_SILENCE_S)
+            options["client_kwargs"] = {"timeout": limits, **options.get("client_kwargs", {})}
+        files, path = fsspec.core.url_to_fs(url, **options)
         files.invalidate_cache()  # what was listed before may have changed since
         return files, path
 
@@ -209,6 +217,10 @@ class Cache:
 
 
 # ---- parts
+
+
+def stage_limit_s(bag: Bag) -> float:
+    return _IMPORT_S + bag.bytes / _IMPORT_BYTES_PER_S
 
 
 def local_path(url: str) -> "Optional[Path]":
@@ -279,7 +291,12 @@ def _check_unchanged(path: Path, bag: Bag) -> None:
         raise StageError(f"{path}: {error.strerror}") from None
     if not path.is_file() and not path.is_dir():
         raise StageError(f"{path}: is neither a file nor a folder")
-    if not path.is_dir() and bag.fingerprint not in [f"{size} {date}" for date in dates]:
+    if path.is_dir():
+        files = need("fsspec", "fleet").filesystem("file")
+        is_same = bag.fingerprint == folder_fingerprint(files.find(str(path), detail=True), str(path))
+    else:
+        is_same = bag.fingerprint in [f"{size} {date}" for date in dates]
+    if not is_same:
         raise StageError(f"{path}: has changed since the run began: `ndt-fleet run` finds it anew")
 
 

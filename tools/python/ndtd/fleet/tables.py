@@ -44,6 +44,7 @@ class Tables(NamedTuple):
     runs: Path
     scans: Path
     broken: int  # done files that were removed: their tasks are left
+    done: int  # tasks that are in both
 
 
 @dataclass
@@ -107,7 +108,7 @@ def collect(folder: Any, tell: "Optional[Callable[[str], None]]" = None, quiet: 
             collection.write()
         finally:
             _remove_old(run)
-    return Tables(run.path / RUNS_NAME, run.path / SCANS_NAME, collection.broken)
+    return Tables(run.path / RUNS_NAME, run.path / SCANS_NAME, collection.broken, collection.done)
 
 
 def digest(runs: Any) -> str:
@@ -157,7 +158,7 @@ class _Collection:
 
         self._run, self._job, self._tell, self._progress, self._tables = run, run.job(), tell, progress, scan_table
         self._pa, self._pq = need("pyarrow", "fleet"), need("pyarrow.parquet", "fleet")
-        self._parts = self.broken = 0
+        self._parts = self.broken = self.done = 0
         self._schema = scan_schema()
         old = run.path / SCANS_NAME
         self._old = {path.stem.rsplit("-", 1)[-1]: path for path in old.glob("part-*-*.parquet")}  # digest of the content -> part
@@ -256,6 +257,7 @@ class _Collection:
             try:
                 if done:
                     self._write_part(new, done)
+                self.done += len(done)
                 return [one.row if isinstance(one, _Done) else one for one in group]
             except _Broken as error:
                 self._drop(error)

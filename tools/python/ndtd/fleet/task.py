@@ -12,7 +12,7 @@ import re
 import socket
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -23,12 +23,13 @@ import numpy as np
 from ..report import bag_records
 from ..report.run import flat_yaml
 from . import bag_index, pieces, scan_table
+from .job_settings import SweepError, version_of
 from .replay_call import CallError, Limits, call, replay as call_replay
 from .run_folder import Bag, BagIndex, Failure, FleetError, Job, RunFolder, digest, task_key
-from .staging import Cache, StageError, local_path
-from .job_settings import version_of
+from .staging import Cache, StageError, local_path, stage_limit_s
 
 REPLAY_S, REPLAY_PER_S = 60.0, 10.0  # a replay that takes longer than the first, and so many times its drive, has failed
+TOKEN_LATE_S, INDEX_LATE_S = 3.0, 30.0  # after which a shared file system shows the run.json and the index that another machine has written
 _COMPILE_S = 3600.0
 _MAP_SETTINGS = ("ndt.levels", "ndt.min_points", "ndt.min_eigenvalue_ratio", "ndt.covariance", "ndt.outlier_ratio")
 _ID = re.compile(r"\bid ([0-9a-f]{16})\b")
@@ -41,10 +42,16 @@ class Worker:
         """FleetError: this machine has another ndtd, or no place for a cache."""
         self.host, self.folder, self.job = socket.gethostname(), folder, job
         self.cache = Cache(self.job.cache, self.job.cache_bytes, self.job.storage)
-        version = version_of(self.job.program)
+        try:
+            version = version_of(job.program)
+        except SweepError:  # killed from outside, or a file system that hung: once more
+            version = version_of(job.program)
+        self._check_version(version)
+        self._ids: "dict[int, tuple[str, str]]" = {}  # by configuration: name of the cache's entry and id
+
+    def _check_version(self, version: str) -> None:
         if version != self.job.version:
             raise FleetError(f"worker on {self.host}: {self.job.program} is {version}; the run needs {self.job.version}")
-        self._ids: "dict[int, tuple[str, str]]" = {}  # by configuration: name of the cache's entry and id
 
     # ---- maps
 
@@ -121,7 +128,11 @@ class Worker:
         with self.cache.bag(bag, job.import_options, job.memory_bytes) as path, self.map_file(number) as map_file, \
                 call_replay(job.program, path, map_file, self._config_file(number), self.cache.path, limits, first,
                             0 if is_whole else end - first, overrides) as found:
-            table = scan_table.read_results(found.results, bag.url, configuration.name, _truth(path))
+            self._check_version(f"ndtd {found.summary.get('version')} (commit {found.summary.get('commit')})")  # it may have been replaced
+            try:
+                table = scan_table.read_results(found.results, bag.url, configuration.name, _truth(path))
+            except FleetError as error:  # of this bag alone
+                raise CallError(f"ndtd: {error}") from None
         if found.summary["map_id"] != self.map_id(number):
             raise CallError(f"the map has id {found.summary['map_id']} on {self.host}, and {self.map_id(number)} where the run began")
         return table, {"trajectory_hash": found.summary["trajectory_hash"], "damage": index.damage or found.damage,
@@ -161,16 +172,31 @@ _here: "dict[str, Worker]" = {}  # the last one, by its folder
 def _worker(folder: str, token: str) -> Worker:
     """Made anew where run.json is. FleetError: this machine sees another folder; those of Worker."""
     run = RunFolder(folder)
-    try:
+
+    def look() -> "Optional[Job]":
         job = run.job()
+        return job if job.token == token else None
+
+    try:
+        job = _late(look, TOKEN_LATE_S)
     except FleetError as error:
         raise FleetError(f"worker on {socket.gethostname()}: {error}") from None
-    if job.token != token:
+    if job is None:
         raise FleetError(f"{folder} is not the same folder on {socket.gethostname()}: all machines need it under this path")
     if folder not in _here or _here[folder].job is not job:
         _here.clear()
         _here[folder] = Worker(run, job)
     return _here[folder]
+
+
+def _late(look: "Callable[[], Any]", limit_s: float) -> Any:
+    """What look() finds, as soon as it does; None: a shared file system that shows new files late does not show it for so long."""
+    end = time.monotonic() + limit_s
+    while True:
+        found = look()
+        if found is not None or time.monotonic() >= end:
+            return found
+        time.sleep(0.2)
 
 
 # ---- the tasks
@@ -189,7 +215,7 @@ def prepare(folder: str, token: str, bag: Bag) -> "dict[str, Any]":
     worker = _worker(folder, token)
     job = worker.job
     try:
-        with worker.folder.claim(bag.id), worker.cache.bag(bag, job.import_options, job.memory_bytes) as path:
+        with _claim(worker, bag.id, bag), worker.cache.bag(bag, job.import_options, job.memory_bytes) as path:
             found = bag_index.read(path)
             index = BagIndex(bag.url, bag.fingerprint, found.hash, path.stat().st_size, found.scans, found.begin_ns, found.end_ns,
                              found.damage, pieces.plan(found.times_ns, job.piece_s, job.warm_up_s))
@@ -208,16 +234,16 @@ def replay(folder: str, token: str, bag: Bag, number: int, piece: "Optional[int]
         return _failed(worker, "", bag, worker.job.configurations[number].name, error)
     files = [worker.folder.done_file(key)] if piece is None else [worker.folder.piece_file(key, piece), worker.folder.done_file(key)]
     first, _, end = (0, 0, index.scans) if piece is None else index.pieces[piece]
-    with worker.folder.claim(key if piece is None else f"{key}.{piece}"):
-        for file in files:
-            row = _row_of(file)
-            if row is not None:
-                return {"status": "present", "key": key, "scans": row["scans"]}
-        try:
+    try:
+        with _claim(worker, key if piece is None else f"{key}.{piece}", bag, index):
+            for file in files:
+                row = _row_of(file)
+                if row is not None:
+                    return {"status": "present", "key": key, "scans": row["scans"]}
             table, told = worker.piece(bag, index, number, first, end) if first else worker.rows(bag, index, number, first, end)
             worker.save(files[0], table, worker.run_row(bag, index, number, table, told))
-        except (StageError, CallError, OSError) as error:
-            return _failed(worker, key, bag, worker.job.configurations[number].name, error)
+    except (StageError, CallError, OSError) as error:
+        return _failed(worker, key, bag, worker.job.configurations[number].name, error)
     return {"status": "done", "key": key, "scans": len(table), "replay_s": told["replay_s"]}
 
 
@@ -228,25 +254,28 @@ def join(folder: str, token: str, bag: Bag, number: int) -> "dict[str, Any]":
         index, key = _prepared(worker, bag, number)
     except (StageError, CallError, OSError) as error:  # of the map
         return _failed(worker, "", bag, worker.job.configurations[number].name, error)
-    with worker.folder.claim(key):
-        row = _row_of(worker.folder.done_file(key))
-        if row is None:
-            try:
-                row = _Joining(worker, bag, index, number, key).save()
-            except (StageError, CallError, OSError) as error:
-                return _failed(worker, key, bag, worker.job.configurations[number].name, error)
-            status = "done"
-        else:
-            status = "present"
-        for piece in range(len(index.pieces)):
-            worker.folder.piece_file(key, piece).unlink(missing_ok=True)
+    try:
+        with _claim(worker, key, bag, index):
+            row, status = _row_of(worker.folder.done_file(key)), "present"
+            if row is None:
+                row, status = _Joining(worker, bag, index, number, key).save(), "done"
+            for piece in range(len(index.pieces)):
+                worker.folder.piece_file(key, piece).unlink(missing_ok=True)
+    except (StageError, CallError, OSError) as error:
+        return _failed(worker, key, bag, worker.job.configurations[number].name, error)
     return {"status": status, "key": key, "scans": row["scans"], "replay_s": row["replay_s"]}
+
+
+def _claim(worker: Worker, key: str, bag: Bag, index: "Optional[BagIndex]" = None) -> "contextlib.AbstractContextManager[None]":
+    """RunFolder.claim() for as long as the task of another worker may take."""
+    replays_s = 2 * (worker.job.timeout_s or _time_limit_s(index, index.scans)) if index else 0.0
+    return worker.folder.claim(key, stage_limit_s(bag) + replays_s)
 
 
 def _prepared(worker: Worker, bag: Bag, number: int) -> "tuple[BagIndex, str]":
     """What prepare() has left, and the key of the task."""
-    index = worker.folder.index(bag)
-    if index is None:  # a shared file system may show a new file late: the next attempt finds it
+    index = _late(lambda: worker.folder.index(bag), INDEX_LATE_S)
+    if index is None:
         raise StageError(f"{worker.folder.index_file(bag.id)}: is not there on {worker.host}, or the bag has changed since")
     return index, worker.key(index, number)
 
@@ -274,11 +303,12 @@ class _Joining:
     def _load(self, piece: int) -> Any:
         """Its file, or where a failing disk has left none its replay."""
         path = self._worker.folder.piece_file(self._key, piece)
-        row = _row_of(path)
-        if row is None:
+        try:
+            row, rows = scan_table.read_run_row(path), scan_table.read_scans(path)
+        except FleetError:
             return self._replay(*self._index.pieces[piece])
         self._told.append(row)
-        return scan_table.read_scans(path) if row["scans"] else None
+        return rows if len(rows) else None
 
     def _replay(self, first: int, _keep: int, end: int) -> Any:
         rows = self._worker.piece if first else self._worker.rows
