@@ -603,6 +603,14 @@ def recording(scans, tmp_path):
     return folder
 
 
+def test_another_version_imports_anew(make, recording, monkeypatch):
+    one, bag = make(import_options=("--rate", "10")), bags.find([str(recording)])[0]
+    one.index(bag)
+    monkeypatch.setattr(staging, "_package", lambda: "99")
+    one.index(bag)
+    assert len(list(one.cache.glob("*.bag"))) == 2
+
+
 def test_a_recording_is_imported_once(make, recording):
     one = make(import_options=("--rate", "10"))
     bag = bags.find([str(recording)])[0]

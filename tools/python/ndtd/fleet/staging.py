@@ -15,6 +15,8 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Optional
 
@@ -52,7 +54,7 @@ class Cache:
     def bag(self, bag: Bag, import_options: "Sequence[str]" = (), memory_bytes: int = 0) -> "Iterator[Path]":
         """A bag.bin with the content of a recording, as long as the context lasts. StageError; CallError of ndt-import."""
         local = local_path(bag.url)
-        name = f"{digest(bag.url, bag.fingerprint, *import_options)}.bag"
+        name = f"{digest(bag.url, bag.fingerprint, _package(), *import_options)}.bag"
         if local is not None and not (self.path / name).exists():
             _check_unchanged(local, bag)
             if _is_bag(local):
@@ -217,6 +219,12 @@ class Cache:
 
 
 # ---- parts
+
+
+@lru_cache(maxsize=1)
+def _package() -> str:
+    """The version of ndt-import: another one may import otherwise, and all machines of a run have to have the same bag."""
+    return metadata.version("ndtd")
 
 
 def stage_limit_s(bag: Bag) -> float:
