@@ -103,7 +103,8 @@ ARGUMENTS = {
     "4000 characters": (("--bags", "x" * 4000), "--bags"), "a line": (("--bags", "x\ny"), "--bags"), "@ nothing": (("--bags", "@nothing"), "nothing"),
     "no protocol": (("--bags", "nosuch://x/*"), "nosuch"), "all of S3": (("--bags", "s3://*/*"), "S3"),
     "half a url": (("--bags", "http://[::1/x"), "--bags"),
-    "no server": (("--bags", "http://127.0.0.1:9/*.bag"), "127.0.0.1"), "braces": (("--bags", "{a,b}" * 30), "10000"),
+    "no server": (("--bags", "http://127.0.0.1:9/*.bag"), "127.0.0.1"),
+    "no server, one file": (("--bags", "http://127.0.0.1:9/x.bag"), "Connect"), "braces": (("--bags", "{a,b}" * 30), "10000"),
     "sweep of 10 000": (("--sweep", "ndt.max_iterations=" + ",".join(map(str, range(1, 101))), "--sweep", "preprocess.sample_count=" +
                          ",".join(map(str, range(1000, 1100)))), "1000"),
     "sweep of nothing": (("--sweep", "nosuch=1,2"), "nosuch"), "open bracket": (("--sweep", "ndt.levels=[1,2"), "bracket"),
@@ -120,7 +121,7 @@ ARGUMENTS = {
 }
 
 
-FAILURES = ("no server", "all of S3", "address", "cluster option", "4000 characters", "half a url")  # of a system, not of the command line
+FAILURES = ("no server", "no server, one file", "all of S3", "address", "cluster option", "4000 characters", "half a url")  # not of the command line
 
 
 @pytest.mark.parametrize("name", list(ARGUMENTS))

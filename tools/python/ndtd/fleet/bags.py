@@ -124,8 +124,10 @@ class _Place:
                     yield self._folder(path.rpartition("/")[0])
                 else:
                     yield Bag(self._url(path), int(info.get("size") or 0), fingerprint(info))
-        except FileNotFoundError:
-            return
+        except FileNotFoundError as error:
+            why = error.__cause__  # HTTP: of any failure
+            if why is not None and not isinstance(why, FileNotFoundError) and getattr(why, "status", 0) not in (404, 410):
+                raise FleetError(f"--bags: {self.pattern}: {_text(why)}") from None
         except FleetError:
             raise
         except ImportError as error:
@@ -174,5 +176,5 @@ def folder_fingerprint(files: "dict[str, dict[str, Any]]", path: str) -> str:
     return digest(*(text for name in sorted(files) for text in (name[len(path):], fingerprint(files[name]))))
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     return " ".join((getattr(error, "strerror", None) or str(error)).split())[:200] or type(error).__name__
