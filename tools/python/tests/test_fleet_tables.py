@@ -47,7 +47,7 @@ def test_all_rows_once_and_sorted(maker):
     maker.done_all()
     made = tables.collect(maker.run.path)
     runs, found = read(maker.run)
-    assert made == (maker.run.path / "runs.parquet", maker.run.path / "scans.parquet", 0)
+    assert made == (maker.run.path / "runs.parquet", maker.run.path / "scans.parquet", 0, len(runs))
     wanted = [(bag.url, name, seq) for bag in maker.bags for name in ("a=1", "base") for seq in range(20)]
     assert rows_of(found) == wanted
     assert list(zip(runs["bag"].to_pylist(), runs["config"].to_pylist())) == sorted({row[:2] for row in wanted})
