@@ -49,7 +49,7 @@ def main(bins, work, out):
         page.goto((work / "release.html").resolve().as_uri())
         picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
         browser.close()
-    picture.resize((1000, 1125), Image.LANCZOS).quantize(128, dither=Image.Dither.NONE).save(out, optimize=True)
+    picture.resize((1000, 1125), Image.LANCZOS).save(out, optimize=True)
 
 
 main(*sys.argv[1:])
