@@ -38,8 +38,8 @@ def read(folder: Any) -> "dict[str, Any]":
         "folder": str(run.path), "state": RUNNING if is_running else EMPTY if not found else STOPPED if left else DONE,
         "host": progress.get("host"), "pid": progress.get("pid"), "workers": progress.get("workers") if is_running else 0,
         "version": job.version, "map": job.map, "configurations": [one.name for one in job.configurations],
-        "bags": len(found), "copies": len(found) - counted.bags, "bytes": sum(bag.bytes for bag in found), "indexed": counted.indexed, "damaged": len(counted.damaged),
-        "tasks": counted.tasks, "done": len(counted.done), "failed": len(counted.failed), "left": left,
+        "bags": len(found), "copies": len(found) - counted.bags, "bytes": sum(bag.bytes for bag in found), "indexed": counted.indexed,
+        "damaged": len(counted.damaged), "tasks": counted.tasks, "done": len(counted.done), "failed": len(counted.failed), "left": left,
         "scans": sum(one.scans for one in counted.done), "scans_left": counted.scans_left(),
         **_rates(counted.done, begin, now if is_running else None),
         "running_s": now - begin if is_running and begin else None,
@@ -67,7 +67,8 @@ def text(values: "dict[str, Any]") -> str:
              f"tasks    {_grouped(values['done'])} of {_grouped(values['tasks'])} done ({_percent(values['done'], values['tasks'])}), "
              f"{_grouped(values['failed'])} failed, {_grouped(values['left'])} left",
              f"bags     {_grouped(values['bags'])} ({values['bytes'] / 1e9:.3g} GB), {_grouped(values['indexed'])} indexed, "
-             f"{_grouped(values['damaged'])} damaged, {_grouped(values['copies'])} with the content of others; {count(len(values['configurations']), 'configuration')}",
+             f"{_grouped(values['damaged'])} damaged, {_grouped(values['copies'])} with the content of others; "
+             f"{count(len(values['configurations']), 'configuration')}",
              f"scans    {_scans(values)}"]
     lines += [f"failed   {one['bag']}{' with ' + one['config'] if one['config'] else ''}: {one['reason']} "
               f"({one['kind']}, {count(one['attempts'], 'attempt')})" for one in values["failures"]]
@@ -135,7 +136,8 @@ class _Count:
         for key in list(keys)[:SHOWN]:
             found = self._run.failure(key)
             if found is not None:
-                out.append({"bag": found.bag, "config": found.config, "kind": found.kind, "reason": found.reason, "lines": list(found.lines),
+                out.append({"bag": found.bag, "config": found.config, "kind": found.kind, "reason": found.reason,
+                            "lines": list(found.lines),
                             "attempts": found.attempts, "worker": found.worker, "ended_ns": found.ended_ns})
         return {"failures": out, "further_failures": len(keys) - len(out)}
 

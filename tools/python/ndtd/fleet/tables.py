@@ -8,9 +8,10 @@
     duckdb.sql("SELECT config, median(error_m) FROM 'RUN/scans.parquet/*.parquet' WHERE trusted GROUP BY config")
     spark.read.parquet("RUN/scans.parquet").where("outcome != 'converged'").groupBy("bag").count()
 
-Scans are sorted by bag and config, those of a replay as they are in the bag; each row group tells its first and last bag, so that readers skip the others (of texts that
-are no dictionaries: bag and config are none here, other than in done files). A part is named after what is in it, and `scans.parquet` is a link to the folder of one collection. It is replaced in one step: a reader that has listed
-the parts before finds them as they were or not at all, never rows twice. Parts that stay the same are linked, not written again.
+Scans are sorted by bag and config, those of a replay as they are in the bag; each row group tells its first and last bag, so that readers
+skip the others (of texts that are no dictionaries: bag and config are none here, other than in done files). A part is named after what is in
+it, and `scans.parquet` is a link to the folder of one collection. It is replaced in one step: a reader that has listed the parts before
+finds them as they were or not at all, never rows twice. Parts that stay the same are linked, not written again.
 """
 import contextlib
 import hashlib
