@@ -59,7 +59,8 @@ def parser() -> argparse.ArgumentParser:
     state.add_argument("--json", action="store_true")
     _add_report(commands.add_parser("report", help="one HTML file: what came out, and where to survey again",
                                     description="Writes the report of a run: totals, worst drives, the places of the map to survey again, "
-                                    "configurations compared; with --against the verdict on RUN against another run of the same recordings."))
+                                    "configurations compared; with --against the verdict on RUN against another run of the same "
+                                    "recordings."))
     return out
 
 
