@@ -155,9 +155,12 @@ class NoFuture:
     def add_done_callback(self, tell):
         tell(self)
 
-    def result(self):
+    def result(self, timeout=None):
         self.client.under_way -= 1
         return self.client.function(self.kind, *self.arguments)
+
+    def cancel(self):
+        self.client.under_way -= 1
 
 
 def test_tasks_at_the_scheduler_do_not_grow_with_the_fleet(tmp_path, monkeypatch):
@@ -184,6 +187,40 @@ def test_tasks_at_the_scheduler_do_not_grow_with_the_fleet(tmp_path, monkeypatch
         tracemalloc.stop()
     assert (outcome.done, outcome.scans, calls_of["prepare"], calls_of["replay"]) == (count, count, count, count)
     assert client.most == coordinator.WINDOW and peak < 300 * count, peak
+
+
+@pytest.mark.parametrize("how", ("it is waited for", "it is known to be lost"))
+def test_results_that_went_with_their_worker(tmp_path, monkeypatch, how):
+    """Dask makes them again, on workers that may be gone as well, and lets its client wait for ever: the task comes again instead."""
+    folder, bag, replays = make_run(tmp_path / "run", 1), Bag("/bags/a.bag", 1, "1"), []
+    index = BagIndex(bag.url, "1", bag.id, 1, 5, 0, 0, pieces=((0, 0, 5),))
+
+    def function(kind, *_):
+        if kind == "replay":
+            replays.append(kind)
+            return {"status": "done", "scans": 5}
+        return {"status": "done", "value": "map"} if kind == "map_id" else {"status": "done", "index": vars(index)}
+
+    client, kept = NoCluster(function), []
+
+    def gather(futures, asynchronous):
+        if any(one.kind == "replay" for one in futures) and not kept:
+            kept.append(futures)
+            raise TimeoutError
+        return [one.result() for one in futures]
+
+    def submit(*arguments, **options):
+        future = NoCluster.submit(client, *arguments, **options)
+        if future.kind == "replay" and how == "it is known to be lost" and not kept:
+            kept.append(future)
+            future.status = "pending"
+        return future
+
+    monkeypatch.setattr(client, "gather", gather)
+    monkeypatch.setattr(client, "submit", submit)
+    engine = cluster.Engine(client, None, cluster.Wish("tcp://a"), "tcp://a")
+    outcome = coordinator.Coordinator(folder, folder.job(), [bag], engine).run()
+    assert (outcome.done, outcome.scans, outcome.failed, len(kept), replays) == (1, 5, 0, 1, ["replay"])
 
 
 @pytest.mark.parametrize("key, said", ((None, ""), ("other", "map /map: has changed since this call began")))

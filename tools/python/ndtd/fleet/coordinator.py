@@ -26,7 +26,9 @@ GOES_ON = "the same command goes on"
 WINDOW, WINDOW_PER_CORE = 64, 8  # tasks at the scheduler
 TICK_S, PROGRESS_S, WORKERS_S = 0.5, 2.0, 30.0
 COLLECT_S = 0.25  # of results that are fetched together
-ANSWER_S = 600.0  # of the scheduler; longer than it takes to find out that a worker with a result has died
+ANSWER_S = 600.0  # of the scheduler; longer than it takes to find out that a worker has died
+FETCH_S = 20.0  # of results, which are small
+GONE = "gone"  # status of a result that went with its worker: what it says is on disk, so the task comes again
 RATE_S = 60.0  # over which scans per second are told
 MOST_LOST = 20  # workers that die with a task before it has begun
 MOST_LISTED = 20  # failures, damaged bags and copies that a summary names
@@ -230,15 +232,19 @@ class Coordinator:
             return [one for one in out if one in self._under_way]
 
     def _fetch(self, futures: "list[Any]") -> "dict[Any, dict[str, Any]]":
-        """Results of those that have one, all in one call: one for each costs the scheduler as much as its task."""
+        """Results of those that have one, all in one call: one for each costs the scheduler as much as its task. Dask would make a result
+        that went with its worker again, and wait for that, on workers that may be gone as well: such a one is GONE."""
         self._check_client()  # which would wait long for a scheduler that went away
         good = [one for one in futures if one.status == "finished"]
+        gone = {one: {"status": GONE} for one in futures if one.status in ("pending", "lost")}
         try:
-            return dict(zip(good, self._ask(lambda: self.client.gather(good, asynchronous=True))))
-        except EngineGone:
-            raise
+            found = self.client.sync(lambda: self.client.gather(good, asynchronous=True), callback_timeout=FETCH_S)
+            return {**gone, **dict(zip(good, found))}
+        except (TimeoutError, asyncio.TimeoutError):
+            self._workers()  # the scheduler answers
+            return {**gone, **{one: {"status": GONE} for one in good}}
         except Exception:  # whose it is, each of them tells
-            return {}
+            return gone
 
     def _workers(self) -> "dict[str, int]":
         """Threads by address."""
@@ -378,7 +384,10 @@ class Coordinator:
 
     def _take(self, task: Task, future: Any, fetched: "Optional[dict[str, Any]]") -> None:
         result = self._result(future, fetched)
-        if result["status"] == "lost":
+        if result["status"] == GONE:
+            future.cancel()
+            self._again(task)
+        elif result["status"] == "lost":
             self.outcome.lost += 1
             task = replace(task, lost=task.lost + 1)
             if self.folder.abandoned(task.claim) or task.lost > MOST_LOST:
@@ -428,17 +437,19 @@ class Coordinator:
             self.folder.failed_file(key).unlink(missing_ok=True)
 
     def _result(self, future: Any, fetched: "Optional[dict[str, Any]]" = None) -> "dict[str, Any]":
-        """A result, or {"status": "lost"}. FleetError: the run cannot go on."""
+        """A result, or {"status": "lost"}, or GONE. FleetError: the run cannot go on."""
         distributed = need("distributed", "fleet")
         try:
-            result: "dict[str, Any]" = future.result() if fetched is None else fetched
+            result: "dict[str, Any]" = future.result(timeout=FETCH_S) if fetched is None else fetched
         except distributed.KilledWorker as error:
             return {"status": "lost", "address": str(getattr(error.last_worker, "address", ""))}
         except (distributed.CancelledError, distributed.comm.CommClosedError):
             raise self._gone() from None
         except ImportError as error:
             raise FleetError(f"a worker cannot import {error.name or 'ndtd'}: all need the package ndtd[fleet]") from None
-        except Exception as error:  # of a function that should have returned it
+        except Exception as error:  # of a function that should have returned it, or none came
+            if future.status in ("pending", "lost", "finished"):
+                return {"status": GONE}
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             return {"status": "failed", "failure": {"reason": reason, "kind": "failed"}}
         if result["status"] == "refused":
