@@ -1,6 +1,6 @@
 """Takes docs/images/fleet.png: the report of a fleet whose map has a hole.
 
-    python3 docs/images/fleet_page.py build/bin /tmp/fleet docs/images/fleet.png
+    python3 docs/images/fleet_picture.py build/bin /tmp/fleet docs/images/fleet.png
 
 Eight simulated drives on one street; the points of a box are left out of the map. Needs the Python package with its extra `fleet`,
 playwright, Chromium and pillow.
