@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "ndt_proto/control_message.h"
 #include "ndtd/log.h"
+#include "ndtd/process_memory.h"
 #include "ndtd/samples.h"
 #include "ndt/clock.h"
 #include "ndt/version.h"
@@ -106,18 +106,6 @@ static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
     write_points(live, writer);
 }
 
-/* In pages: the whole address space, and what of it is in memory. */
-static uint64_t resident_bytes(void)
-{
-    unsigned long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (!file || fscanf(file, "%*u %llu", &pages) != 1)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 static double seconds(struct timeval time)
 {
     return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
@@ -128,8 +116,8 @@ static void write_process(struct ndt_reply_writer *writer)
     struct rusage usage = {0};
     (void)getrusage(RUSAGE_SELF, &usage);
     ndt_reply_open_map(writer, "process");
-    ndt_reply_uint(writer, "resident_bytes", resident_bytes());
-    ndt_reply_uint(writer, "peak_resident_bytes", (uint64_t)usage.ru_maxrss * 1024);
+    ndt_reply_uint(writer, "resident_bytes", ndtd_resident_bytes());
+    ndt_reply_uint(writer, "peak_resident_bytes", ndtd_peak_resident_bytes());
     ndt_reply_real(writer, "cpu_s", seconds(usage.ru_utime) + seconds(usage.ru_stime));
     ndt_reply_close(writer);
 }

@@ -4,12 +4,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ndt/clock.h"
 #include "ndt_io/cloud_file.h"
 #include "ndtd/bag_run.h"
+#include "ndtd/process_memory.h"
 #include "ndtd/progress_line.h"
 #include "ndtd/replay_folder.h"
 #include "ndtd/report.h"
@@ -96,20 +96,6 @@ static enum ndt_status check_ran(const struct replay *replay, struct ndt_error *
     return ndtd_bag_run_check(replay->bag, err);
 }
 
-/* Of this program: ru_maxrss also counts a caller that used vfork(), such as a worker of ndt-fleet. 0: unknown. */
-static uint64_t peak_memory_bytes(void)
-{
-    char line[256];
-    unsigned long long kib = 0;
-    FILE *file = fopen("/proc/self/status", "re");
-    while (file && kib == 0 && fgets(line, sizeof(line), file))
-        if (strncmp(line, "VmHWM:", 6) == 0)
-            kib = strtoull(line + 6, NULL, 10);
-    if (file)
-        fclose(file);
-    return 1024 * (uint64_t)kib;
-}
-
 static void describe(struct replay *replay, double replay_us)
 {
     struct ndtd_summary *summary = &replay->sinks.summary;
@@ -129,7 +115,7 @@ static void describe(struct replay *replay, double replay_us)
     summary->map_id = ndtd_bag_run_map(replay->bag)->id;
     summary->map_points = ndtd_bag_run_map(replay->bag)->points;
     summary->replay_s = replay_us * 1e-6;
-    summary->peak_memory_bytes = peak_memory_bytes();
+    summary->peak_memory_bytes = ndtd_peak_resident_bytes();
 }
 
 static void warn_line(void *context, const char *text)

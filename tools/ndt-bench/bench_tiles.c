@@ -15,6 +15,7 @@
 #include "ndt_io/map_file.h"
 #include "ndt_io/output_file.h"
 #include "ndtd/map_loader.h"
+#include "ndtd/process_memory.h"
 
 /* ---- a town as a folder of tiles ---- */
 
@@ -153,20 +154,6 @@ struct row {
 
 enum { PATIENCE_S = 600 };
 
-/* A line such as "VmRSS:  1234 kB"; 0 where the system has none. */
-static size_t read_status_bytes(const char *name)
-{
-    char line[256];
-    size_t kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file && kib == 0 && fgets(line, sizeof(line), file))
-        if (strncmp(line, name, strlen(name)) == 0)
-            kib = strtoull(line + strlen(name), NULL, 10);
-    if (file)
-        fclose(file);
-    return 1024 * kib;
-}
-
 struct drive {
     const struct bench_options *options;
     const struct tile_world *world;
@@ -225,7 +212,7 @@ static void note_most(struct drive *drive)
     raise_to(&row->most_points, (size_t)drive->status.points);
     raise_to(&row->most_sums_bytes, drive->status.sums_bytes);
     raise_to(&row->most_map_bytes, drive->map ? drive->map->bytes : 0);
-    raise_to(&row->most_rss, read_status_bytes("VmRSS:"));
+    raise_to(&row->most_rss, (size_t)ndtd_resident_bytes());
 }
 
 static enum ndt_status open_folder(struct drive *drive, const double at_m[2], struct ndt_error *err)
@@ -245,7 +232,7 @@ static enum ndt_status open_folder(struct drive *drive, const double at_m[2], st
     row->open_ms = (ndt_clock_us() - start_us) * 1e-3;
     row->open_tiles = drive->status.tiles_loaded;
     row->open_reads = drive->status.tile_reads;
-    row->open_rss = read_status_bytes("VmRSS:");
+    row->open_rss = (size_t)ndtd_resident_bytes();
     (void)count_moved(drive, at_m);
     note_most(drive);
     return status;
@@ -275,7 +262,7 @@ static enum ndt_status drive_across(struct drive *drive, struct ndt_error *err)
     const double step_m =
         drive->options->settings.update_distance_m / sqrt(2) + 0.02; /* positions are kept in cm */
     double at_m[2] = {0.05 * edge_m, 0.05 * edge_m};
-    drive->row->start_rss = read_status_bytes("VmRSS:");
+    drive->row->start_rss = (size_t)ndtd_resident_bytes();
     enum ndt_status status = open_folder(drive, at_m, err);
     while (status == NDT_OK && at_m[0] + step_m < 0.95 * edge_m) {
         at_m[0] += step_m;
@@ -286,7 +273,7 @@ static enum ndt_status drive_across(struct drive *drive, struct ndt_error *err)
     drive->row->change_median_ms = bench_quantile(&drive->change_ms, 0.5);
     drive->row->change_p95_ms = bench_quantile(&drive->change_ms, 0.95);
     drive->row->change_max_ms = bench_quantile(&drive->change_ms, 1);
-    drive->row->peak_rss = read_status_bytes("VmHWM:");
+    drive->row->peak_rss = (size_t)ndtd_peak_resident_bytes();
     return status;
 }
 
