@@ -129,6 +129,8 @@ static const struct ndt_wire_field rows[] = {
     {"margin", NDT_WIRE_NUMBER, AT(margin), 0, AT(has_margin), NULL, NULL},
     {"guess", NDT_WIRE_NUMBERS, AT(T_map_guess), 7, AT(has_guess), NULL, NULL},
     {"hypotheses", NDT_WIRE_COUNT, AT(hypotheses), 0, AT(has_hypotheses), NULL, NULL},
+    {"sensor", NDT_WIRE_NAME, AT(sensor), SIZE(sensor), AT(has_sensor), NULL, NULL},
+    {"T_base_sensor", NDT_WIRE_NUMBERS, AT(T_base_sensor), 7, AT(has_T_base_sensor), NULL, NULL},
 };
 #undef LATER
 #undef ROW
@@ -172,6 +174,8 @@ static const struct ndt_message_key keys[] = {
     {"margin", "", "confidence over that of the best different pose"},
     {"guess", "m", "x y z qx qy qz qw: T_map_base where the alignment began"},
     {"hypotheses", "", "guesses that were aligned"},
+    {"sensor", "", "frame_id of the scan"},
+    {"T_base_sensor", "m", "x y z qx qy qz qw: where that sensor is on the vehicle"},
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == ROW_COUNT, "every key is described");
 
@@ -209,12 +213,14 @@ static enum ndt_status check_estimate(const struct ndt_result_message *message, 
     return NDT_OK;
 }
 
-/* Normalises the quaternions; NULL: there is no such pose. */
-static enum ndt_status check_poses(struct ndt_pose *pose, struct ndt_pose *guess, enum ndt_status status,
-                                   struct ndt_error *err)
+/* Normalises the quaternions of the poses that there are. */
+static enum ndt_status check_poses(struct result_wire *wire, enum ndt_status status, struct ndt_error *err)
 {
-    if ((pose && ndt_wire_check_pose("pose", pose, err) != NDT_OK) ||
-        (guess && ndt_wire_check_pose("guess", guess, err) != NDT_OK))
+    struct ndt_result_message *message = &wire->message;
+    if ((wire->has_pose && ndt_wire_check_pose("pose", &message->result.T_map_sensor, err) != NDT_OK) ||
+        (message->has_guess && ndt_wire_check_pose("guess", &message->T_map_guess, err) != NDT_OK) ||
+        (message->has_T_base_sensor &&
+         ndt_wire_check_pose("T_base_sensor", &message->T_base_sensor, err) != NDT_OK))
         return ndt_fail_prefix(err, status, "result message");
     return NDT_OK;
 }
@@ -225,8 +231,7 @@ enum ndt_status ndt_result_decode(const uint8_t *data, size_t size, struct ndt_r
     struct result_wire wire = {0};
     enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_RESULT, rows, ROW_COUNT, &wire, err);
     if (status == NDT_OK)
-        status = check_poses(wire.has_pose ? &wire.message.result.T_map_sensor : NULL,
-                             wire.message.has_guess ? &wire.message.T_map_guess : NULL, NDT_ERR_FORMAT, err);
+        status = check_poses(&wire, NDT_ERR_FORMAT, err);
     if (status != NDT_OK)
         return status;
     drop_unknown(&wire.message);
@@ -250,13 +255,13 @@ enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_resu
                                .has_queue_depth = 1,
                                .has_drop_counter = 1};
     const struct ndt_align_result *result = &message->result;
-    struct ndt_pose pose = result->T_map_sensor, guess = message->T_map_guess; /* sent as they are */
+    struct result_wire checked;
     frame->size = 0;
     drop_unknown(&wire.message);
     if (check_estimate(&wire.message, NDT_ERR_ARGUMENT, err) != NDT_OK)
         return NDT_ERR_ARGUMENT;
-    if (check_poses(wire.has_pose ? &pose : NULL, message->has_guess ? &guess : NULL, NDT_ERR_ARGUMENT, err) !=
-        NDT_OK)
+    checked = wire; /* poses are sent as they are */
+    if (check_poses(&checked, NDT_ERR_ARGUMENT, err) != NDT_OK)
         return NDT_ERR_ARGUMENT;
     if (result->weak_count < 0 || result->weak_count > MAX_WEAK_AXES)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "result message: field 'weak_axes': %d axes, the limit is %d",

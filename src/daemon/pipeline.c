@@ -288,6 +288,9 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     record->stamp_ns = frame->scan.stamp_ns;
     record->confidence = record->margin = NAN;
     record->state = pipeline->state;
+    record->has_sensor = 1;
+    record->sensor.T_base_sensor = *job.T_base_sensor;
+    memcpy(record->sensor.frame_id, frame->scan.frame_id, sizeof(record->sensor.frame_id));
     if (pipeline->is_stopped) {
         ndtd_scan_refuse(record, NDT_REJECTED, "localising is stopped");
         return NDT_OK;

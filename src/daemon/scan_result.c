@@ -7,6 +7,8 @@
 
 #include "ndt/limits.h"
 
+_Static_assert(sizeof(((struct ndt_result_message *)0)->sensor) == NDTD_FRAME_ID_MAX, "one name in both");
+
 static int are_within(const double *values, size_t count, double limit)
 {
     int are = 1;
@@ -64,11 +66,15 @@ void ndtd_scan_result(const struct ndtd_scan_record *record, struct ndt_result_m
                                            .T_map_guess = record->T_map_guess,
                                            .has_hypotheses = 1,
                                            .hypotheses = record->hypotheses,
+                                           .has_sensor = record->has_sensor,
+                                           .has_T_base_sensor = record->has_sensor,
+                                           .T_base_sensor = record->sensor.T_base_sensor,
                                            .decode_us = record->decode_us,
                                            .queue_us = record->queue_us,
                                            .preprocess_us = record->preprocess_us,
                                            .upload_us = record->upload_us,
                                            .publish_us = record->publish_us};
+    memcpy(message->sensor, record->sensor.frame_id, sizeof(message->sensor));
     if (record->result.outcome == NDT_NO_GUESS) /* an unknown pose has a zero quaternion and is not sent */
         memset(&message->result.T_map_sensor, 0, sizeof(message->result.T_map_sensor));
     if (record->result.evaluations == 0)

@@ -14,7 +14,7 @@ static const char *const all_vectors[] = {"scan",          "scan_double",     "s
                                           "result_daemon", "result_estimate", "result_state",     "gnss",
                                           "imu",           "transform",       "gnss_antenna",     "request_pose",
                                           "request_path",  "request_timings", "request_localize", "reply_localize",
-                                          "points"};
+                                          "points",        "result_sensor"};
 enum { VECTOR_COUNT = sizeof(all_vectors) / sizeof(all_vectors[0]) };
 
 static struct ndt_cloud cloud;
@@ -400,6 +400,22 @@ START_TEST(golden_result_state)
 }
 END_TEST
 
+START_TEST(golden_result_sensor)
+{
+    const struct golden_vector golden = golden_read("result_sensor");
+    struct ndt_result_message message;
+    ASSERT_OK(ndt_result_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert(message.has_sensor && message.has_T_base_sensor);
+    ck_assert_str_eq(message.sensor, "lidar_top");
+    ck_assert(message.T_base_sensor.t_m[2] == 2.25 && message.T_base_sensor.q_xyzw[2] == 1);
+    ASSERT_OK(ndt_result_encode(&frame, &message, &error));
+    assert_frame(&golden);
+    message.T_base_sensor.q_xyzw[2] = 2;
+    ck_assert_int_eq(ndt_result_encode(&frame, &message, &error), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(error.text, "result message: field 'T_base_sensor': the quaternion has length 2, not 1");
+}
+END_TEST
+
 /* The keys in words are those of the table, in its order, and SCHEMA.md has each. */
 START_TEST(result_keys_are_described)
 {
@@ -411,8 +427,9 @@ START_TEST(result_keys_are_described)
     struct ndt_result_message message = {
         .frame_id = "map", .has_twist = 1, .has_confidence = 1, .has_innovation = 1};
     message.has_state = message.has_margin = message.has_guess = message.has_hypotheses = 1;
+    message.has_sensor = message.has_T_base_sensor = 1;
     message.result.has_covariance = 1;
-    message.result.T_map_sensor = message.T_map_guess = ndt_pose_identity();
+    message.result.T_map_sensor = message.T_map_guess = message.T_base_sensor = ndt_pose_identity();
     ASSERT_OK(ndt_result_encode(&frame, &message, &error));
     char *json = NULL, quoted[80];
     size_t size = 0;
@@ -583,6 +600,8 @@ static int is_optional(const char *vector, const char *key)
                                              "margin",
                                              "guess",
                                              "hypotheses",
+                                             "sensor",
+                                             "T_base_sensor",
                                              "heading_deviation",
                                              "apply",
                                              "search",
@@ -940,6 +959,7 @@ static void add_golden_tests(TCase *tcase)
     tcase_add_test(tcase, golden_result_daemon);
     tcase_add_test(tcase, golden_result_estimate);
     tcase_add_test(tcase, golden_result_state);
+    tcase_add_test(tcase, golden_result_sensor);
     tcase_add_test(tcase, unknown_states_are_refused);
     tcase_add_test(tcase, result_keys_are_described);
     tcase_add_test(tcase, golden_gnss);

@@ -233,11 +233,13 @@ struct ndt_result_message {
     struct ndt_twist twist; /**< of the base, in the base frame */
     double confidence;      /**< probability that the pose is right, 0 to 1 */
     double innovation;      /**< distance of the pose from the prediction [sigmas], 0 or more */
-    int has_state, has_margin, has_guess, has_hypotheses;
-    enum ndt_state state;        /**< after this scan */
-    double margin;               /**< confidence over that of the best different pose, 0 to 1 */
-    struct ndt_pose T_map_guess; /**< of the base at the stamp: where the alignment began */
-    int32_t hypotheses;          /**< guesses that were aligned, 0 or more */
+    int has_state, has_margin, has_guess, has_hypotheses, has_sensor, has_T_base_sensor;
+    enum ndt_state state;                /**< after this scan */
+    double margin;                       /**< confidence over that of the best different pose, 0 to 1 */
+    struct ndt_pose T_map_guess;         /**< of the base at the stamp: where the alignment began */
+    int32_t hypotheses;                  /**< guesses that were aligned, 0 or more */
+    char sensor[NDT_PROTO_MAX_NAME + 1]; /**< frame_id of the scan */
+    struct ndt_pose T_base_sensor;       /**< where that sensor is on the vehicle, as it was used */
     double decode_us, queue_us, preprocess_us, upload_us, publish_us; /**< align_us is in result */
 };
 /** Decodes a result. */

@@ -229,6 +229,16 @@ static std::optional<Doubles<4>> quaternion_of(const Scan &self)
     return pose_of(self) ? std::optional(make_quaternion(*pose_of(self))) : std::nullopt;
 }
 
+static std::optional<std::string> sensor_of(const Scan &self)
+{
+    return self.record.has_sensor ? std::optional<std::string>(self.record.sensor.frame_id) : std::nullopt;
+}
+
+static std::optional<Doubles<4, 4>> mount_of(const Scan &self)
+{
+    return self.record.has_sensor ? std::optional(make_matrix(self.record.sensor.T_base_sensor)) : std::nullopt;
+}
+
 static std::optional<Doubles<6>> twist_of(const Scan &self)
 {
     if (!self.record.has_twist)
@@ -288,6 +298,9 @@ static void bind_scan(nb::module_ &module)
             "ndarray (6, 6), x y z rx ry rz [m^2, m rad, rad^2], in the axes of the map, or None.")
         .def_prop_ro("twist", &twist_of, nb::rv_policy::automatic,
                      "ndarray (6,): vx vy vz [m/s], wx wy wz [rad/s] of the base, in the base frame, or None.")
+        .def_prop_ro("sensor", &sensor_of, "frame_id of the scan; None: it was not processed.")
+        .def_prop_ro("T_base_sensor", &mount_of, nb::rv_policy::automatic,
+                     "Where that sensor is on the vehicle, as the scan was processed, ndarray (4, 4), or None.")
         .def_prop_ro(
             "confidence", [](const Scan &self) { return optional_number(self.record.confidence); },
             "Probability in [0, 1] that the pose is right, or None.")

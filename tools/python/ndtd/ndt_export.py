@@ -57,7 +57,7 @@ them. Stamps are those of the scans; T_map_base, or with --of sensor T_map_senso
     out.add_argument("--all", action="store_true", help="write untrusted poses, too")
     out.add_argument("--of", choices=("base", "sensor"), default="base", help="whose poses are written (default: base)")
     out.add_argument("--T-base-sensor", metavar="LIST", dest="T_base_sensor", help="pose of the sensor on the vehicle: "
-                     "x,y,z,roll,pitch,yaw (m, rad), x,y,z,qx,qy,qz,qw or 16 numbers; default: frames.T_base_sensor of -c")
+                     "x,y,z,roll,pitch,yaw (m, rad), x,y,z,qx,qy,qz,qw or 16 numbers; default: frames of -c, else what RESULTS says")
     out.add_argument("-c", "--config", metavar="FILE", help="configuration of ndtd: takes frames.T_base_sensor and frames.sensors")
     out.add_argument("--bag", metavar="BAG", help="bag of the replay: its scans are written in the map (foxglove, ros2)")
     out.add_argument("--scan-points", type=int, default=20_000, metavar="N", help="at most N points of a scan; 0: all (default: 20000)")
@@ -92,11 +92,9 @@ def _sensors(args: argparse.Namespace) -> Sensors:
     sensors = Sensors.from_config(args.config) if args.config else Sensors()
     if args.T_base_sensor:
         try:
-            sensors = Sensors(parse_transform(args.T_base_sensor.replace(",", " ").split()))
+            sensors.given = parse_transform(args.T_base_sensor.replace(",", " ").split())
         except FrameError as error:
             raise UsageError(f"--T-base-sensor: {error}") from None
-    if args.of == "sensor" and sensors.default is None:
-        raise UsageError("--of sensor: where is it? --T-base-sensor x,y,z,roll,pitch,yaw, or -c with frames.T_base_sensor")
     return sensors
 
 
@@ -132,6 +130,7 @@ class Export:
         self._folder = self.out.with_name(f".{self.out.name}.part-{os.getpid()}")
         self.part = self._folder / self.out.name  # its name is in what a recording says about itself
         self.poses = self.left = self.results = self.clouds = 0
+        self.mounts: "dict[str, np.ndarray]" = {}  # T_base_sensor by frame, as the recording has it so far
 
     def _shown(self) -> "Iterator[tuple[ResultLine, ResultLine]]":
         """Each result as it is written and as it is of the base; without the pose where that is not to be written."""
@@ -142,18 +141,34 @@ class Export:
 
     def _moved(self, result: ResultLine) -> ResultLine:
         """As --of wants it."""
-        offset = self.sensors.default
-        if self.args.of == "base" or offset is None or result.pose is None:
+        if self.args.of == "base" or result.pose is None:
             return result
+        offset = self.sensors.find(result)
+        if offset is None:
+            raise UsageError(f"--of sensor: where is it? {self.args.results} does not say it; --T-base-sensor x,y,z,roll,pitch,yaw, "
+                             "or -c with frames.T_base_sensor")
         covariance, twist = result.covariance, result.twist
         return replace(result, pose=compose(result.pose, offset),
                        covariance=None if covariance is None else move_covariance(covariance, result.pose, offset),
                        twist=None if twist is None else move_twist(twist, offset))
 
+    def _mount(self, mounts: "dict[str, np.ndarray]", result: ResultLine) -> bool:
+        """Enters the mounting of the sensor of a result; True: `mounts` has changed."""
+        pose = self.sensors.find(result)
+        if self.args.of == "sensor" or pose is None or not result.sensor or result.sensor == self.args.base_frame:
+            return False
+        if result.sensor in mounts and np.array_equal(mounts[result.sensor], pose):
+            return False
+        mounts[result.sensor] = pose
+        return True
+
     def _trajectory(self) -> "tuple[int, np.ndarray, np.ndarray]":
         """Stamp of the first result, the poses thinned (N, 7), and the origin of clouds (3,)."""
         thinned, first_ns, origin = Thinned(7, PATH_POSES), None, None
+        self.mounts = {} if self.args.of == "sensor" else dict(self.sensors.by_frame)
         for result, _ in self._shown():
+            if result.sensor is not None and result.sensor not in self.mounts:
+                self._mount(self.mounts, result)
             first_ns = result.stamp_ns if first_ns is None else min(first_ns, result.stamp_ns)
             if result.pose is not None:
                 thinned.add(result.pose[None])
@@ -176,7 +191,7 @@ class Export:
             writer: Any = FoxgloveWriter(self.part, names, origin, self.projector)
         else:
             writer = RosWriter(self.part, names, origin, self.projector, self.args.storage, self.out.suffix.lower() == ".mcap")
-        writer.begin(first_ns, path, self.sensors)
+        writer.begin(first_ns, path, self.mounts)
         if self.args.map:
             writer.map(first_ns, read_map(self.args.map, self.args.map_points))
         return writer
@@ -211,6 +226,8 @@ class Export:
                 self.results += 1
                 self.poses += result.pose is not None
                 self.left += result.pose is None
+                if not is_text and self._mount(self.mounts, of_base):
+                    writer.mounts(result.stamp_ns, self.mounts)
                 writer.add(result)
                 found = scans.find(of_base) if scans and not is_text else None
                 if found is not None:

@@ -372,12 +372,10 @@ def points_of(cloud):
 def test_scans_lie_on_the_map(replay, foxglove_file):
     """Scans in the map frame, motion undone: their points are near points of the map, and not so with a wrong pose."""
     _, _, _, messages = foxglove_file
-    cloud = _core.read_cloud(replay.drive.map)
-    cells = {tuple(cell) for cell in np.floor((cloud["points"] + cloud["origin"]) / 0.5).astype(int)}
     scans = [points_of(message) for topic, _, _, message in messages if topic == "/scan"]
 
     def part(points):
-        return np.mean([tuple(cell) in cells for cell in np.floor(points / 0.5).astype(int)])
+        return share_on_the_map(points, replay.drive.map)
 
     assert part(scans[20]) > 0.75
     assert part(scans[20] + [0.0, 0.0, 1.0]) < 0.6
@@ -395,6 +393,100 @@ def test_large_coordinates_keep_their_digits(far_replay, tmp_path):
     cloud = _core.read_cloud(far_replay.drive.map)
     wanted = cloud["points"] + cloud["origin"]
     assert np.abs(got - wanted).max() < 2e-4
+
+
+# ---- where the sensors are
+
+MOUNTS = {"lidar_left": [0.4, 0.9, 1.5, 0.3, 0.0, 1.2], "lidar_right": [-0.3, -0.8, 1.6, np.pi, 0.1, -0.7]}
+
+
+@pytest.fixture(scope="module")
+def mounted(replay, run_program, tmp_path_factory):
+    """The drive with every other scan of another sensor, both displaced, as only the transforms of the bag tell."""
+    folder = tmp_path_factory.mktemp("mounted")
+    poses = {name: frames.parse_transform(numbers) for name, numbers in MOUNTS.items()}
+    with ndtd.BagWriter(folder / "drive.bag", append=False) as bag:
+        for name, pose in poses.items():
+            bag.transform(0, name, pose)
+        for record in ndtd.BagReader(replay.drive.bag):
+            if record.type != "scan":
+                continue
+            scan = ndtd.decode_scan(record.payload)
+            name = list(poses)[scan["seq"] % 2]
+            points = (scan["points"] + scan["origin"] - poses[name][:3]) @ rotation(poses[name])
+            bag.scan(scan["stamp_ns"], points.astype(np.float32), time_s=scan["time_s"], seq=scan["seq"], frame_id=name)
+    start = ",".join(map(repr, replay.rows[0]["pose"]))
+    one = Run(replay.drive._replace(bag=folder / "drive.bag"), folder, run_program, "--initial-pose", start)
+    return SimpleNamespace(run=one, poses=poses, folder=folder)
+
+
+def test_results_tell_where_the_sensor_is(mounted):
+    for row in mounted.run.rows:
+        name = list(MOUNTS)[row["seq"] % 2]
+        assert row["sensor"] == name and row["T_base_sensor"] == mounted.poses[name].tolist()
+    scans = list(ndtd.Replay(mounted.run.drive.bag, mounted.run.drive.map, options={"preprocess.deskew": "time"}, limit=2))
+    assert [scan.sensor for scan in scans] == [row["sensor"] for row in mounted.run.rows[:2]]
+    assert np.allclose(scans[0].T_base_sensor[:3, 3], mounted.run.rows[0]["T_base_sensor"][:3])
+
+
+def test_poses_of_the_sensors_of_the_results(mounted, tmp_path):
+    run_folder = tmp_path / "config.yaml"
+    run_folder.write_text("frames:\n  T_base_sensor: [0, 0, 0, 0, 0, 0, 1]\n")  # as config.yaml of a replay has it
+    assert run(mounted.run.results, tmp_path / "a.csv", "--of", "sensor", "-c", run_folder, "-q") == 0
+    lines = (tmp_path / "a.csv").read_text().splitlines()[1:]
+    assert len(lines) == len(mounted.run.rows)
+    for row, line in zip(mounted.run.rows, lines):
+        wanted = compose(np.array(row["pose"]), mounted.poses[row["sensor"]])
+        assert np.allclose([float(word) for word in line.split(",")[1:4]], wanted[:3], atol=1e-9)
+    given = "1,0,2,0,0,0"  # the command line wins
+    assert run(mounted.run.results, tmp_path / "b.csv", "--of", "sensor", "--T-base-sensor", given, "-q") == 0
+    first = [float(word) for word in (tmp_path / "b.csv").read_text().splitlines()[1].split(",")[1:4]]
+    wanted = compose(np.array(mounted.run.rows[0]["pose"]), np.array([1.0, 0, 2, 0, 0, 0, 1]))
+    assert np.allclose(first, wanted[:3], atol=1e-9)
+
+
+def share_on_the_map(points, map_path):
+    cloud = _core.read_cloud(map_path)
+    cells = {tuple(cell) for cell in np.floor((cloud["points"] + cloud["origin"]) / 0.5).astype(int)}
+    return np.mean([tuple(cell) in cells for cell in np.floor(points / 0.5).astype(int)])
+
+
+def test_scans_of_displaced_sensors_lie_on_the_map(mounted, tmp_path):
+    pytest.importorskip("rosbags.rosbag2")
+    pytest.importorskip("foxglove")
+    protobuf = pytest.importorskip("mcap_protobuf.decoder")
+    one = mounted.run
+    assert run(one.results, tmp_path / "ros", "--bag", one.drive.bag, "-q") == 0
+    assert run(one.results, tmp_path / "fox.mcap", "--bag", one.drive.bag, "-q") == 0
+    topics = ros_messages(tmp_path / "ros")
+    for at in (20, 21):
+        cloud = np.frombuffer(topics["/localization/scan"][at][2].data, "<f4").reshape(-1, 4)[:, :3]
+        assert share_on_the_map(cloud, one.drive.map) > 0.75
+    foxglove = read_mcap(tmp_path / "fox.mcap", protobuf.DecoderFactory(), json_factory())[2]
+    clouds = [points_of(message) for topic, _, _, message in foxglove if topic == "/scan"]
+    assert min(share_on_the_map(clouds[at], one.drive.map) for at in (20, 21)) > 0.75
+    ros = {tf.child_frame_id: tf.transform for tf in topics["/tf_static"][0][2].transforms if tf.header.frame_id == "base_link"}
+    fox = {tf.child_frame_id: tf for topic, _, _, message in foxglove if topic == "/tf" for tf in message.transforms
+           if tf.parent_frame_id == "base_link"}
+    assert set(ros) == set(fox) == set(MOUNTS) and len(topics["/tf_static"]) == 1
+    for name, pose in mounted.poses.items():
+        for where, turn in ((ros[name].translation, ros[name].rotation), (fox[name].translation, fox[name].rotation)):
+            assert np.allclose([where.x, where.y, where.z, turn.x, turn.y, turn.z, turn.w], pose, atol=1e-12)
+
+
+def test_a_sensor_that_is_mounted_anew(mounted, tmp_path):
+    """The static transforms come again, all of them, where one has changed."""
+    pytest.importorskip("rosbags.rosbag2")
+    rows = [dict(row) for row in mounted.run.rows[:6]]
+    for row in rows[4:]:
+        row["T_base_sensor"] = [row["T_base_sensor"][0] + 0.5, *row["T_base_sensor"][1:]]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(tmp_path / "r.jsonl", tmp_path / "ros", "-q") == 0
+    static = ros_messages(tmp_path / "ros")["/tf_static"]
+    assert [stamp_ns for _, stamp_ns, _ in static] == [rows[at]["stamp_ns"] for at in (0, 4, 5)]
+    assert all(len(message.transforms) == 2 for _, _, message in static)
+    assert run(tmp_path / "r.jsonl", tmp_path / "of", "--of", "sensor", "-q") == 0
+    assert "/tf_static" not in ros_messages(tmp_path / "of")
 
 
 # ---- ROS 2
@@ -569,7 +661,7 @@ def test_wrong_command_lines(replay, tmp_path, capsys):
     for arguments, line in (
             ([r, tmp_path / "a.xyz"], "the name does not tell the format"), ([r, tmp_path / "a.geojson"], "where is the map on the earth"),
             ([r, tmp_path / "a.tum", "--bag", "x"], "--bag: tum has no clouds"),
-            ([r, tmp_path / "a.tum", "--of", "sensor"], "where is it?"),
+            ([replay.tum, tmp_path / "a.tum", "--of", "sensor"], "where is it?"),
             ([r, tmp_path / "a.tum", "--T-base-sensor", "1,2"], "--T-base-sensor: x,y,z,roll"), ([r, r, "--to", "tum"], "is an input"),
             ([r, tmp_path / "a.mcap", "--map-points", "0"], "at least 1")):
         code, text = failure(capsys, *arguments)

@@ -46,7 +46,9 @@ struct ndtd_scan_record {
     struct ndt_pose T_map_guess; /**< of the base at the stamp: where the alignment that counts began */
     int is_ahead;                /**< aligned together with scans before it; see batch.together */
     int32_t hypotheses;          /**< guesses that were aligned */
-    double decode_us;            /**< copying the points out of the message */
+    int has_sensor;
+    struct ndtd_sensor_frame sensor; /**< of the scan: its frame_id, and where it is as the scan was processed */
+    double decode_us;                /**< copying the points out of the message */
     double queue_us, preprocess_us, upload_us, align_us, publish_us;
     const struct ndt_iteration *trace; /**< of the last pass; borrowed until the next frame */
     size_t trace_count;

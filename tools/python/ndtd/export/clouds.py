@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import _core
 from ..maps.point_files import find_files
-from .sensor_poses import Sensors, apply, undo_motion
+from .sensor_poses import IDENTITY, Sensors, apply, undo_motion
 from .result_lines import ResultError, ResultLine
 
 WAITING_SCANS = 16
@@ -52,7 +52,8 @@ class Scans:
         keep = np.flatnonzero(np.isfinite(points).all(axis=1))
         keep = keep[::max(1, -(-len(keep) // self._most))] if self._most else keep
         frame_id = scan["frame_id"]
-        points = apply(self._sensors.find(frame_id), points[keep].astype(np.float64) + scan["origin"])
+        mount = self._sensors.find(result, frame_id)
+        points = apply(IDENTITY if mount is None else mount, points[keep].astype(np.float64) + scan["origin"])
         if scan["time_s"] is not None and result.twist is not None:
             points = undo_motion(points, scan["time_s"][keep].astype(np.float64), result.twist)
         intensity = None if scan["intensity"] is None else scan["intensity"][keep]

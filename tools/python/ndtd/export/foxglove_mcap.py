@@ -18,7 +18,6 @@ import numpy as np
 from .._extras import need
 from ..georeference import Projector
 from .clouds import CLOUD_FIELDS, Cloud
-from .sensor_poses import Sensors
 from .result_lines import ResultError, ResultLine
 
 NS = 1_000_000_000
@@ -88,13 +87,17 @@ class FoxgloveWriter:
 
     # ---- the start
 
-    def begin(self, stamp_ns: int, path: np.ndarray, sensors: Sensors) -> None:
+    def begin(self, stamp_ns: int, path: np.ndarray, mounts: "dict[str, np.ndarray]") -> None:
         """path: (N, 7) poses of the trajectory, thinned."""
-        static = [self._transform(stamp_ns, self._names.base, name, pose) for name, pose in sensors.by_frame.items()]
-        if static:
-            self._log("/tf", self._m.FrameTransforms(transforms=static), stamp_ns)
+        self.mounts(stamp_ns, mounts)
         poses = [self._pose(pose) for pose in path]
         self._log("/path", self._m.PosesInFrame(timestamp=self._time(stamp_ns), frame_id=self._names.map, poses=poses), stamp_ns)
+
+    def mounts(self, stamp_ns: int, mounts: "dict[str, np.ndarray]") -> None:
+        """T_base_sensor by frame; again where one has changed."""
+        static = [self._transform(stamp_ns, self._names.base, name, pose) for name, pose in mounts.items()]
+        if static:
+            self._log("/tf", self._m.FrameTransforms(transforms=static), stamp_ns)
 
     def map(self, stamp_ns: int, cloud: Cloud) -> None:
         self._cloud("/map", stamp_ns, cloud)

@@ -29,6 +29,8 @@ class ResultLine:
     state: str = "tracking"
     covariance: Optional[np.ndarray] = None  # (6, 6): x y z rx ry rz in map axes
     twist: Optional[np.ndarray] = None  # (6,): vx vy vz wx wy wz of the base in the base frame
+    sensor: Optional[str] = None  # frame_id of the scan
+    T_base_sensor: Optional[np.ndarray] = None  # (7,): where that sensor was as the scan was matched
     values: dict[str, Any] = field(default_factory=dict)  # all keys of the message
 
     @property
@@ -82,7 +84,8 @@ def _from_json(text: str) -> ResultLine:
     covariance = _numbers(row.get("covariance"), 36, "covariance")
     return ResultLine(stamp_ns, _unit(_numbers(row.get("pose"), 7, "pose")), row["seq"], str(row["outcome"]), str(row.get("reason", "")),
                       str(row.get("state", "")), None if covariance is None else covariance.reshape(6, 6),
-                      _numbers(row.get("twist"), 6, "twist"), row)
+                      _numbers(row.get("twist"), 6, "twist"), None if "sensor" not in row else str(row["sensor"]),
+                      _unit(_numbers(row.get("T_base_sensor"), 7, "T_base_sensor")), row)
 
 
 def _from_tum(text: str) -> ResultLine:

@@ -22,7 +22,6 @@ from ..georeference import Projector
 from ..ros2 import rmw
 from ..ros2.from_ndtd import Messages, localisation_status
 from .clouds import CLOUD_FIELDS, Cloud
-from .sensor_poses import Sensors
 from .result_lines import ResultError, ResultLine
 
 NS = 1_000_000_000
@@ -79,18 +78,21 @@ class RosWriter:
 
     # ---- the start
 
-    def begin(self, stamp_ns: int, path: np.ndarray, sensors: Sensors) -> None:
+    def begin(self, stamp_ns: int, path: np.ndarray, mounts: "dict[str, np.ndarray]") -> None:
         """path: (N, 7) poses of the trajectory, thinned."""
-        static = [self._transform(stamp_ns, self._names.base, name, pose) for name, pose in sensors.by_frame.items()]
-        if self._origin_m.any():
-            near = np.concatenate([self._origin_m, [0.0, 0.0, 0.0, 1.0]])
-            static.append(self._transform(stamp_ns, self._names.map, NEAR_FRAME, near))
-        if static:
-            self._write("/tf_static", rmw.TF, self._new(rmw.TF, static), stamp_ns, latched=True)
+        self.mounts(stamp_ns, mounts)
         header = self._header(stamp_ns, self._names.map)
         poses = [self._new("geometry_msgs/msg/PoseStamped", header, self._messages.pose({"pose": pose, "stamp_ns": stamp_ns}, "").pose.pose)
                  for pose in path]
         self._write("/localization/path", "nav_msgs/msg/Path", self._new("nav_msgs/msg/Path", header, poses), stamp_ns, latched=True)
+
+    def mounts(self, stamp_ns: int, mounts: "dict[str, np.ndarray]") -> None:
+        """All static transforms, T_base_sensor by frame; again where one has changed: readers keep the last message."""
+        near = np.concatenate([self._origin_m, [0.0, 0.0, 0.0, 1.0]])
+        static = [self._transform(stamp_ns, self._names.map, NEAR_FRAME, near)] if self._origin_m.any() else []
+        static += [self._transform(stamp_ns, self._names.base, name, pose) for name, pose in mounts.items()]
+        if static:
+            self._write("/tf_static", rmw.TF, self._new(rmw.TF, static), stamp_ns, latched=True)
 
     def map(self, stamp_ns: int, cloud: Cloud) -> None:
         self._cloud("/map", stamp_ns, cloud, latched=True)

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._extras import need
 from ..poses import checked_pose, from_euler, rotation
+from .result_lines import ResultLine
 
 IDENTITY = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
@@ -65,16 +66,20 @@ def parse_transform(numbers: Sequence[Any]) -> np.ndarray:
 
 
 class Sensors:
-    """T_base_sensor by frame_id, as the section `frames` of a configuration of ndtd has them."""
+    """Where the sensors of results are: `given` holds for all of them, else the section `frames` of a configuration (`by_frame`,
+    and `default` where it is not the identity), else what a result says itself: ndtd, too, lets the configuration win."""
 
-    def __init__(self, default: Optional[np.ndarray] = None, by_frame: "Optional[dict[str, np.ndarray]]" = None):
-        self.default = default
-        self.by_frame = by_frame or {}
+    def __init__(self, default: Optional[np.ndarray] = None, by_frame: "Optional[dict[str, np.ndarray]]" = None,
+                 given: Optional[np.ndarray] = None):
+        self.default, self.by_frame, self.given = default, by_frame or {}, given
 
-    def find(self, frame_id: str) -> np.ndarray:
-        """T_base_sensor of a frame; the identity where nothing is known, as in ndtd."""
-        found = self.by_frame.get(frame_id, self.default)
-        return IDENTITY if found is None else found
+    def find(self, result: ResultLine, frame_id: Optional[str] = None) -> Optional[np.ndarray]:
+        """T_base_sensor of the scan of a result; frame_id: of that scan, for results that do not name it. None: unknown."""
+        if self.given is not None:
+            return self.given
+        configured = self.by_frame.get(result.sensor or frame_id or "", self.default)
+        is_default = configured is self.default and (configured is None or np.array_equal(configured, IDENTITY))
+        return result.T_base_sensor if is_default and result.T_base_sensor is not None else configured
 
     @classmethod
     def from_config(cls, path: Any) -> "Sensors":
