@@ -29,8 +29,9 @@ def wander(rng, count, deviation, phi=0.6):
     return deviation * out
 
 
-def write_run(folder, pose, truth=None, lost=(), settings=None, summary=None, align_us=400.0, confidence=0.99, first=0):
-    """A folder as ndtd writes it: pose (N, 7) of scans from `first` on; lost: rows without a pose; align_us, confidence: one or (N,)."""
+def write_run(folder, pose, truth=None, lost=(), settings=None, summary=None, align_us=400.0, confidence=0.99, first=0, rows=None):
+    """A folder as ndtd writes it: pose (N, 7) of scans from `first` on; lost: rows without a pose; align_us, confidence: one or (N,);
+    rows: row -> keys that differ."""
     folder = Path(folder)
     folder.mkdir(parents=True)
     count = len(pose)
@@ -45,6 +46,7 @@ def write_run(folder, pose, truth=None, lost=(), settings=None, summary=None, al
         if at in lost:
             row.update(outcome="low_score", reason="the score is low", state="lost")
             del row["pose"], row["covariance"]
+        row.update((rows or {}).get(at, {}))
         lines.append(json.dumps(row))
     (folder / "results.jsonl").write_text("\n".join(lines) + "\n")
     if truth is not None:

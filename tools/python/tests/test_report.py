@@ -297,6 +297,43 @@ def test_verdicts(tmp_path, rng):
     assert "without a trusted pose until the first one" in verdict.judge(start, Errors(start)).sentence
 
 
+def judged(folder, truth, rows):
+    run = Run(write_run(folder, truth, truth, rows=rows))
+    return verdict.judge(run, Errors(run))
+
+
+def moved(pose, shift_m):
+    return (pose + [shift_m, 0, 0, 0, 0, 0, 0]).tolist()
+
+
+def test_poses_against_the_prediction_are_not_good(tmp_path):
+    """One innovation that chance does not explain, a jump without an innovation, scans that did not converge."""
+    truth, usual = drive_along(400), {at: {"innovation": 2.4} for at in range(400)}
+    one = judged(tmp_path / "one", truth, {**usual, 200: {"innovation": 15.0, "guess": moved(truth[200], 0.42)}})
+    assert one.level == "fair" and "1 pose against the prediction, by 15 sigma and 42.0\N{NO-BREAK SPACE}cm" in one.sentence
+    two = judged(tmp_path / "two", truth, {**usual, 7: {"innovation": 8.0}, 9: {"innovation": 7.0, "guess": moved(truth[9], 0.1)}})
+    assert two.level == "fair" and "2 poses against the prediction, by up to 8 sigma and 10.0\N{NO-BREAK SPACE}cm" in two.sentence
+    jump = judged(tmp_path / "jump", truth, {50: {"guess": moved(truth[50], 1.5)}, 60: {"guess": moved(truth[60], 0.42)}})
+    assert jump.level == "fair" and "1 pose against the prediction, by 1.5\N{NO-BREAK SPACE}m" in jump.sentence
+    unfinished = judged(tmp_path / "unfinished", truth, {at: {"outcome": "iteration_limit"} for at in range(0, 400, 50)})
+    assert unfinished.level == "fair" and "392 converged (98\N{NO-BREAK SPACE}%)" in unfinished.sentence
+
+
+def test_innovations_of_right_predictions_are_good(tmp_path, rng):
+    """What the law of chi-square gives: of 200 drives at most a few have a scan beyond the bound."""
+    innovation = np.sqrt(rng.chisquare(6, (200, 1000)))
+    run = Run(write_run(tmp_path / "drive", drive_along(1000), drive_along(1000)))
+    found = []
+    for drive in innovation:
+        run.values["innovation"] = drive
+        found.append(verdict.contradicting(run).any())
+    assert sum(found) <= 2
+    run.values["innovation"] = np.where(np.arange(1000) == 500, 6.6, innovation[0])  # once in ten million scans
+    assert verdict.contradicting(run).nonzero()[0].tolist() == [500]
+    start = judged(tmp_path / "start", drive_along(100), {0: {"guess": moved(drive_along(100)[0], 3.0)}, 1: {"innovation": 3.0}})
+    assert start.level == "good"  # the first pose is given, not predicted
+
+
 def test_the_worst_scans_are_the_worst(tmp_path):
     truth = drive_along(100)
     pose = truth.copy()

@@ -11,6 +11,8 @@ LOST_M, LOST_DEG = 1.0, 5.0  # a scan with a larger error is lost, as in the sum
 GOOD, FAIR, POOR = "good", "fair", "poor"
 NB, DEG_SIGN, NONE = "\N{NO-BREAK SPACE}", "\N{DEGREE SIGN}", "\N{EN DASH}"
 MOST_FAIR = 0.05  # of the time without a trusted pose
+MOST_UNCONVERGED = 0.01  # of the scans: their poses are predictions, or unfinished
+CHANCE = 1e-3  # of a drive whose predictions are right to have one scan beyond the bound on innovations
 
 
 class Verdict(NamedTuple):
@@ -33,11 +35,15 @@ def judge(run: Run, errors: "Optional[Errors]") -> Verdict:
         confidence = run.values["confidence"][np.isfinite(run.values["confidence"])]
         parts.append("no ground truth" + (f", median confidence {np.median(confidence):.4g}" if len(confidence) else ""))
     parts.append(_time_lost(run, matched, untrusted_s))
+    contradictions = contradicting(run)
+    if contradictions.any():
+        parts.append(_contradictions(run, contradictions))
     if lost:
         parts.append(f"{count(lost, 'trusted pose')} over {LOST_M:g} m or {LOST_DEG:g}{DEG_SIGN} off")
     share = untrusted_s / max(_duration_s(run), 1e-9)
     none_trusted = not run.trusted.any()
-    level = POOR if none_trusted or lost or share > MOST_FAIR else FAIR if (~run.trusted[matched]).any() else GOOD
+    is_doubtful = contradictions.any() or (run.outcome[matched] != "converged").mean() > MOST_UNCONVERGED
+    level = POOR if none_trusted or lost or share > MOST_FAIR else FAIR if is_doubtful or (~run.trusted[matched]).any() else GOOD
     return Verdict(level, ", ".join(parts) + ".", _numbers(run, errors, untrusted_s))
 
 
@@ -121,6 +127,35 @@ def _lost(run: Run) -> int:
     dot = np.abs(np.sum(run.pose[at, 3:] * run.truth[at, 3:], axis=1))
     angle = 2 * np.arccos(np.clip(dot, 0, 1)) * DEG
     return int(((shift > LOST_M) | (angle > LOST_DEG)).sum())
+
+
+def contradicting(run: Run) -> np.ndarray:
+    """(N,) bool: trusted poses that the prediction excludes. The square of an innovation is chi-square with six degrees of freedom
+    where the prediction is right; a drive of so many scans has one beyond the bound by chance once in a thousand. Where no
+    innovation is known, the pose is moved from its guess by more than a wrong pose is off."""
+    innovation = run.values["innovation"]
+    half = np.square(np.nan_to_num(innovation)) / 2
+    by_chance = np.exp(-half) * (1 + half + half * half / 2)
+    is_known = np.isfinite(innovation)
+    is_beyond = is_known & (by_chance * is_known.sum() < CHANCE)
+    after_trusted = np.append(False, run.trusted[:-1])
+    moved_m, moved_deg = _correction(run)
+    out: np.ndarray = run.trusted & (is_beyond | (~is_known & after_trusted & ((moved_m > LOST_M) | (moved_deg > LOST_DEG))))
+    return out
+
+
+def _contradictions(run: Run, at: np.ndarray) -> str:
+    moved_m, moved_deg = _correction(run)
+    sigmas = np.nan_to_num(run.values["innovation"][at]).max()
+    one = int(at.sum()) == 1
+    by = ([f"{sigmas:.3g} sigma"] if sigmas > 0 else []) + ([length(float(np.nanmax(moved_m[at])))] if np.isfinite(moved_m[at]).any() else [])
+    return f"{count(int(at.sum()), 'pose')} against the prediction, by {'' if one else 'up to '}{' and '.join(by)}"
+
+
+def _correction(run: Run) -> "tuple[np.ndarray, np.ndarray]":
+    """(N,) metres and degrees from the guess to the pose; NaN: one of them is not known."""
+    dot = np.abs(np.sum(run.pose[:, 3:] * run.guess[:, 3:], axis=1))
+    return np.linalg.norm(run.pose[:, :3] - run.guess[:, :3], axis=1), 2 * np.arccos(np.clip(dot, 0, 1)) * DEG
 
 
 def _numbers(run: Run, errors: "Optional[Errors]", untrusted_s: float) -> "list[tuple[str, str, str]]":
