@@ -270,6 +270,20 @@ def odd_query(rng, target):
     return request(target, path.replace(" ", "%20")), True
 
 
+# Headers by which two readers see different ends of one request. Those of the second list are refused by libmicrohttpd itself.
+UNCERTAIN_ENDS = [
+    ("Content-Length: 5", "Transfer-Encoding: chunked"), ("Transfer-Encoding: chunked", "Content-Length: 4"),
+    ("Content-Length: 5", "Content-Length: 5"), ("Content-Length: 5", "Content-Length: 0"), ("Content-Length: 0", "Content-Length: 5"),
+    ("Content-Length : 5",), ("Content-Length\t: 5",), ("Transfer-Encoding : chunked",), ("Transfer-Encoding\t: chunked",),
+    ("Content-Length: 5", "Transfer-Encoding : chunked"), ("\x0bTransfer-Encoding: chunked",), ("X: y", " Transfer-Encoding: chunked"),
+    ("Transfer-Encoding: xchunked",), ("Transfer-Encoding: identity",), ("Transfer-Encoding: chunked, identity",),
+    ("Transfer-Encoding: \x0bchunked",), ("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
+    ("Transfer-Encoding: identity", "Transfer-Encoding: chunked"), ("Transfer-Encoding: chunked", "Transfer-Encoding: identity"),
+]
+REFUSED_ENDS = [("Content-Length: 5, 5",), ("Content-Length: +5",), ("Content-Length: 0x5",), ("Content-Length:",), ("Transfer-Encoding\0: chunked",)]
+CERTAIN_ENDS = [("Content-Length: 5",), ("Transfer-Encoding: chunked",), ("transfer-encoding:Chunked",)]
+LAST_CHUNK = b"0\r\n\r\n"  # and five bytes
+
 KINDS = [
     bad_method, bad_version, huge_header, many_headers, long_target, bad_chunks, nul_bytes, half_request, pipelined, wrong_length,
     traversal, traversal, wrong_host, wrong_origin, wrong_token, wrong_content_type, oversized_body, bad_json, bad_json, smuggled,

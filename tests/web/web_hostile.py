@@ -21,7 +21,7 @@ import threading
 import time
 import traceback
 
-from hostile_requests import KINDS, Target, request
+from hostile_requests import CERTAIN_ENDS, KINDS, LAST_CHUNK, REFUSED_ENDS, UNCERTAIN_ENDS, Target, post, request
 from web_programs import PATIENCE_S, Daemon, Drive, Sender, Web, wait_until
 
 REQUESTS = int(os.environ.get("NDT_WEB_REQUESTS", "6000"))
@@ -175,6 +175,42 @@ def flood(web, target, ledger):
     print(f"{REQUESTS / (time.monotonic() - begin):.0f} requests per second")
 
 
+def answers_of(port, sent, are_enough):
+    """Statuses that come for `sent` while this side stays open, until the server closes or they are enough; and whether it closed."""
+    reply = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as link:
+        link.sendall(sent)
+        while True:
+            found = [int(status) for status in re.findall(rb"(?:^|\n|})HTTP/1\.1 (\d{3})", reply)]
+            if are_enough(found) and ends_with_a_reply(reply):
+                return found, False
+            try:
+                data = link.recv(65536)
+            except socket.timeout:
+                return found, False
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                return found, True
+            reply += data
+
+
+def uncertain_ends(web, target, ledger):
+    """Where two readers see different ends of a request, the connection ends with the refusal: what follows is no request of anybody."""
+    second = request(target, "/healthz")
+    for version in (b"HTTP/1.1", b"HTTP/1.0"):
+        for lines in [*CERTAIN_ENDS, *UNCERTAIN_ENDS, *REFUSED_ENDS]:
+            headers = ["Connection: keep-alive", *lines]
+            for first in (request(target, "/healthz", *headers, body=LAST_CHUNK), post(target, *headers, body=LAST_CHUNK, length=False)):
+                is_certain = lines in CERTAIN_ENDS and (version == b"HTTP/1.1" or lines == CERTAIN_ENDS[0])
+                sent = first.replace(b"HTTP/1.1", version, 1) + second
+                statuses, is_closed = answers_of(web.port, sent, lambda found: len(found) >= 2 if is_certain else set(found) - {400})
+                if is_certain and (is_closed or len(statuses) != 2 or statuses[1] != 200):
+                    ledger.fault(f"{sent!r}: {statuses}, closed {is_closed}, 2 answers are wanted")
+                if not is_certain and (not is_closed or set(statuses) - {400}):
+                    ledger.fault(f"{sent!r}: {statuses}, closed {is_closed}, 400 and the end are wanted")
+
+
 def crowd_of(web, first_words):
     """CROWD connections that say `first_words`; some may be refused."""
     links = []
@@ -268,6 +304,7 @@ def main(bin_dir, folder):
         wait_until("the map is ready", lambda: web.get_json("api/map").get("state") == "ready")
         attack(web.port, target, Ledger([]), range(len(KINDS) * 4))  # warm-up
         at_rest = {"rss": web.rss_bytes(), "descriptors": web.descriptors(), "quarantine": (QUARANTINE_MB << 20) * 2 if is_sanitized else 0}
+        uncertain_ends(web, target, ledger)
         flood(web, target, ledger)
         slow_clients(web, ledger)
         deaf_clients(web, ledger, sender)

@@ -28,6 +28,8 @@ enum MHD_Result web_reply(struct web_request *request, unsigned status, const ch
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, request->is_control ? "POST" : "GET, HEAD");
     if (status == MHD_HTTP_UNAUTHORIZED)
         MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    if (request->ends_connection)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     request->status = status;
     const enum MHD_Result sent = MHD_queue_response(request->connection, status, response);
     MHD_destroy_response(response);

@@ -39,6 +39,7 @@ struct web_request {
     uint64_t bytes;
     int is_get, is_post, is_control; /* GET or HEAD; the path of requests to the daemon */
     unsigned refusal;                /* status; 0: none */
+    int ends_connection;             /* after the answer: where the next request begins is not certain */
     const char *refusal_why;
     char body[WEB_BODY_MAX + 1]; /* its begin, where it is longer */
     size_t size;

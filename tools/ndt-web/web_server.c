@@ -11,6 +11,45 @@
 
 enum { HEADER_BYTES = 16384, BODY_READ_MAX = 65536, BEAT_TICKS = 15 };
 
+/* ---- where a request ends ---- */
+
+struct framing {
+    int length_count, coding_count, is_chunked, has_wrong_name;
+};
+
+static enum MHD_Result note_framing(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    static const char token[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    struct framing *framing = self;
+    (void)kind;
+    framing->has_wrong_name |= !*name || name[strspn(name, token)];
+    framing->length_count += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    if (strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
+        framing->coding_count++;
+        framing->is_chunked = value && strcasecmp(value, "chunked") == 0;
+    }
+    return MHD_YES;
+}
+
+/* A proxy that reads another end of the request takes the rest for the next one, perhaps of another user: whatever
+ * follows is not answered. Returns why; NULL: the end is certain. */
+static const char *find_framing_fault(const struct web_request *request, const char *version)
+{
+    struct framing framing = {0};
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, note_framing, &framing);
+    if (framing.has_wrong_name)
+        return "the name of a header has a character that is not allowed: a proxy may see another request";
+    if (framing.length_count > 1)
+        return "more than one Content-Length: a proxy may see another request";
+    if (framing.length_count && framing.coding_count)
+        return "both Content-Length and Transfer-Encoding: a proxy may see another request";
+    if (framing.coding_count > 1 || (framing.coding_count && !framing.is_chunked))
+        return "the Transfer-Encoding is not chunked alone: a proxy may see another request";
+    if (framing.coding_count && strcmp(version, MHD_HTTP_VERSION_1_1) != 0)
+        return "Transfer-Encoding before HTTP/1.1: a proxy may see another request";
+    return NULL;
+}
+
 /* ---- who may ask ---- */
 
 static enum MHD_Result count_host(void *count, enum MHD_ValueKind kind, const char *key, const char *value)
@@ -53,10 +92,6 @@ static unsigned check_request(struct web_server *server, const struct web_reques
     *why = "the Host header does not name this server; see --allow-host";
     if (!is_host_right(server, request))
         return MHD_HTTP_FORBIDDEN;
-    *why = "both Content-Length and Transfer-Encoding: a proxy may see another request";
-    if (web_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) &&
-        web_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING))
-        return MHD_HTTP_BAD_REQUEST;
     if (request->is_control && request->is_post)
         return web_post_check(server, request, why);
     *why = request->is_control ? "only POST is possible here" : "only GET and HEAD are possible here";
@@ -74,15 +109,21 @@ static enum MHD_Result answer(struct web_server *server, struct web_request *req
                             : web_get_path(server, request, path);
 }
 
-/* A refusal waits for the end of a body that is not too long: a connection that is closed while the other side
- * still sends may lose the answer. */
+/* A refusal waits for the end of a body that is certain and not too far: a connection that is closed while the
+ * other side still sends may lose the answer. */
 static enum MHD_Result take_header(struct web_server *server, struct web_request *request, const char *path,
-                                   const char *method)
+                                   const char *method, const char *version)
 {
     const char *length = web_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
     request->is_post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
     request->is_get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     request->is_control = strcmp(path, "/api/request") == 0;
+    request->refusal_why = find_framing_fault(request, version);
+    request->ends_connection = request->refusal_why != NULL;
+    if (request->ends_connection) {
+        request->refusal = MHD_HTTP_BAD_REQUEST;
+        return answer(server, request, path);
+    }
     request->refusal = check_request(server, request, &request->refusal_why);
     if (!length || strtoull(length, NULL, 10) <= BODY_READ_MAX)
         return MHD_YES;
@@ -111,10 +152,9 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *connection,
 {
     struct web_server *server = self;
     struct web_request *request = *context;
-    (void)version;
     if (!request) {
         request = *context = begin_request(connection);
-        return request ? take_header(server, request, path, method) : MHD_NO;
+        return request ? take_header(server, request, path, method, version) : MHD_NO;
     }
     if (*size > 0)
         return take_body(request, data, size);
