@@ -26,6 +26,7 @@
 #include "ndt/newton_steps.h"
 #include "ndt/clock.h"
 #include "solver_device.h"
+#include "street_world.h"
 
 static struct options {
     const char *backend, *pipeline;
@@ -199,6 +200,29 @@ static int check_host(struct checks *c, const struct solve_case *item, const str
     return check_align(c, c->cpu.backend, item, &cpu, 1) && assess_rows(c, item, rules, &cpu) ? pass() : 0;
 }
 
+/* The score jumps where a point changes its voxel: with direct1 by the whole term of the point, 1 to 3 of 4600
+ * about every 0.1 mm of 1500 points, where the slope that is left gains 0.2 in 5 mm. Which of two steps counts as
+ * better is then a matter of rounding, on the CPU too: of guesses within the tolerance of poses three in four end
+ * elsewhere in rows/1500/2/direct1/robust/gnss with seed 1, up to 9 mm away. So a device may end wherever the CPU
+ * ends from one of them, and nowhere else. */
+static int cpu_ends_there_too(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules,
+                              const struct ndt_pose *here, double part)
+{
+    enum { GUESSES = 1000 }; /* what one in 200 of them does is missed once in 150 times */
+    static struct solve_result cpu;
+    struct ndt_random random = {options.seed};
+    for (int i = 0; i < GUESSES; i++) {
+        const struct solve_problem problem = {
+            .scan = item->scan, .guess = world_perturb(&random, &item->guess, SOLVE_POSE_M, SOLVE_POSE_RAD)};
+        if (!drive(c, &c->cpu, rules, &problem, SOLVE_NO_LIMIT, &cpu))
+            return 0;
+        const struct ndt_pose there = solve_pose(c->scene.map, &cpu.newton);
+        if (!is_far(here, &there, part * rules->fine.step_m, part * rules->fine.step_rad))
+            return 1;
+    }
+    return 0;
+}
+
 /* Float on the device and float on the CPU end at the same place, where the scan is large enough to have one: a
  * last digit may decide whether a step counts as the last, and with few points what is left to go then is more than
  * a millimetre, though less than that step. */
@@ -214,7 +238,8 @@ static int same_end(struct checks *c, const struct solve_case *item, const struc
     const size_t points = c->scene.scans[item->scan].count;
     const int has_end = rules->variant == NDT_ROBUST && cpu.newton.stop == NDT_STOP_CONVERGED && points >= 128;
     const double part = points < 400 ? 1 : 0.2; /* of the last step: 1 mm and 0.01 deg */
-    if (has_end && is_far(&here, &there, part * rules->fine.step_m, part * rules->fine.step_rad))
+    if (has_end && is_far(&here, &there, part * rules->fine.step_m, part * rules->fine.step_rad) &&
+        !cpu_ends_there_too(c, item, rules, &here, part))
         return fail(c, "%g m and %g rad from where the CPU ends", ndt_pose_distance_m(&here, &there),
                     ndt_pose_angle_rad(&here, &there));
     return assess_rows(c, item, rules, host);
@@ -273,7 +298,7 @@ static void check_rows(struct checks *c)
             c->plan = &c->plans[k];
             set_reproduce(c);
             if (c->plan->host != last && (!drive(c, c->plan->host, &rules, &problem, SOLVE_NO_LIMIT, &driven) ||
-                                          (!check.is_quiet && !same_end(c, &item, &rules, &driven))))
+                                          !same_end(c, &item, &rules, &driven)))
                 break;
             last = c->plan->host;
             check_plan_rows(c, &item, &rules, &driven, !options.quick || (int)i % c->plan_count == k);

@@ -46,6 +46,7 @@ enum fault {
     INFORMATION_LEVEL,
     INFORMATION_POSE,
     WRONG_FIRST_LEVEL,
+    WRONG_SLOPE,
     FAULTS
 };
 /* Every fault and the case that detects it. */
@@ -88,6 +89,7 @@ static const struct {
     [INFORMATION_LEVEL] = {"the information of the first level", "prior/robust"},
     [INFORMATION_POSE] = {"the information at the guess", "prior/gnss"},
     [WRONG_FIRST_LEVEL] = {"a first level that does not exist taken", "limits/first-level"},
+    [WRONG_SLOPE] = {"slopes that lead 10 mm aside", "rows/1500/2/direct1/robust/gnss"},
 };
 static enum fault fault;
 static unsigned runs;
@@ -156,7 +158,10 @@ static enum ndt_status fake_eval(struct ndt_backend *backend, const struct ndt_e
                                  struct ndt_eval *out, struct ndt_error *err)
 {
     struct fake *fake = (struct fake *)backend;
-    return fake->host.backend->ops->eval(fake->host.backend, request, out, err);
+    const enum ndt_status status = fake->host.backend->ops->eval(fake->host.backend, request, out, err);
+    if (status == NDT_OK && fault == WRONG_SLOPE)
+        out->gradient[0] += 0.01 * fabs(out->hessian[0]);
+    return status;
 }
 
 static enum ndt_status fake_inform(struct ndt_backend *backend, const struct ndt_eval_request *request,

@@ -15,6 +15,8 @@
  * and the next step differs as much. So: 5e-6 m, 5e-7 rad for poses and steps, and for sums what such a shift
  * makes of them by their own gradient and Hessian, plus 1e-5 of the score. Counts, levels, reasons have to be
  * equal. */
+#define SOLVE_POSE_M   5e-6
+#define SOLVE_POSE_RAD 5e-7
 
 /* Describes a difference; empty when there is none. */
 struct solve_difference {
