@@ -67,43 +67,45 @@ static inline float __int_as_float(int x)
     return emulated_bits<float>(x);
 }
 
-/* One operation and one rounding, never a part of a fused one. */
-static inline double __dmul_rn(double a, double b)
+/* One operation and one rounding, never a part of a fused one: a compiler that contracts does so within functions.
+ */
+#define EMULATED_ROUNDED static __attribute__((noinline, unused))
+EMULATED_ROUNDED double __dmul_rn(double a, double b)
 {
     return a * b;
 }
 
-static inline double __dadd_rn(double a, double b)
+EMULATED_ROUNDED double __dadd_rn(double a, double b)
 {
     return a + b;
 }
 
-static inline double __dsub_rn(double a, double b)
+EMULATED_ROUNDED double __dsub_rn(double a, double b)
 {
     return a - b;
 }
 
-static inline double __ddiv_rn(double a, double b)
+EMULATED_ROUNDED double __ddiv_rn(double a, double b)
 {
     return a / b;
 }
 
-static inline double __dsqrt_rn(double x)
+EMULATED_ROUNDED double __dsqrt_rn(double x)
 {
     return sqrt(x);
 }
 
-static inline double __fma_rn(double a, double b, double c)
+EMULATED_ROUNDED double __fma_rn(double a, double b, double c)
 {
     return fma(a, b, c);
 }
 
-static inline float __fmul_rn(float a, float b)
+EMULATED_ROUNDED float __fmul_rn(float a, float b)
 {
     return a * b;
 }
 
-static inline float __fadd_rn(float a, float b)
+EMULATED_ROUNDED float __fadd_rn(float a, float b)
 {
     return a + b;
 }
