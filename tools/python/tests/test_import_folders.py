@@ -49,6 +49,15 @@ def _kitti_raw(day, missing=()):
     return drive
 
 
+@pytest.mark.parametrize("names", [("Scans", "Times.txt"), ("SCANS", "times.txt"), ("scans", "times.txt")])
+def test_names_of_folders_in_any_case(names, tmp_path, capsys):
+    for i in range(3):
+        _pcd(tmp_path / "drive" / names[0] / f"{i:04d}.pcd", seed=i)
+    (tmp_path / "drive" / names[1]).write_text("100.0\n100.1\n100.2\n")
+    run_import(capsys, tmp_path / "drive", "-o", tmp_path / "out.bag", "-q")
+    assert [scan["stamp_ns"] for scan in only(read_bag(tmp_path / "out.bag"), "scan")] == [100 * NS + i * NS // 10 for i in range(3)]
+
+
 def test_kitti_raw(tmp_path, capsys):
     import yaml
     drive = _kitti_raw(tmp_path, missing=(2,))

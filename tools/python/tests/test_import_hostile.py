@@ -176,14 +176,32 @@ def test_what_is_no_recording(tmp_path, capsys):
     assert "not a recording; known are .bag" in run_import(capsys, tmp_path / "notes.txt", code=3).err
 
 
-def test_bad_metadata(tmp_path, capsys):
-    write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", _points())))
-    for text in ("", "[1", "rosbag2_bagfile_information:\n  version: 99\n", "a: b\n"):
-        (tmp_path / "r/metadata.yaml").write_text(text)
-        done = run_import(capsys, tmp_path / "r", "-o", tmp_path / "out.bag", code=3)
-        assert len(done.err.strip().split("\n")) == 1
-    next((tmp_path / "r").glob("*.db3")).unlink()
-    run_import(capsys, tmp_path / "r", "-o", tmp_path / "out.bag", code=3)
+BAD_METADATA = ("", "[1", "rosbag2_bagfile_information:\n  version: 99\n", "a: b\n",
+                "rosbag2_bagfile_information:\n  version: 5\n  storage_identifier: ''\n  relative_file_paths: []\n")
+
+
+@pytest.mark.parametrize("storage", ["sqlite3", "mcap"])
+def test_bad_metadata(storage, tmp_path, capsys):
+    """The files of the folder are read without it, all of them, and a note says so; several .mcap are not one recording."""
+    whole = write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", _points())), storage)
+    file = next(one for one in whole.iterdir() if one.suffix in (".db3", ".mcap"))
+    for text in BAD_METADATA:
+        (whole / "metadata.yaml").write_text(text)
+        summary = run_import(capsys, whole, "-o", tmp_path / "out.bag", "--force", "--json").summary
+        assert summary["taken"] == {"scan": 3}
+        assert any(f"metadata.yaml cannot be used; read without it: {file.name}" in note for note in summary["notes"])
+    later = [("/points", CLOUD, T0 + 9, M.cloud(T0 + NS, "lidar", _points()))]
+    second = next(one for one in write_bag2(tmp_path / "s", later, storage).iterdir() if one.suffix == file.suffix)
+    second.rename(whole / f"r_1{file.suffix}")
+    if storage == "mcap":
+        done = run_import(capsys, whole, "-o", tmp_path / "out.bag", "--force", code=3)
+        assert "name one of its files" in done.err
+    else:
+        assert run_import(capsys, whole, "-o", tmp_path / "out.bag", "--force", "--json").summary["taken"] == {"scan": 4}
+    for one in whole.glob("*" + file.suffix):
+        one.unlink()
+    done = run_import(capsys, whole, "-o", tmp_path / "out.bag", "--force", code=3)
+    assert len(done.err.strip().split("\n")) == 1
 
 
 def test_usage(tmp_path, capsys):

@@ -73,14 +73,24 @@ def _stamp_in_name(path):
     return int(digits[-1]) * {19: 1, 18: 1, 16: 1000, 13: 1_000_000}.get(len(digits[-1]), 0) if digits else 0
 
 
+def _below(path: Path, names: str) -> Path:
+    """path / names, also where the names on the disk differ in case: `Scans` for `scans`."""
+    for name in Path(names).parts:
+        found = path / name
+        if not found.exists() and path.is_dir():
+            found = next((one for one in sorted(path.iterdir()) if one.name.lower() == name.lower()), found)
+        path = found
+    return path
+
+
 def _layout(path):
     """The folder of the scans and the file of their stamps, if there is one."""
     for scans, times in SCANS_AND_TIMES:
-        folder = path / scans
-        if times and not (path / times).exists():
+        folder, stamps = _below(path, scans), _below(path, times) if times else None
+        if stamps is not None and not stamps.exists():
             continue
         if folder.is_dir() and any(is_scan(one) for one in folder.iterdir()):
-            return folder, path / times if times else None
+            return folder, stamps
     raise RecordingError(f"{path}: no recording in it: neither metadata.yaml, .bag, .db3, .mcap, nor scans (.bin, .pcd, .ply)")
 
 

@@ -9,6 +9,10 @@ class RecordingError(ValueError):
     """A recording that cannot be read; one line that names it and the reason."""
 
 
+class MetadataError(RecordingError):
+    """The metadata.yaml of a folder of ROS 2 cannot be used."""
+
+
 class DamagedError(RecordingError):
     """The structure of a recording is damaged from here on; what came before is good."""
 

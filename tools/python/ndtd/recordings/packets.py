@@ -14,12 +14,13 @@ _POINTS = "record its point cloud, or replay the packets through the driver of t
 
 # Types of packets that nothing reads, and what to do.
 UNREADABLE = {
-    "pandar_msgs/msg/PandarScan": "packets of a Hesai Pandar: no package on PyPI decodes a Pandar40P; " + _POINTS,
-    "hesai_ros_driver/msg/UdpFrame": "packets of a Hesai: no package on PyPI decodes them; " + _POINTS,
+    "pandar_msgs/msg/PandarScan": "packets of a Hesai Pandar: those of an XT-32 and an OT-128 become clouds with hydra4 (PyPI), "
+                                  "those of another model (40P) with none there; else " + _POINTS,
+    "hesai_ros_driver/msg/UdpFrame": "packets of a Hesai are not decoded here: " + _POINTS,
     "ouster_ros/msg/PacketMsg": "packets of an Ouster need the metadata of the sensor: " + _POINTS,
     "ouster_sensor_msgs/msg/PacketMsg": "packets of an Ouster need the metadata of the sensor: " + _POINTS,
-    "rslidar_msg/msg/RslidarPacket": "packets of a RoboSense: no package on PyPI decodes them; " + _POINTS,
-    "robosense_msgs/msg/RobosenseScan": "packets of a RoboSense: no package on PyPI decodes them; " + _POINTS,
+    "rslidar_msg/msg/RslidarPacket": "packets of a RoboSense are not decoded here: " + _POINTS,
+    "robosense_msgs/msg/RobosenseScan": "packets of a RoboSense are not decoded here: " + _POINTS,
 }
 
 

@@ -1,16 +1,18 @@
 """ROS 1 bags and ROS 2 recordings, by `rosbags`."""
 import contextlib
 import heapq
+import json
 import os
 import sqlite3
 import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Tuple
+from urllib.parse import quote
 
 from .._extras import need
 from . import ros, topics
-from .messages import DamagedError, Raw, RecordingError, Topic
+from .messages import DamagedError, MetadataError, Raw, RecordingError, Topic
 from .ros_types import decoder, reason
 
 
@@ -19,28 +21,36 @@ def _reads_files() -> bool:
     return ".db3" in getattr(need("rosbags.rosbag2", "ros").Reader, "STORAGE_PLUGINS", {})
 
 
-def _as_folder(path: Path, stack: contextlib.ExitStack) -> Path:
-    """A folder with a link to a .db3, and the metadata that rosbag2 would have written."""
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-        rows = database.execute("SELECT name, type, serialization_format, (SELECT COUNT(*) FROM messages WHERE topic_id = topics.id), "
+def _topics_of(path: Path) -> list:
+    """(name, type, format, messages, first and last stamp [ns]) of each topic of a .db3."""
+    with contextlib.closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
+        return database.execute("SELECT name, type, serialization_format, (SELECT COUNT(*) FROM messages WHERE topic_id = topics.id), "
                                 "(SELECT MIN(timestamp) FROM messages), (SELECT MAX(timestamp) FROM messages) FROM topics").fetchall()
+
+
+def _as_folder(paths: List[Path], stack: contextlib.ExitStack) -> Path:
+    """A folder with links to the .db3 of a recording, and the metadata that rosbag2 would have written."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    os.symlink(path.resolve(), folder / path.name)
-    begin, end = (rows[0][4] or 0, rows[0][5] or 0) if rows else (0, 0)
-    topic_lines = "".join(
-        f"    - topic_metadata: {{name: '{name}', type: {kind}, serialization_format: {form}, offered_qos_profiles: ''}}\n"
-        f"      message_count: {count}\n" for name, kind, form, count, _, _ in rows)
-    (folder / "metadata.yaml").write_text(
-        "rosbag2_bagfile_information:\n  version: 5\n"
-        f"  storage_identifier: sqlite3\n  relative_file_paths: ['{path.name}']\n"
-        f"  duration: {{nanoseconds: {end - begin}}}\n  starting_time: {{nanoseconds_since_epoch: {begin}}}\n"
-        f"  message_count: {sum(row[3] for row in rows)}\n  topics_with_message_count:\n{topic_lines}"
-        "  compression_format: ''\n  compression_mode: ''\n  files: []\n")
+    counts: Dict[Tuple[str, str, str], int] = {}
+    stamps: List[int] = []
+    for at, path in enumerate(paths):
+        os.symlink(path.resolve(), folder / f"{at}.db3")
+        for name, kind, form, count, first_ns, last_ns in _topics_of(path):
+            counts[name, kind, form] = counts.get((name, kind, form), 0) + count
+            stamps += [one for one in (first_ns, last_ns) if one is not None]
+    begin_ns, end_ns = (min(stamps), max(stamps)) if stamps else (0, 0)
+    topic_rows = [{"topic_metadata": {"name": name, "type": kind, "serialization_format": form, "offered_qos_profiles": ""},
+                   "message_count": count} for (name, kind, form), count in counts.items()]
+    information = {"version": 5, "storage_identifier": "sqlite3", "relative_file_paths": [f"{at}.db3" for at in range(len(paths))],
+                   "duration": {"nanoseconds": end_ns - begin_ns}, "starting_time": {"nanoseconds_since_epoch": begin_ns},
+                   "message_count": sum(counts.values()), "topics_with_message_count": topic_rows, "compression_format": "",
+                   "compression_mode": "", "files": []}
+    (folder / "metadata.yaml").write_text(json.dumps({"rosbag2_bagfile_information": information}))  # JSON is YAML
     return folder
 
 
 class RosbagRecording:
-    """One or more .bag, a .db3, or a ROS 2 folder."""
+    """One or more .bag, a .db3 or those of one recording, or a ROS 2 folder."""
 
     def __init__(self, paths: list, options: topics.Options, stack: contextlib.ExitStack):
         given = paths[0]
@@ -53,7 +63,8 @@ class RosbagRecording:
         except (MemoryError, ImportError):
             raise
         except Exception as error:  # of the parser: anything
-            raise RecordingError(_opening(given, error)) from None
+            raise (MetadataError if given.is_dir() else RecordingError)(_opening(given, error)) from None
+        self.notes: List[str] = []
         self._options = options
         self._decoders: Dict[str, Callable] = {}
         self.topics: List[Topic] = []
@@ -67,7 +78,8 @@ class RosbagRecording:
     def _make(self, paths, stack):
         if self._is_ros1:
             return [need("rosbags.rosbag1", "ros").Reader(path) for path in paths]
-        path = _as_folder(paths[0], stack) if paths[0].suffix == ".db3" and not _reads_files() else paths[0]
+        is_alone = len(paths) == 1 and (paths[0].suffix != ".db3" or _reads_files())
+        path = paths[0] if is_alone else _as_folder(paths, stack)
         return [need("rosbags.rosbag2", "ros").Reader(path)]
 
     def _add(self, connection):

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, Iterator, List, Sequence
 
-from .messages import RecordingError
+from .messages import MetadataError, RecordingError
 from .topics import Options
 
 BAG_MAGIC = b"NDTBAG"
@@ -61,11 +61,28 @@ def _is_compressed(metadata):
     return metadata.exists() and bool(re.search(r"compression_mode: *['\"]?(file|message)", metadata.read_text(errors="replace"), re.I))
 
 
+def _open_ros2(path, options, stack):
+    """A folder of rosbag2; where its metadata cannot be used, the files that lie in it."""
+    from .rosbag_file import RosbagRecording
+    try:
+        return RosbagRecording([path], options, stack)
+    except MetadataError as error:
+        files = sorted(one for one in path.iterdir() if one.suffix in (".db3", ".mcap"))
+        if not files or _is_compressed(path / "metadata.yaml"):
+            raise
+        if len(files) > 1 and files[-1].suffix == ".mcap":
+            raise RecordingError(f"{error}; name one of its files: {', '.join(one.name for one in files[:6])}") from None
+        why = str(error)
+    from .mcap_file import McapRecording
+    found = RosbagRecording(files, options, stack) if files[0].suffix == ".db3" else McapRecording(files[0], options, stack)
+    found.notes.append(f"metadata.yaml cannot be used; read without it: {', '.join(one.name for one in files[:6])} ({why})")
+    return found
+
+
 def _open_folder(path, options, stack):
     from . import folders, kitti
     if (path / "metadata.yaml").exists():
-        from .rosbag_file import RosbagRecording
-        return RosbagRecording([path], options, stack)
+        return _open_ros2(path, options, stack)
     if kitti.is_drive(path):
         return kitti.KittiDrive(path, options)
     below = sorted(one for one in path.iterdir() if one.is_dir() and ((one / "metadata.yaml").exists() or kitti.is_drive(one)))
