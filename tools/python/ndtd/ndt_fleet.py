@@ -315,7 +315,7 @@ def _run(args: argparse.Namespace, options: "tuple[str, ...]") -> int:
     _check_folder(path)
     rules = _priorities(args.priority)
     wish = cluster.Wish(args.cluster, args.workers, cluster.parse_options(args.cluster_option), args.worker_timeout,
-                        int((args.memory or 4.0) * GIB))
+                        int((args.memory or 4.0) * GIB), path)
     cluster.check(wish)
     folder = RunFolder(path)
     with _locked(path):

@@ -117,7 +117,7 @@ class Scheduler(NamedTuple):
 
 @contextlib.contextmanager
 def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, str]]" = None,
-              hosts: "Sequence[str]" = ("127.0.0.1",)) -> "Iterator[Scheduler]":
+              hosts: "Sequence[str]" = ("127.0.0.1",), protocol: str = "tcp") -> "Iterator[Scheduler]":
     """Nothing of it is left afterwards. hosts: addresses of the workers, in turn."""
     folder.mkdir()
     place, started = folder / "scheduler.json", []
@@ -129,7 +129,7 @@ def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, s
                                             env={**os.environ, **(environment or {})}))
 
         try:
-            begin("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
+            begin("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--protocol", protocol)
             wait_until(place.exists, "scheduler")
             for number in range(workers):
                 begin("dask_worker", "--nthreads", "1", "--local-directory", str(folder), "--host", hosts[number % len(hosts)])

@@ -67,6 +67,7 @@ def test_slurm(alone, replay, slurm, tmp_path):
     """Jobs of Slurm; one of them is cancelled on the way."""
     def cancel(run):
         fleet_runs.wait_until(lambda: list((run / "done").glob("*/*.parquet")), "first result")
+        assert len(list(run.glob(".engine-keys-*/key.pem"))) == 1 and "tcp://" not in (run / "engine.log").read_text()
         ask("scancel", ask("squeue", "--noheader", "--format=%A").split()[0])
 
     def ask(*words):
@@ -75,6 +76,7 @@ def test_slurm(alone, replay, slurm, tmp_path):
     run = replay("slurm", "--cluster", "slurm", "--workers", 2, "--cluster-option", "interface=lo",
                  "--cluster-option", f"log_directory={tmp_path}", environment=slurm, meanwhile=cancel)
     check_same(alone, fleet_runs.result(run))
+    assert list(run.glob(".engine-keys-*")) == []
     assert any("CANCELLED" in path.read_text() for path in tmp_path.glob("dask-worker-*.err")), "no job of Slurm was cancelled"
     fleet_runs.wait_until(lambda: ask("squeue", "--noheader", "--states=RUNNING,PENDING") == "", "end of all jobs")
 

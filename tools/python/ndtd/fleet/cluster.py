@@ -4,14 +4,20 @@
     slurm, pbs, lsf, ...      jobs of a queue (dask-jobqueue)
     tcp://..., FILE.json      a scheduler that runs already
     package.Class             any other cluster of Dask
+
+A peer that reaches a scheduler or a worker of Dask can run code as its user. What is started here therefore talks TLS with a certificate that
+both sides have to have, made for the run unless Dask's settings name one, and its HTTP servers have no pages.
 """
 import ast
 import contextlib
 import importlib
+import json
 import logging
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -37,6 +43,9 @@ SETTINGS = {"distributed.scheduler.allowed-failures": 0,  # a lost task comes ba
 
 # A local worker that is slow to come again, on a busy machine, is not given up.
 LOCAL_SETTINGS = {"distributed.deploy.lost-worker-timeout": "1 day"}
+# State, logs and names of bags are for those who may read the run. The server itself cannot be switched off.
+NO_PAGES: "dict[str, list[str]]" = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+KEYS_PREFIX = ".engine-keys-"  # of the folder for what jobs of a queue need to join
 
 
 class EngineError(FleetError):
@@ -45,13 +54,20 @@ class EngineError(FleetError):
 
 @dataclass(frozen=True)
 class Wish:
-    """What the command line says about the cluster. workers: 0: as many as there are cores, or as its settings say."""
+    """What the command line says about the cluster. workers: 0: as many as there are cores, or as its settings say. folder: one that workers on
+    other machines see too, None: that for temporary files."""
 
     kind: str = "local"
     workers: int = 0
     options: "dict[str, Any]" = field(default_factory=dict)
     timeout_s: float = 300.0
     memory_bytes: int = 0  # of one task
+    folder: Optional[Path] = None
+
+    @property
+    def has_pages(self) -> bool:
+        """The user asks for the dashboard."""
+        return any("dashboard_address" in some for some in (self.options, self.options.get("scheduler_options") or {}))
 
 
 @dataclass
@@ -133,8 +149,9 @@ def _is_standard(stream: Any) -> bool:
 @contextlib.contextmanager
 def connect(wish: Wish) -> "Iterator[Engine]":
     """An engine with at least one worker; nothing of it is left afterwards. FleetError: it does not come."""
+    need("distributed", "fleet")  # whose defaults would go with the settings below
     dask = need("dask", "fleet")
-    settings = {**SETTINGS, **(LOCAL_SETTINGS if wish.kind == "local" else {})}
+    settings = {**SETTINGS, **(LOCAL_SETTINGS if wish.kind == "local" else {}), **({} if wish.has_pages else NO_PAGES)}
     with dask.config.set(settings), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with contextlib.ExitStack() as stack:
@@ -168,7 +185,7 @@ def _open(wish: Wish, stack: contextlib.ExitStack) -> Engine:
         client = _client_of(wish)
         stack.callback(_close_client, client)
         return Engine(client, None, wish, wish.kind)
-    cluster = _start(wish)
+    cluster = _start(wish, stack)
     stack.callback(_close_cluster, cluster)
     client = cluster.get_client() if hasattr(cluster, "get_client") else distributed.Client(cluster)
     stack.callback(_close_client, client)
@@ -182,26 +199,33 @@ def _client_of(wish: Wish) -> Any:
     timeout_s = min(wish.timeout_s, 30.0)
     try:
         if wish.kind.startswith(ADDRESSES):
+            _check_credentials(wish.kind)
             return distributed.Client(wish.kind, timeout=timeout_s, set_as_default=False)
         if not Path(wish.kind).is_file():
             raise EngineError(f"--cluster: {wish.kind}: there is no such file of a scheduler")
+        _check_credentials(str(json.loads(Path(wish.kind).read_text(encoding="utf-8"))["address"]))
         return distributed.Client(scheduler_file=wish.kind, timeout=timeout_s, set_as_default=False)
     except (OSError, ValueError, KeyError, TypeError) as error:  # TimeoutError is an OSError
         raise FleetError(f"--cluster: {wish.kind}: no scheduler answers within {timeout_s:g} s ({_line(error)})") from None
 
 
-def _start(wish: Wish) -> Any:
+def _check_credentials(address: str) -> None:
+    """EngineError: the scheduler wants a certificate that Dask's settings do not have."""
+    where = f"--cluster: {address}: distributed.comm.tls of Dask's settings"
+    try:
+        context = need("distributed", "fleet").Security().get_connection_args("client")["ssl_context"]
+    except (OSError, ValueError) as error:
+        raise EngineError(f"{where}: {_line(error)}") from None
+    if context is None and address.startswith(("tls://", "wss://")):
+        raise EngineError(f"{where}: names no certificate")
+
+
+def _start(wish: Wish, stack: contextlib.ExitStack) -> Any:
     try:
         if wish.kind == "local":
             return _start_local(wish)
         if wish.kind in QUEUES:
-            jobqueue = need("dask_jobqueue", "fleet")
-            dask = need("dask", "fleet")
-            options = dict(wish.options)
-            for name, value in (("cores", 1), ("memory", f"{wish.memory_bytes / 2**30 + 1:.2f} GiB")):
-                if dask.config.get(f"jobqueue.{wish.kind}.{name}", None) is None:
-                    options.setdefault(name, value)
-            return getattr(jobqueue, QUEUES[wish.kind])(**options)
+            return _start_queue(wish, stack)
         module, _, name = wish.kind.rpartition(".")
         return getattr(importlib.import_module(module), name)(**wish.options)
     except (ImportError, AttributeError) as error:
@@ -215,8 +239,48 @@ def _start(wish: Wish) -> Any:
 def _start_local(wish: Wish) -> Any:
     distributed = need("distributed", "fleet")
     options = {"n_workers": wish.workers or core_count(), "threads_per_worker": 1, "processes": True, "dashboard_address": None,
-               "memory_limit": 0, "silence_logs": False, **wish.options}
+               "memory_limit": 0, "silence_logs": False, "security": _security(), **wish.options}
     return distributed.LocalCluster(**options)
+
+
+def _start_queue(wish: Wish, stack: contextlib.ExitStack) -> Any:
+    jobqueue = need("dask_jobqueue", "fleet")
+
+    def configured(name: str) -> Any:
+        return need("dask", "fleet").config.get(f"jobqueue.{wish.kind}.{name}", None)
+
+    options = {"security": None if "security" in wish.options else _on_disk(_security(), wish, stack), **wish.options}
+    for name, value in (("cores", 1), ("memory", f"{wish.memory_bytes / 2**30 + 1:.2f} GiB")):
+        if configured(name) is None:
+            options.setdefault(name, value)
+    options["scheduler_options"] = {"dashboard_address": None, **(options.get("scheduler_options") or configured("scheduler-options") or {})}
+    return getattr(jobqueue, QUEUES[wish.kind])(**options)
+
+
+def _security() -> Any:
+    """The certificate that Dask's settings name, or one for this run, whose key stays in memory."""
+    distributed = need("distributed", "fleet")
+    if need("dask", "fleet").config.get("distributed.comm.tls.ca-file", None):
+        return distributed.Security(require_encryption=True)
+    need("cryptography", "fleet")
+    return distributed.Security.temporary()
+
+
+def _on_disk(security: Any, wish: Wish, stack: contextlib.ExitStack) -> Any:
+    """With files in place of texts, for workers that are started elsewhere; only this user can read them, until the run ends. Those of a call
+    that was killed let no one in, as its scheduler is gone."""
+    if "\n" not in security.tls_ca_file:
+        return security
+    for former in wish.folder.glob(f"{KEYS_PREFIX}*") if wish.folder else ():
+        shutil.rmtree(former, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=KEYS_PREFIX, dir=wish.folder))  # mode 0700
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    certificate.write_text(security.tls_worker_cert)
+    key.touch(0o600)
+    key.write_text(security.tls_worker_key)
+    roles = {f"tls_{role}_{part}": str(path) for role in ("client", "scheduler", "worker") for part, path in (("cert", certificate), ("key", key))}
+    return need("distributed", "fleet").Security(require_encryption=True, tls_ca_file=str(certificate), **roles)
 
 
 def core_count() -> int:
