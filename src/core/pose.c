@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ndt/linalg.h"
+
 struct ndt_pose ndt_pose_identity(void)
 {
     return (struct ndt_pose){.t_m = {0, 0, 0}, .q_xyzw = {0, 0, 0, 1}};
@@ -103,6 +105,12 @@ void ndt_pose_rotation(const struct ndt_pose *pose, double R[9])
     R[6] = 2 * (x * z - y * w);
     R[7] = 2 * (y * z + x * w);
     R[8] = 1 - 2 * (x * x + y * y);
+}
+
+double ndt_pose_heading_rad(const struct ndt_pose *T_a_b)
+{
+    const double *q = T_a_b->q_xyzw;
+    return atan2(2 * (q[3] * q[2] + q[0] * q[1]), 1 - 2 * (q[1] * q[1] + q[2] * q[2]));
 }
 
 /* Shepperd's method: divide by the largest of the four components. */
@@ -275,6 +283,20 @@ void ndt_pose_adjoint(const struct ndt_pose *T, double Ad[36])
             Ad[6 * (3 + i) + j] = 0;
             Ad[6 * i + 3 + j] = cross[3 * i] * R[j] + cross[3 * i + 1] * R[3 + j] + cross[3 * i + 2] * R[6 + j];
         }
+}
+
+struct ndt_twist ndt_pose_carried_twist(const struct ndt_pose *T_base_sensor, const struct ndt_twist *twist)
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    double Ad[36], in[6], out[6];
+    struct ndt_twist moved;
+    ndt_pose_adjoint(&T_sensor_base, Ad);
+    memcpy(in, twist->v_mps, sizeof(twist->v_mps));
+    memcpy(in + 3, twist->w_radps, sizeof(twist->w_radps));
+    ndt_multiply(6, 6, 1, Ad, in, out);
+    memcpy(moved.v_mps, out, sizeof(moved.v_mps));
+    memcpy(moved.w_radps, out + 3, sizeof(moved.w_radps));
+    return moved;
 }
 
 struct ndt_pose ndt_pose_from_rpy(const double t_m[3], const double rpy_rad[3])

@@ -33,21 +33,6 @@ void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome,
              reason);
 }
 
-/* The twist of a frame that the base carries. */
-static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const struct ndt_twist *twist)
-{
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
-    double Ad[36], in[6], out[6];
-    struct ndt_twist moved;
-    ndt_pose_adjoint(&T_sensor_base, Ad);
-    memcpy(in, twist->v_mps, sizeof(twist->v_mps));
-    memcpy(in + 3, twist->w_radps, sizeof(twist->w_radps));
-    ndt_multiply(6, 6, 1, Ad, in, out);
-    memcpy(moved.v_mps, out, sizeof(moved.v_mps));
-    memcpy(moved.w_radps, out + 3, sizeof(moved.w_radps));
-    return moved;
-}
-
 /* Piece by piece with the gyro, otherwise as a constant twist. */
 void ndtd_scan_set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass,
                           const struct ndt_track_state *state)
@@ -56,7 +41,7 @@ void ndtd_scan_set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *
     struct ndt_sweep_motion *motion = &pipeline->motion[pass];
     double time_s[NDT_PREPROCESS_SEGMENTS + 1];
     job->twist[pass] = state->twist;
-    motion->twist = twist_of(job->T_base_sensor, &state->twist);
+    motion->twist = ndt_pose_carried_twist(job->T_base_sensor, &state->twist);
     motion->is_piecewise = 0;
     if (state->source != NDT_TRACK_GYRO || pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
         return;

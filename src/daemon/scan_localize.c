@@ -10,6 +10,7 @@
 #include "ndt/clock.h"
 #include "ndtd/scan_state.h"
 #include "scan_recover.h"
+#include "scan_search.h"
 
 /* Windows reach this many deviations, and never less than the radius or the angle. */
 static const double SIGMAS = 3.5, LEAST_RADIUS_M = 20, LEAST_HEADING_RAD = 10 * 0.017453292519943295;
@@ -28,12 +29,6 @@ struct ndtd_localize_scan {
 
 /* ---- the request ---- */
 
-static double yaw_of(const struct ndt_pose *T)
-{
-    const double *q = T->q_xyzw;
-    return atan2(2 * (q[3] * q[2] + q[0] * q[1]), 1 - 2 * (q[1] * q[1] + q[2] * q[2]));
-}
-
 static void set_position(struct ndt_search_window *window, const double position_m[3], double deviation_m,
                          double arm_m)
 {
@@ -43,11 +38,10 @@ static void set_position(struct ndt_search_window *window, const double position
 }
 
 /* heading_rad: of the base. */
-static void set_heading(struct ndt_search_window *window, double heading_rad, double reach_rad,
-                        const struct ndt_pose *T_base_sensor)
+static void set_heading(struct ndt_search_window *window, double heading_rad, double reach_rad)
 {
     window->has_heading = reach_rad < M_PI;
-    window->heading_rad = remainder(heading_rad + yaw_of(T_base_sensor), 2 * M_PI);
+    window->heading_rad = remainder(heading_rad, 2 * M_PI);
     window->heading_reach_rad = fmax(LEAST_HEADING_RAD, reach_rad);
 }
 
@@ -57,14 +51,15 @@ static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_s
     const struct ndt_request_message *request = &pipeline->localize.request;
     const struct ndt_localize_hint *hint = &request->hint;
     const double *antenna_m = ndtd_pipeline_antenna_m(pipeline);
-    const double *sensor_m = job->T_base_sensor->t_m;
+    double sensor_m[3];
+    ndtd_scan_viewpoint(pipeline, job, sensor_m);
     *window = (struct ndt_search_window){0};
     if (request->pose.has_pose) {
         const double *P = request->pose.has_covariance ? request->pose.covariance : NULL;
         set_position(window, request->pose.pose.t_m, P ? sqrt(fmax(P[0], P[7])) : 0,
                      hypot(sensor_m[0], sensor_m[1]));
         if (P)
-            set_heading(window, yaw_of(&request->pose.pose), SIGMAS * sqrt(P[35]), job->T_base_sensor);
+            set_heading(window, ndt_pose_heading_rad(&request->pose.pose), SIGMAS * sqrt(P[35]));
     } else if (hint->has_position) {
         set_position(window, hint->position_m,
                      hint->has_deviation ? hypot(hint->deviation_m[0], hint->deviation_m[1]) : 0,
@@ -72,8 +67,7 @@ static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_s
     }
     if (hint->has_heading)
         set_heading(window, hint->heading_rad,
-                    hint->has_heading_deviation ? SIGMAS * hint->heading_deviation_rad : HEADING_REACH_RAD,
-                    job->T_base_sensor);
+                    hint->has_heading_deviation ? SIGMAS * hint->heading_deviation_rad : HEADING_REACH_RAD);
 }
 
 /* ---- the result ---- */
@@ -223,12 +217,8 @@ static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct
 {
     struct ndtd_localize *localize = &pipeline->localize;
     struct ndtd_searcher *searcher = pipeline->recovery.searcher;
-    struct ndtd_search_request request = {.owner = NDTD_SEARCH_LOCALIZE,
-                                          .scan = &pipeline->scan,
-                                          .seq = job->record->seq,
-                                          .stamp_ns = job->predicted.stamp_ns,
-                                          .T_base_sensor = *job->T_base_sensor,
-                                          .purpose = localize->serial};
+    struct ndtd_search_request request = ndtd_scan_search_request(pipeline, job, NDTD_SEARCH_LOCALIZE);
+    request.purpose = localize->serial;
     (void)ndtd_searcher_take(searcher, NDTD_SEARCH_RECOVERY); /* the place of the request comes first */
     if (!ndtd_searcher_is_free(searcher, NDTD_SEARCH_LOCALIZE))
         return NDT_OK;

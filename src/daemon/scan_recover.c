@@ -5,6 +5,7 @@
 
 #include "ndt/linalg.h"
 #include "scan_recover.h"
+#include "scan_search.h"
 
 /* The least radius that is searched: a pose that someone has set is off by so much at times. */
 static const double LEAST_RADIUS_M = 20;
@@ -170,8 +171,7 @@ static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct
                                     struct ndt_error *err)
 {
     struct ndtd_recovery *recovery = &pipeline->recovery;
-    struct ndtd_search_request request = {
-        .scan = &pipeline->scan, .stamp_ns = job->predicted.stamp_ns, .T_base_sensor = *job->T_base_sensor};
+    struct ndtd_search_request request = ndtd_scan_search_request(pipeline, job, NDTD_SEARCH_RECOVERY);
     if (pipeline->localize.is_active || !ndtd_searcher_is_free(recovery->searcher, NDTD_SEARCH_RECOVERY))
         return NDT_OK;
     set_window(pipeline, job, &request.window);

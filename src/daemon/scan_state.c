@@ -92,11 +92,11 @@ int ndtd_state_change_update(struct ndtd_state_change *last, const struct ndtd_s
 
 const char *ndtd_state_change_line(const struct ndtd_state_change *change, char *text, size_t size)
 {
-    const double *t = change->T_map_base.t_m, *q = change->T_map_base.q_xyzw;
-    const double yaw_rad = atan2(2 * (q[3] * q[2] + q[0] * q[1]), 1 - 2 * (q[1] * q[1] + q[2] * q[2]));
+    const double *t = change->T_map_base.t_m;
     char where[128] = "no pose";
     if (change->has_pose)
-        snprintf(where, sizeof(where), "x %.2f y %.2f z %.2f m yaw %.1f deg", t[0], t[1], t[2], yaw_rad / DEG);
+        snprintf(where, sizeof(where), "x %.2f y %.2f z %.2f m yaw %.1f deg", t[0], t[1], t[2],
+                 ndt_pose_heading_rad(&change->T_map_base) / DEG);
     snprintf(text, size, "state: %s -> %s at scan %" PRIu64 ", stamp %" PRId64 " ns, %s: %s",
              ndt_state_name(change->from), ndt_state_name(change->to), change->seq, change->stamp_ns, where,
              change->reason);

@@ -116,9 +116,9 @@ static void run(struct ndtd_searcher *searcher)
     answer->map_id = searcher->map ? searcher->map->id : 0;
     answer->status = prepare(searcher, searcher->map, &answer->why);
     if (answer->status == NDT_OK)
-        answer->status = ndt_search_run(searcher->search, &searcher->params, &searcher->scan,
-                                        request->has_up ? request->up_in_sensor : NULL, &request->window,
-                                        &searcher->control, &answer->result, &answer->why);
+        answer->status =
+            ndt_search_run(searcher->search, &searcher->params, &searcher->scan, &request->T_upright_sensor,
+                           &request->window, &searcher->control, &answer->result, &answer->why);
     answer->search_us = ndt_clock_us() - start_us;
     report_engine(searcher);
 }

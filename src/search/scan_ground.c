@@ -1,4 +1,4 @@
-/* The plane of the ground below the sensor: RANSAC (Fischler & Bolles 1981), then least squares over its inliers.
+/* The plane of the ground below the origin: RANSAC (Fischler & Bolles 1981), then least squares over its inliers.
  */
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static double dot(const double a[3], const double b[3])
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-static void take_sample(struct sample *sample, const struct ndt_cloud *points, const double axis[3], double most_m)
+static void take_sample(struct sample *sample, const struct ndt_cloud *points, double most_m)
 {
     size_t near = 0, taken = 0;
     for (int pass = 0; pass < 2; pass++) {
@@ -30,7 +30,7 @@ static void take_sample(struct sample *sample, const struct ndt_cloud *points, c
         size_t number = 0;
         for (size_t i = 0; i < points->count; i++) {
             const double p[3] = {(double)points->x_m[i], (double)points->y_m[i], (double)points->z_m[i]};
-            const double up_m = dot(p, axis), across_m2 = dot(p, p) - up_m * up_m;
+            const double up_m = p[2], across_m2 = dot(p, p) - up_m * up_m;
             if (across_m2 > NEAR_M * NEAR_M)
                 continue;
             if (pass == 0) {
@@ -48,7 +48,7 @@ static void take_sample(struct sample *sample, const struct ndt_cloud *points, c
 
 /* The plane through three points of the sample; 0 when it cannot be ground. */
 static int try_plane(const struct sample *sample, struct ndt_random *random, const struct ndt_search_params *params,
-                     const double axis[3], struct ndt_ground_plane *out)
+                     struct ndt_ground_plane *out)
 {
     const double *p[3];
     double a[3], b[3];
@@ -62,11 +62,11 @@ static int try_plane(const struct sample *sample, struct ndt_random *random, con
     const double size = sqrt(dot(n, n));
     if (size < LEAST_AREA_M2)
         return 0;
-    const double sign = dot(n, axis) < 0 ? -1 / size : 1 / size;
+    const double sign = n[2] < 0 ? -1 / size : 1 / size;
     for (int i = 0; i < 3; i++)
         out->normal[i] = sign * n[i];
     out->height_m = -dot(out->normal, p[0]);
-    return dot(out->normal, axis) >= cos(params->max_tilt_deg * (3.14159265358979323846 / 180)) &&
+    return out->normal[2] >= cos(params->max_tilt_deg * (3.14159265358979323846 / 180)) &&
            out->height_m >= LEAST_HEIGHT_M && out->height_m <= params->max_height_m;
 }
 
@@ -115,19 +115,19 @@ static int is_lowest(const struct sample *sample, const struct ndt_ground_plane 
     return below <= MOST_BELOW * sample->count;
 }
 
-int ndt_scan_ground(const struct ndt_cloud *points, const struct ndt_search_params *params, const double axis[3],
+int ndt_scan_ground(const struct ndt_cloud *points, const struct ndt_search_params *params,
                     struct ndt_ground_plane *out)
 {
     struct sample sample = {.count = 0};
     struct ndt_random random = ndt_random_stream(params->seed, 0, 0);
     struct ndt_ground_plane plane;
     int best = 0;
-    take_sample(&sample, points, axis, params->max_height_m);
+    take_sample(&sample, points, params->max_height_m);
     if (sample.low_count < LEAST_INLIERS)
         return 0;
     const int every = sample.count / TESTED + 1;
     for (int i = 0; i < TRIES; i++) {
-        if (!try_plane(&sample, &random, params, axis, &plane))
+        if (!try_plane(&sample, &random, params, &plane))
             continue;
         const int inliers = count_inliers(&sample, &plane, every);
         if (inliers > best) {

@@ -44,15 +44,10 @@ static enum ndt_status reserve(struct ndt_scan_view *view, size_t count, struct 
     return NDT_OK;
 }
 
-/* The shortest rotation from `up` to z. */
+/* The shortest rotation from `up`, within max_tilt_deg of z, to z. */
 static void level_rotation(const double up[3], double R[9])
 {
     const double c = up[2];
-    if (c < -0.999999) { /* upside down */
-        const double turned[9] = {1, 0, 0, 0, -1, 0, 0, 0, -1};
-        memcpy(R, turned, sizeof(turned));
-        return;
-    }
     const double x = up[0], y = up[1], f = 1 / (1 + c);
     const double turned[9] = {1 - x * x * f, -x * y * f, -x, -x * y * f, 1 - y * y * f, -y, x, y, c};
     memcpy(R, turned, sizeof(turned));
@@ -212,12 +207,12 @@ static enum ndt_status set_final(struct ndt_scan_view *view, size_t most, struct
     return status;
 }
 
-static void find_ground(struct ndt_scan_view *view, const struct ndt_search_params *params, const double up[3])
+static void find_ground(struct ndt_scan_view *view, const struct ndt_search_params *params)
 {
     const double z[3] = {0, 0, 1};
     struct ndt_ground_plane plane;
-    memcpy(view->up, up ? up : z, sizeof(view->up));
-    view->has_ground = ndt_scan_ground(view->points, params, view->up, &plane);
+    memcpy(view->up, z, sizeof(view->up));
+    view->has_ground = ndt_scan_ground(view->points, params, &plane);
     view->ground_ratio = view->has_ground ? plane.ratio : 0;
     if (view->has_ground) {
         memcpy(view->up, plane.normal, sizeof(view->up));
@@ -246,12 +241,12 @@ static double count_sectors(const struct ndt_scan_view *view)
 }
 
 enum ndt_status ndt_scan_view_set(struct ndt_scan_view *view, const struct ndt_search_params *params,
-                                  const struct ndt_cloud *scan, const double up_in_sensor[3], struct ndt_error *err)
+                                  const struct ndt_cloud *scan, struct ndt_error *err)
 {
     enum ndt_status status = filter_points(view, params, scan, err);
     if (status != NDT_OK)
         return status;
-    find_ground(view, params, up_in_sensor);
+    find_ground(view, params);
     level_points(view);
     for (uint32_t i = 0; status == NDT_OK && i < view->sight_count; i++)
         status = set_sight(view, params, &view->sights[i], err);

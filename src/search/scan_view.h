@@ -5,6 +5,22 @@
 #include "ndt/preprocess.h"
 #include "ndt_search/search.h"
 
+/* A scan whose z axis is upward, see ndt_search_run. */
+struct ndt_upright {
+    struct ndt_pose T_upright_sensor;
+    int is_turned;           /* 0: the frame of the sensor is upright, but for its heading */
+    struct ndt_cloud points; /* with is_turned */
+};
+
+/* scan_upright.c: the scan in the upright frame; *out is the scan itself where the sensor is upright. */
+NDT_MUST_CHECK enum ndt_status ndt_upright_set(struct ndt_upright *upright, const struct ndt_cloud *scan,
+                                               const struct ndt_pose *T_upright_sensor,
+                                               const struct ndt_cloud **out, struct ndt_error *err);
+/* A window told for the upright frame becomes one for the frame that is searched in. */
+void ndt_upright_window(const struct ndt_upright *upright, struct ndt_search_window *window);
+/* Poses and directions of what was found become those of the sensor. */
+void ndt_upright_result(const struct ndt_upright *upright, struct ndt_search_result *result);
+
 /* Points above the ground, levelled, one per square metre and band. */
 struct ndt_marks {
     uint32_t count;
@@ -16,7 +32,7 @@ struct ndt_marks {
 struct ndt_sight {
     double height_m;
     struct ndt_marks dense, refine;
-    struct ndt_cloud align; /* sensor frame: points above the ground first */
+    struct ndt_cloud align; /* as the scan: points above the ground first */
     size_t align_above;     /* how many of them */
     uint32_t above;         /* points above the ground in all */
 };
@@ -25,32 +41,31 @@ struct ndt_scan_view {
     struct ndt_preprocessor *filter;
     const struct ndt_cloud *points; /* filtered; borrowed from filter */
     int has_ground;
-    double up[3];      /* in the sensor frame */
-    double R_level[9]; /* row-major: the sensor frame to one with z upward */
+    double up[3];      /* normal of the ground, or z */
+    double R_level[9]; /* row-major: the frame of the scan to one with `up` as z */
     double ground_ratio;
     float *level_m[3]; /* points, levelled; in one allocation */
     uint64_t *keys;    /* scratch for as many */
     size_t capacity;
     uint32_t sight_count; /* 1 with ground */
     struct ndt_sight sights[NDT_SEARCH_HEIGHTS];
-    struct ndt_cloud final; /* sensor frame */
+    struct ndt_cloud final; /* as the scan */
     double reach_m;         /* of the points */
     double sectors;
 };
 
 NDT_MUST_CHECK enum ndt_status ndt_scan_view_open(struct ndt_scan_view *view, struct ndt_error *err);
 void ndt_scan_view_close(struct ndt_scan_view *view);
-/* Prepares a scan. */
+/* Prepares a scan that is upright. */
 NDT_MUST_CHECK enum ndt_status ndt_scan_view_set(struct ndt_scan_view *view, const struct ndt_search_params *params,
-                                                 const struct ndt_cloud *scan, const double up_in_sensor[3],
-                                                 struct ndt_error *err);
+                                                 const struct ndt_cloud *scan, struct ndt_error *err);
 
-/* scan_ground.c: the plane normal . p + height = 0 below the sensor; 0 where there is none. axis: about upward. */
+/* scan_ground.c: the plane normal . p + height = 0 below the origin; 0 where there is none. */
 struct ndt_ground_plane {
     double normal[3], height_m;
     double ratio; /* inliers over points near the sensor */
 };
-int ndt_scan_ground(const struct ndt_cloud *points, const struct ndt_search_params *params, const double axis[3],
+int ndt_scan_ground(const struct ndt_cloud *points, const struct ndt_search_params *params,
                     struct ndt_ground_plane *out);
 
 #endif

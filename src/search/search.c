@@ -156,6 +156,7 @@ void ndt_search_destroy(struct ndt_search *search)
     if (!search)
         return;
     ndt_search_engine_close(search);
+    ndt_cloud_free(&search->upright.points);
     ndt_scan_view_close(&search->view);
     ndt_aligner_destroy(search->aligner);
     ndt_cpu_backend.close(search->backend);
@@ -264,11 +265,11 @@ static void describe_view(const struct ndt_scan_view *view, struct ndt_search_vi
 
 static enum ndt_status run_tiers(struct ndt_search *search, struct ndt_search_result *result, struct ndt_error *err)
 {
-    const struct ndt_search_window *window = search->window;
+    const struct ndt_search_window *window = &search->window;
     const struct ndt_search_params *params = search->params;
     enum ndt_search_tier tier = params->tier;
     const int is_auto = tier == NDT_SEARCH_AUTO;
-    if (is_auto && window && window->has_position && window->radius_m <= params->window_radius_m)
+    if (is_auto && window->has_position && window->radius_m <= params->window_radius_m)
         tier = NDT_SEARCH_WINDOW;
     else if (is_auto)
         tier = result->view.has_ground && result->view.sectors >= LEAST_COVERAGE ? NDT_SEARCH_QUICK
@@ -281,11 +282,12 @@ static enum ndt_status run_tiers(struct ndt_search *search, struct ndt_search_re
 }
 
 enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_search_params *params,
-                               const struct ndt_cloud *scan, const double up_in_sensor[3],
+                               const struct ndt_cloud *scan, const struct ndt_pose *T_upright_sensor,
                                const struct ndt_search_window *window, struct ndt_search_control *control,
                                struct ndt_search_result *result, struct ndt_error *err)
 {
     const double start_us = ndt_clock_us();
+    const struct ndt_cloud *upright;
     memset(result, 0, sizeof(*result));
     enum ndt_status status = check_params(params, err);
     if (status == NDT_OK)
@@ -295,17 +297,21 @@ enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_searc
     if (status != NDT_OK)
         return status;
     search->params = params;
-    search->window = window;
+    search->window = window ? *window : (struct ndt_search_window){0};
     search->control = control;
     search->candidates.count = 0;
     search->done_to = 0;
     ndt_search_set_progress(search, 0);
-    status = ndt_scan_view_set(&search->view, params, scan, up_in_sensor, err);
+    status = ndt_upright_set(&search->upright, scan, T_upright_sensor, &upright, err);
+    if (status == NDT_OK)
+        status = ndt_scan_view_set(&search->view, params, upright, err);
     result->times_us.prepare_us = ndt_clock_us() - start_us;
     if (status == NDT_OK) {
+        ndt_upright_window(&search->upright, &search->window);
         describe_view(&search->view, &result->view);
         status = run_tiers(search, result, err);
     }
+    ndt_upright_result(&search->upright, result);
     result->is_cancelled = ndt_search_is_cancelled(search);
     if (status != NDT_OK || result->is_cancelled)
         result->count = 0;

@@ -26,11 +26,11 @@ static const double PI = 3.14159265358979323846;
 
 static void set_hypotheses(struct ndt_search *search)
 {
-    const struct ndt_search_window *window = search->window;
+    const struct ndt_search_window *window = &search->window;
     const double *R = search->view.R_level, step = search->tier->heading_deg * (PI / 180);
-    /* The heading is that of the sensor's x axis; levelling turns it a little. */
+    /* The heading is that of the x axis of the scan; levelling turns it a little. */
     const double own = atan2(R[3], R[0]);
-    const int is_free = !window || !window->has_heading || window->heading_reach_rad >= PI - step / 2;
+    const int is_free = !window->has_heading || window->heading_reach_rad >= PI - step / 2;
     const int side = is_free ? 0 : (int)ceil(window->heading_reach_rad / step - 1e-9);
     const int count = is_free ? (int)ceil(2 * PI / step - 1e-9) : 2 * side + 1;
     search->hypothesis_count = 0;
@@ -71,8 +71,8 @@ static struct ndt_score_points points_of(const struct ndt_search *search, size_t
 /* Whether the square of `size_m` at a corner (relative to the origin) comes within the circle. */
 static int is_within(const struct ndt_search *search, double x_m, double y_m, double size_m)
 {
-    const struct ndt_search_window *window = search->window;
-    if (!window || !window->has_position)
+    const struct ndt_search_window *window = &search->window;
+    if (!window->has_position)
         return 1;
     const double x = window->position_m[0] - search->field->origin_m[0];
     const double y = window->position_m[1] - search->field->origin_m[1];
@@ -82,8 +82,8 @@ static int is_within(const struct ndt_search *search, double x_m, double y_m, do
 
 static int is_at_height(const struct ndt_search *search, const struct ndt_field_tile *tile)
 {
-    const struct ndt_search_window *window = search->window;
-    if (!window || !window->has_height)
+    const struct ndt_search_window *window = &search->window;
+    if (!window->has_height)
         return 1;
     const double height_m = window->position_m[2] - search->field->origin_m[2];
     for (int c = 0; c < NDT_FIELD_TILE_M * NDT_FIELD_TILE_M; c++) {
@@ -164,7 +164,7 @@ static void set_allowed(const struct dense *dense, const struct ndt_dense_window
     const struct ndt_search *search = dense->search;
     const struct ndt_window window = {at->layer,        at->y,           at->x, NDT_WINDOW_CELLS,
                                       NDT_WINDOW_CELLS, NDT_WINDOW_CELLS};
-    const int has_circle = search->window && search->window->has_position;
+    const int has_circle = search->window.has_position;
     ndt_window_allowed(search->field, search->tier->level, search->is_any, &window, scored->allowed);
     scored->poses = 0;
     memset(scored->blocks, 0, sizeof(scored->blocks));

@@ -1,6 +1,7 @@
 /* Private to the search: its state and its steps.
  *
- *     scan_view.c -> search_dense.c -> search_refine.c -> search_align.c, in the order of search.c */
+ *     scan_upright.c -> scan_view.c -> search_dense.c -> search_refine.c -> search_align.c, in the order of
+ * search.c */
 #ifndef NDT_SEARCH_STATE_H
 #define NDT_SEARCH_STATE_H
 
@@ -52,6 +53,7 @@ struct ndt_search {
     struct ndt_map *map;
     struct ndt_field *field;
     const struct ndt_map_level *fine; /* the level of 1 m, for ng */
+    struct ndt_upright upright;
     struct ndt_scan_view view;
     struct ndt_dense_engine *engine; /* NULL: the pool scores */
     int has_engine_field;            /* the engine has the field */
@@ -59,8 +61,8 @@ struct ndt_search {
 
     /* The run. */
     const struct ndt_search_params *params;
-    const struct ndt_search_window *window; /* or NULL */
-    struct ndt_search_control *control;     /* or NULL */
+    struct ndt_search_window window;    /* all zero: nothing is known */
+    struct ndt_search_control *control; /* or NULL */
     const struct ndt_search_tier_params *tier;
     int is_any; /* sensors may be over unmeasured ground */
     size_t hypothesis_count;

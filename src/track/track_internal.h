@@ -24,9 +24,6 @@ int ndt_track_odometry_between(const struct ndt_track *track, int64_t from_ns, i
  * that of the velocity v_mps, constant in the base frame. */
 int ndt_track_gyro_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns, const double bias[3],
                            const double v_mps[3], struct ndt_track_motion *out);
-/* Mean specific force of the newest samples within half a second of a stamp; 0 when there is none or the IMU moves.
- */
-int ndt_track_gravity(const struct ndt_track *track, int64_t stamp_ns, double up[3]);
 /* Adds x to the state and sets the covariance. */
 void ndt_track_apply(struct ndt_track_state *state, const double x[N], const double P[N * N]);
 

@@ -243,6 +243,14 @@ says '^ +12 +12 +12 +12 +0 '
 expect 0 "" search --map "$dir/search.ndtmap" --bag "$bag" --elsewhere
 says '^ +12 +0 +0 +0 '
 says ' stored$' # the field comes with the map
+# A sensor that hangs is found with its mounting, which the truth of the vehicle needs, too.
+"$bin/ndt-sim" --out "$dir/hanging" --scans 4 --mount 0.5,0,-0.2,180,0,40 >/dev/null || fail "no drive of a hanging sensor"
+hanging=(search --map "$dir/hanging/map.pcd" --bag "$dir/hanging/drive.bag" --set "frames.T_base_sensor=[0.5, 0, -0.2, 3.14159265, 0, 0.69813170]")
+for options in "" "--deskew --tilt 8" "--up --tilt 60" "--window 10 --heading 20 --deskew"; do
+    # shellcheck disable=SC2086 # words
+    expect 0 "" "${hanging[@]}" $options
+    says '^ +4 +4 +4 +4 '
+done
 expect 2 '--bag' search --map "$map"
 expect 2 '--view' "${search[@]}" --view 0
 expect 2 'tier' "${search[@]}" --tier slow

@@ -7,6 +7,16 @@
 #include "street_drive.h"
 
 static struct ndt_localize_report report;
+static struct ndt_frame imu; /* before the scans; empty: none */
+
+static void take(struct ndtd_pipeline *pipeline, enum ndt_message_type type, const struct ndt_frame *encoded)
+{
+    struct ndtd_scan_record record;
+    struct ndtd_frame frame = {.type = type, .data = encoded->data, .size = encoded->size};
+    if (type == NDT_MESSAGE_SCAN)
+        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
+    must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+}
 
 /* Searches until there is a result. */
 static void localize(const struct ndt_request_message *request)
@@ -15,12 +25,10 @@ static void localize(const struct ndt_request_message *request)
     int has_result = 0;
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
     ndtd_pipeline_localize(pipeline, request);
+    if (imu.size > 0)
+        take(pipeline, NDT_MESSAGE_IMU, &imu);
     for (size_t i = 0; i < DRIVE_SCANS && !has_result; i++) {
-        struct ndtd_scan_record record;
-        struct ndtd_frame frame = {
-            .type = NDT_MESSAGE_SCAN, .data = drive.scans[i].data, .size = drive.scans[i].size};
-        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-        must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+        take(pipeline, NDT_MESSAGE_SCAN, &drive.scans[i]);
         must(ndtd_pipeline_follow_up(pipeline, &err));
         has_result = ndtd_pipeline_localize_report(pipeline, &report);
     }
@@ -83,6 +91,76 @@ START_TEST(the_sensor_is_far_from_the_base)
 }
 END_TEST
 
+/* The points of all scans, as a sensor measures them that is turned in its place. */
+static void turn_sensor(const struct ndt_pose *T_upright_sensor)
+{
+    const struct ndt_pose T_sensor_upright = ndt_pose_inverse(T_upright_sensor);
+    struct ndt_cloud points;
+    ndt_cloud_init(&points);
+    for (size_t i = 0; i < DRIVE_SCANS; i++) {
+        struct ndt_scan_message message;
+        must(ndt_scan_decode(drive.scans[i].data, drive.scans[i].size, &message, &points, &err));
+        for (size_t k = 0; k < points.count; k++) {
+            const double upright_m[3] = {(double)points.x_m[k], (double)points.y_m[k], (double)points.z_m[k]};
+            double of_sensor_m[3];
+            ndt_pose_apply(&T_sensor_upright, upright_m, of_sensor_m);
+            points.x_m[k] = (float)of_sensor_m[0];
+            points.y_m[k] = (float)of_sensor_m[1];
+            points.z_m[k] = (float)of_sensor_m[2];
+        }
+        must(ndt_scan_encode(&drive.scans[i], &message, &points, &err));
+    }
+    ndt_cloud_free(&points);
+}
+
+static const double attitudes_rad[][3] = {{M_PI, 0, 0},      {0, M_PI, 1},      {M_PI / 2, 0, 0.3},
+                                          {-M_PI / 2, 0, 2}, {0, M_PI / 2, 0},  {0, -M_PI / 2, -1},
+                                          {M_PI / 6, 0, 2},  {0, M_PI / 6, -2}, {M_PI / 6, M_PI / 2, 0},
+                                          {0, 0, 2.5},       {3, 0.3, -1.3}};
+
+/* A sensor that hangs, lies on its side or leans, in front of the base: found at once, and a heading is that of the
+ * base. */
+START_TEST(a_sensor_is_mounted_in_any_way)
+{
+    const double *rpy = attitudes_rad[_i];
+    const struct ndt_pose T_base_upright = {.t_m = {1.2, -0.3, 0.9}, .q_xyzw = {0, 0, 0, 1}};
+    const struct ndt_pose T_upright_sensor = ndt_pose_from_rpy((double[3]){0}, rpy);
+    const struct ndt_request_message anywhere = {.op = NDT_OP_LOCALIZE}, along = near_start(0),
+                                     across = near_start(M_PI / 2);
+    char mounting[160];
+    snprintf(mounting, sizeof(mounting), "[1.2, -0.3, 0.9, %.17g, %.17g, %.17g]", rpy[0], rpy[1], rpy[2]);
+    must(ndtd_option_set_text(&drive.settings, "frames.T_base_sensor", mounting, &err));
+    turn_sensor(&T_upright_sensor);
+    localize(&anywhere);
+    is_found(&T_base_upright);
+    ck_assert_uint_eq(report.seq, 0);
+    ck_assert_int_eq(report.accepted, 1);
+    localize(&along);
+    is_found(&T_base_upright);
+    localize(&across);
+    const struct ndt_pose found = ndt_pose_compose(&report.best.T_map_base, &T_base_upright);
+    ck_assert(!report.accepted || ndt_pose_distance_m(&found, &drive.truth[report.seq % DRIVE_SCANS]) > 1);
+}
+END_TEST
+
+/* What carries the sensor lies on its side: an IMU at rest tells. */
+START_TEST(gravity_tells_what_is_upward)
+{
+    const struct ndt_pose T_upright_base = ndt_pose_from_rpy((double[3]){0}, (double[3]){M_PI / 2, 0, 0});
+    const struct ndt_pose T_base_upright = ndt_pose_inverse(&T_upright_base);
+    const struct ndt_request_message anywhere = {.op = NDT_OP_LOCALIZE}, along = near_start(0);
+    struct ndt_imu_message message = {.stamp_ns = DRIVE_START_NS, .frame_id = "imu", .has_acceleration = 1};
+    ndt_pose_apply(&T_base_upright, (double[3]){0, 0, 9.81}, message.linear_acceleration_mps2);
+    must(ndt_imu_encode(&imu, &message, &err));
+    turn_sensor(&T_upright_base);
+    localize(&anywhere);
+    is_found(&T_base_upright);
+    localize(&along);
+    is_found(&T_base_upright);
+    ndt_frame_free(&imu);
+}
+END_TEST
+
 START_TEST(times_sum_up)
 {
     const struct ndt_request_message request = near_start(0);
@@ -102,6 +180,8 @@ int main(void)
     tcase_add_test(all, a_heading_is_an_angle);
     tcase_add_test(all, a_heading_excludes_others);
     tcase_add_test(all, the_sensor_is_far_from_the_base);
+    tcase_add_loop_test(all, a_sensor_is_mounted_in_any_way, 0, sizeof(attitudes_rad) / sizeof(attitudes_rad[0]));
+    tcase_add_test(all, gravity_tells_what_is_upward);
     tcase_add_test(all, times_sum_up);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

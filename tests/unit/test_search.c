@@ -52,10 +52,18 @@ static struct ndt_pose pose_at(const struct world_wish *wish, double x, double y
     return ndt_pose_from_rpy(t_m, rpy);
 }
 
+static void run_mounted(const struct ndt_pose *T_upright_sensor, const struct ndt_search_window *window)
+{
+    ck_assert_msg(ndt_search_run(search, &params, &scan, T_upright_sensor, window, NULL, &result, &err) == NDT_OK,
+                  "%s", err.text);
+}
+
+/* up: as an accelerometer measures it; NULL: the sensor is upright. */
 static void run(const double up[3], const struct ndt_search_window *window)
 {
-    ck_assert_msg(ndt_search_run(search, &params, &scan, up, window, NULL, &result, &err) == NDT_OK, "%s",
-                  err.text);
+    struct ndt_pose T_upright_sensor;
+    ck_assert(!up || ndt_search_upright(up, &T_upright_sensor));
+    run_mounted(up ? &T_upright_sensor : NULL, window);
 }
 
 static int is_right(const struct ndt_pose *truth)
@@ -223,6 +231,128 @@ START_TEST(test_no_ground)
 }
 END_TEST
 
+static const double attitudes_deg[][3] = {{180, 0, 0},  {0, 180, 40}, {90, 0, 0},     {-90, 0, 130}, {0, 90, 0},
+                                          {0, -90, 70}, {30, 0, 20},  {0, 30, -110},  {30, 90, 10},  {150, 40, 200},
+                                          {0, 0, 75},   {0, 0, 0},    {179.99, 0, -5}};
+
+static struct ndt_pose turned(const double rpy_deg[3], double x, double y, double z)
+{
+    const double t_m[3] = {x, y, z}, rpy[3] = {rpy_deg[0] * DEG, rpy_deg[1] * DEG, rpy_deg[2] * DEG};
+    return ndt_pose_from_rpy(t_m, rpy);
+}
+
+/* Upright, hanging, on its side: the mounting tells, and the heading is that of the vehicle. */
+static void find_mounted(const struct ndt_pose *base, const double rpy_deg[3])
+{
+    const struct ndt_pose T_base_sensor = turned(rpy_deg, 0, 0, 0);
+    const struct ndt_pose truth = ndt_pose_compose(base, &T_base_sensor);
+    struct ndt_search_window window = {.has_position = 1, .radius_m = 15, .heading_reach_rad = 10 * DEG};
+    double up_m[3];
+    memcpy(window.position_m, truth.t_m, sizeof(window.position_m));
+    world_scan(&world, &truth, 3, -20, 20, &scan);
+    run_mounted(&T_base_sensor, NULL);
+    ck_assert_msg(is_right(&truth), "roll %g pitch %g yaw %g", rpy_deg[0], rpy_deg[1], rpy_deg[2]);
+    ck_assert_int_eq(result.view.has_ground, 1);
+    ck_assert_double_eq_tol(result.view.height_m, 2.2, 0.2);
+    const struct ndt_pose T_map_sensor = result.candidates[0].T_map_sensor;
+    ndt_pose_apply(&T_map_sensor, result.view.up_in_sensor, up_m);
+    ck_assert_double_ge(up_m[2] - T_map_sensor.t_m[2], cos(3 * DEG));
+    window.has_heading = 1;
+    window.heading_rad = 115 * DEG;
+    run_mounted(&T_base_sensor, &window);
+    ck_assert(is_right(&truth));
+    window.heading_rad += 120 * DEG;
+    run_mounted(&T_base_sensor, &window);
+    ck_assert(!is_right(&truth));
+    ndt_cloud_free(&scan);
+}
+
+START_TEST(test_mounted)
+{
+    open_world(&town);
+    const struct ndt_pose base = pose_at(&town, 20, -31, 2.2, 115);
+    for (size_t i = 0; i < sizeof(attitudes_deg) / sizeof(attitudes_deg[0]); i++)
+        find_mounted(&base, attitudes_deg[i]);
+    close_world();
+}
+END_TEST
+
+/* Points of several sensors in the frame of a vehicle that is far below or above them. */
+START_TEST(test_merged)
+{
+    static const double heights_m[] = {-7, -1.8, 0, 9};
+    open_world(&town);
+    const struct ndt_pose sensor = pose_at(&town, 20, -31, 1.8, 115);
+    for (int k = 0; k < 4; k++) {
+        const struct ndt_pose T_view_base = turned((double[3]){0}, 3, -1, heights_m[k]);
+        const struct ndt_pose base = ndt_pose_compose(&sensor, &T_view_base);
+        const struct ndt_pose T_base_view = ndt_pose_inverse(&T_view_base);
+        world_scan(&world, &sensor, 3, -20, 20, &scan);
+        for (size_t i = 0; i < scan.count; i++) {
+            scan.x_m[i] += (float)T_base_view.t_m[0];
+            scan.y_m[i] += (float)T_base_view.t_m[1];
+            scan.z_m[i] += (float)T_base_view.t_m[2];
+        }
+        run_mounted(&T_view_base, NULL);
+        ck_assert_msg(is_right(&base), "base at %g m", heights_m[k]);
+        ck_assert_int_eq(result.view.has_ground, 1);
+        ck_assert_int_eq(result.tier, NDT_SEARCH_QUICK);
+        ndt_cloud_free(&scan);
+    }
+    close_world();
+}
+END_TEST
+
+/* The points of an upright sensor are not moved: not a bit of what is found depends on its heading, or on `up`. */
+START_TEST(test_upright_bits)
+{
+    static struct ndt_search_result expected;
+    const struct ndt_pose yawed = turned((double[3]){0, 0, 50}, 0, 0, 0);
+    const double up[3] = {0, 0, 9.81};
+    open_world(&town);
+    const struct ndt_pose truth = pose_at(&town, 20, -31, 1.7, 200);
+    world_scan(&world, &truth, 3, -20, 20, &scan);
+    run(NULL, NULL);
+    expected = result;
+    ck_assert(is_right(&truth));
+    for (int i = 0; i < 2; i++) {
+        if (i == 0)
+            run_mounted(&yawed, NULL);
+        else
+            run(up, NULL);
+        ck_assert_uint_eq(result.count, expected.count);
+        for (uint32_t k = 0; k < result.count; k++)
+            ck_assert_int_eq(memcmp(&result.candidates[k].T_map_sensor, &expected.candidates[k].T_map_sensor,
+                                    sizeof(struct ndt_pose)),
+                             0);
+    }
+    close_world();
+}
+END_TEST
+
+/* Directions of any length have a rotation, which keeps the heading; others have none. */
+START_TEST(test_upright_directions)
+{
+    static const double directions[][3] = {{0, 0, 1},    {0, 0, -9.81}, {1e-3, 0, 0},  {-5, 0, 0},   {0, 3, 0},
+                                           {0.2, -4, 1}, {-1, 1e-9, 0}, {1, 0, -1e-9}, {0, 0, -1e9}, {2, 2, -2}};
+    struct ndt_pose T;
+    for (size_t i = 0; i < sizeof(directions) / sizeof(directions[0]); i++) {
+        const double *up = directions[i], size = hypot(hypot(up[0], up[1]), up[2]);
+        double z[3], R[9];
+        ck_assert(ndt_search_upright(up, &T));
+        ndt_pose_apply(&T, up, z);
+        ck_assert_double_eq_tol(z[2], size, 1e-9 * size);
+        ndt_pose_rotation(&T, R);
+        if (hypot(up[1], up[2]) > 0.2 * size)
+            ck_assert_double_eq_tol(ndt_pose_heading_rad(&T), 0, 1e-9);
+    }
+    ck_assert(!ndt_search_upright((double[3]){0}, &T));
+    ck_assert(!ndt_search_upright((double[3]){NAN, 0, 1}, &T));
+    ck_assert(!ndt_search_upright((double[3]){INFINITY, 0, 1}, &T));
+    ck_assert_double_eq(T.q_xyzw[3], 1);
+}
+END_TEST
+
 /* A sensor on its side: gravity tells. */
 START_TEST(test_up)
 {
@@ -233,7 +363,7 @@ START_TEST(test_up)
     double R[9];
     world_scan(&world, &truth, 3, -20, 20, &scan);
     ndt_pose_rotation(&inverse, R);
-    const double up[3] = {R[2], R[5], R[8]};
+    const double up[3] = {9.81 * R[2], 9.81 * R[5], 9.81 * R[8]};
     run(up, NULL);
     ck_assert(is_right(&truth));
     close_world();
@@ -310,6 +440,10 @@ START_TEST(test_refused)
     expect_refused(&window, "not finite");
     window = (struct ndt_search_window){.has_heading = 1, .heading_rad = INFINITY};
     expect_refused(&window, "heading");
+    err.text[0] = '\0';
+    const struct ndt_pose nowhere = {{NAN, 0, 0}, {0, 0, 0, 1}};
+    ck_assert_int_eq(ndt_search_run(search, &params, &scan, &nowhere, NULL, NULL, &result, &err), NDT_ERR_ARGUMENT);
+    ck_assert_msg(strstr(err.text, "upright frame is not finite") != NULL, "%s", err.text);
     struct ndt_cloud elsewhere;
     world_make(&other, &elsewhere);
     struct ndt_map *another = world_map(&elsewhere);
@@ -353,6 +487,10 @@ int main(void)
     tcase_add_test(tests, test_hole);
     tcase_add_test(tests, test_floors);
     tcase_add_test(tests, test_no_ground);
+    tcase_add_test(tests, test_mounted);
+    tcase_add_test(tests, test_merged);
+    tcase_add_test(tests, test_upright_bits);
+    tcase_add_test(tests, test_upright_directions);
     tcase_add_test(tests, test_up);
     tcase_add_test(tests, test_cancel);
     tcase_add_test(tests, test_refused);

@@ -31,9 +31,9 @@ void result_print_text(FILE *file, const struct ndt_result_message *message)
     fprintf(file, "%" PRIu64 " %" PRId64 " ns %s", message->seq, message->stamp_ns,
             ndt_outcome_name(result->outcome));
     if (result_has_pose(message)) {
-        const double *t = result->T_map_sensor.t_m, *q = result->T_map_sensor.q_xyzw;
-        const double yaw_rad = atan2(2 * (q[3] * q[2] + q[0] * q[1]), 1 - 2 * (q[1] * q[1] + q[2] * q[2]));
-        fprintf(file, "  x %.3f y %.3f z %.3f m yaw %.2f deg", t[0], t[1], t[2], yaw_rad * 57.29577951308232);
+        const double *t = result->T_map_sensor.t_m;
+        fprintf(file, "  x %.3f y %.3f z %.3f m yaw %.2f deg", t[0], t[1], t[2],
+                ndt_pose_heading_rad(&result->T_map_sensor) * 57.29577951308232);
         fprintf(file, "  nvtl %.3f matched %.3f  %d iterations", result->scores.nvtl, result->scores.match_ratio,
                 result->iterations);
     }

@@ -176,8 +176,9 @@ struct bench_raw_scan {
     uint64_t seq;
     int64_t stamp_ns;
     struct ndt_cloud cloud;
-    struct ndt_pose T_map_sensor; /**< truth at the stamp */
-    struct ndt_twist twist;       /**< true motion at the stamp */
+    struct ndt_pose T_base_sensor; /**< of the settings */
+    struct ndt_pose T_map_sensor;  /**< truth at the stamp */
+    struct ndt_twist twist;        /**< true motion of the sensor at the stamp */
 };
 struct bench_recording {
     struct bench_raw_scan *scans;

@@ -32,6 +32,7 @@ static enum ndt_status read_files(struct bench_recording *out, const struct benc
     for (size_t i = 0; status == NDT_OK && i <= options->operands.count; i++) {
         struct bench_raw_scan *scan = &out->scans[out->count++];
         scan->seq = i;
+        scan->T_base_sensor = ndt_pose_identity();
         scan->T_map_sensor = options->pose;
         status = ndt_cloud_read(&scan->cloud, i ? options->operands.words[i - 1] : options->scan, err);
     }
@@ -54,6 +55,7 @@ static enum ndt_status each(struct ndt_bag_reader *bag, enum ndt_message_type ty
 }
 
 struct bag_input {
+    const struct ndtd_frames *frames;
     struct ndtd_trajectory_error truth;
     size_t with_truth, seen, limit;
     struct bench_recording *out;
@@ -68,6 +70,14 @@ static enum ndt_status take_truth(void *context, const struct ndt_bag_record *re
         ndt_pose_message_decode(record->payload, record->length, NDT_MESSAGE_TRUTH, &truth, err);
     return status == NDT_OK ? ndtd_trajectory_error_add_truth(&input->truth, truth.stamp_ns, &truth.pose, err)
                             : status;
+}
+
+/* The truth is that of the base. */
+static void mount(struct bench_raw_scan *scan, const struct ndt_pose *T_base_sensor)
+{
+    scan->twist = ndt_pose_carried_twist(T_base_sensor, &scan->twist);
+    scan->T_base_sensor = *T_base_sensor;
+    scan->T_map_sensor = ndt_pose_compose(&scan->T_map_sensor, T_base_sensor);
 }
 
 /* Without out->scans, counts the scans that have truth; then keeps every with_truth/limit-th of them. */
@@ -89,6 +99,7 @@ static enum ndt_status take_scan(void *context, const struct ndt_bag_record *rec
         return NDT_OK;
     scan.seq = message.seq;
     scan.stamp_ns = message.stamp_ns;
+    mount(&scan, ndtd_frames_extrinsics(input->frames, message.frame_id));
     input->out->scans[input->out->count++] = scan;
     return ndt_cloud_copy(&input->out->scans[kept].cloud, &input->cloud, err);
 }
@@ -114,7 +125,8 @@ enum ndt_status bench_recording_open(struct bench_recording **out, const struct 
                                      struct ndt_error *err)
 {
     struct bench_recording *recording = *out = calloc(1, sizeof(*recording));
-    struct bag_input input = {.out = recording, .limit = (size_t)options->scan_limit};
+    struct bag_input input = {
+        .frames = &options->settings.frames, .out = recording, .limit = (size_t)options->scan_limit};
     struct ndt_bag_reader *bag;
     if (!recording)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a recording");

@@ -36,8 +36,8 @@ struct run {
 /* One scan. */
 struct attempt {
     struct ndt_pose truth;
-    struct ndt_pose T_new_old; /* from the sensor of the recording to the disturbed one */
-    double up[3];
+    struct ndt_pose T_new_old;        /* from the sensor of the recording to the disturbed one */
+    struct ndt_pose T_upright_sensor; /* with --up; otherwise the mounting of the sensor */
     struct ndt_search_window window;
     struct ndt_search_result result;
     double off_m[NDT_SEARCH_CANDIDATES], off_deg[NDT_SEARCH_CANDIDATES];
@@ -73,9 +73,10 @@ static int is_kept(const struct bench_search_options *wish, const double p[3], d
            (wish->range_m == 0 || p[0] * p[0] + p[1] * p[1] + p[2] * p[2] <= wish->range_m * wish->range_m);
 }
 
-/* Drops points, then turns the sensor: any heading, and tilted. */
+/* Drops points, then turns the sensor with what carries it: any heading, and tilted. */
 static void disturb(struct run *run, size_t number, struct attempt *attempt)
 {
+    const struct ndt_pose *T_upright_sensor = &attempt->T_upright_sensor;
     const struct bench_search_options *wish = &run->options->search;
     struct ndt_random random = ndt_random_stream(run->options->seed, wish->is_steady ? 0 : number, 0);
     const double middle_rad = ndt_random_between(&random, -180, 180) * BENCH_DEG;
@@ -85,13 +86,18 @@ static void disturb(struct run *run, size_t number, struct attempt *attempt)
     const struct ndt_twist lean = {.w_radps = {cos(lean_rad) * tilt_rad, sin(lean_rad) * tilt_rad, 0}};
     const struct ndt_twist yaw = {.w_radps = {0, 0, yaw_rad}};
     const struct ndt_pose turn = ndt_pose_exp(&yaw, 1), tilt = ndt_pose_exp(&lean, 1);
-    const struct ndt_pose T_new_old = ndt_pose_compose(&tilt, &turn), T_old_new = ndt_pose_inverse(&T_new_old);
+    const struct ndt_pose T_sensor_upright = ndt_pose_inverse(T_upright_sensor);
+    const struct ndt_pose T_turned_upright = ndt_pose_compose(&tilt, &turn);
+    const struct ndt_pose T_turned_sensor = ndt_pose_compose(&T_turned_upright, T_upright_sensor);
+    const struct ndt_pose T_new_old = ndt_pose_compose(&T_sensor_upright, &T_turned_sensor),
+                          T_old_new = ndt_pose_inverse(&T_new_old);
     size_t kept = 0;
     attempt->T_new_old = T_new_old;
     for (size_t i = 0; i < run->scan.count; i++) {
         const double p[3] = {(double)run->scan.x_m[i], (double)run->scan.y_m[i], (double)run->scan.z_m[i]};
-        double moved[3];
-        if (!is_kept(wish, p, middle_rad, i))
+        double upright[3], moved[3];
+        ndt_pose_apply(T_upright_sensor, p, upright);
+        if (!is_kept(wish, upright, middle_rad, i))
             continue;
         ndt_pose_apply(&T_new_old, p, moved);
         run->scan.x_m[kept] = (float)moved[0];
@@ -114,11 +120,14 @@ static void set_known(const struct run *run, size_t number, struct attempt *atte
     const double turn_rad = ndt_random_between(&random, -1, 1) * wish->reach_deg * BENCH_DEG;
     double R[9];
     ndt_pose_rotation(&attempt->truth, R);
-    memcpy(attempt->up, R + 6, sizeof(attempt->up));
+    if (wish->has_up)
+        (void)ndt_search_upright(R + 6, &attempt->T_upright_sensor);
+    const struct ndt_pose T_sensor_upright = ndt_pose_inverse(&attempt->T_upright_sensor);
+    const struct ndt_pose T_map_upright = ndt_pose_compose(&attempt->truth, &T_sensor_upright);
     attempt->window = (struct ndt_search_window){.has_position = wish->window_m > 0,
                                                  .radius_m = wish->window_m,
                                                  .has_heading = wish->reach_deg > 0,
-                                                 .heading_rad = atan2(R[3], R[0]) + turn_rad,
+                                                 .heading_rad = ndt_pose_heading_rad(&T_map_upright) + turn_rad,
                                                  .heading_reach_rad = wish->reach_deg * BENCH_DEG};
     memcpy(attempt->window.position_m, attempt->truth.t_m, sizeof(attempt->window.position_m));
     attempt->window.position_m[0] += shift_m * cos(along_rad);
@@ -251,11 +260,13 @@ static enum ndt_status search_one(struct run *run, const struct bench_raw_scan *
     enum ndt_status status = load_scan(run, raw, &attempt.truth, err);
     if (status != NDT_OK)
         return status;
+    attempt.T_upright_sensor = raw->T_base_sensor;
+    memset(attempt.T_upright_sensor.t_m, 0, sizeof(attempt.T_upright_sensor.t_m));
     disturb(run, scan, &attempt);
     set_known(run, scan, &attempt);
     const double begin_ms = cpu_ms();
-    status = ndt_search_run(run->search, &run->params, &run->scan, run->options->search.has_up ? attempt.up : NULL,
-                            &attempt.window, NULL, &attempt.result, err);
+    status = ndt_search_run(run->search, &run->params, &run->scan, &attempt.T_upright_sensor, &attempt.window, NULL,
+                            &attempt.result, err);
     if (status != NDT_OK)
         return status;
     bench_samples_add(&run->cpu_ms, cpu_ms() - begin_ms);

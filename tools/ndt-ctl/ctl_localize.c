@@ -85,10 +85,9 @@ static enum ndt_status wait_for_outcome(struct control_client *client, struct nd
 
 static void print_pose(const char *label, const struct ndt_localize_pose *found)
 {
-    const double *t = found->T_map_base.t_m, *q = found->T_map_base.q_xyzw;
-    const double yaw_rad = atan2(2 * (q[3] * q[2] + q[0] * q[1]), 1 - 2 * (q[1] * q[1] + q[2] * q[2]));
+    const double *t = found->T_map_base.t_m;
     printf("%-9s x %.3f y %.3f z %.3f m yaw %.2f deg  confidence %.4f\n", label, t[0], t[1], t[2],
-           yaw_rad / RAD_PER_DEG, found->confidence);
+           ndt_pose_heading_rad(&found->T_map_base) / RAD_PER_DEG, found->confidence);
 }
 
 static enum ndt_status print(struct control_client *client, struct ndt_error *err)

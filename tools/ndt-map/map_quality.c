@@ -79,18 +79,12 @@ static const char header[] =
     "x_m\ty_m\tz_m\tyaw_deg\tpoints\taligned\tcondition\tweak_axes\tdeviation_m\tdirection_deg\t"
     "vertical\tbasin_m\tbasin_deg\n";
 
-static double yaw_deg(const struct ndt_pose *pose)
-{
-    const double *q = pose->q_xyzw;
-    return atan2(2 * (q[3] * q[2] + q[0] * q[1]), 1 - 2 * (q[1] * q[1] + q[2] * q[2])) * 57.29577951308232;
-}
-
 static void print_row(FILE *file, const struct ndt_pose *pose, const struct map_rating *rating)
 {
     fprintf(file, "%.3f\t%.3f\t%.3f\t%.2f\t%zu\t%d\t%.3g\t%d\t%.4f\t%.1f\t%.2f\t%g\t%g\n", pose->t_m[0],
-            pose->t_m[1], pose->t_m[2], yaw_deg(pose), rating->points, rating->is_aligned, rating->condition,
-            rating->weak_count, rating->deviation_m, rating->direction_deg, rating->is_vertical, rating->basin_m,
-            rating->basin_deg);
+            pose->t_m[1], pose->t_m[2], ndt_pose_heading_rad(pose) * 57.29577951308232, rating->points,
+            rating->is_aligned, rating->condition, rating->weak_count, rating->deviation_m, rating->direction_deg,
+            rating->is_vertical, rating->basin_m, rating->basin_deg);
 }
 
 static void print_object(FILE *file, const struct ndt_pose *pose, const struct map_rating *rating)

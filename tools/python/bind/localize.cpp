@@ -65,12 +65,13 @@ std::vector<ndt_search_candidate> Search::run(nb::handle points, nb::handle up, 
     ndt_error error;
     ndt_status status;
     double up_in_sensor[3];
+    ndt_pose T_upright_sensor = ndt_pose_identity();
     auto result = std::make_unique<ndt_search_result>();
     ndt_search_params_default(&params);
     process_.check("Search");
     if (!up.is_none())
         read_numbers(up_in_sensor, 3, up, "up");
-    if (!up.is_none() && !(std::hypot(up_in_sensor[0], up_in_sensor[1], up_in_sensor[2]) > 0))
+    if (!up.is_none() && !ndt_search_upright(up_in_sensor, &T_upright_sensor))
         throw nb::value_error("up: it has no direction");
     if (!near_m.is_none()) {
         if (!(radius_m > 0 && radius_m <= 1e6))
@@ -83,7 +84,7 @@ std::vector<ndt_search_candidate> Search::run(nb::handle points, nb::handle up, 
     read_points(cloud_.cloud, points, Origin::None, "points");
     {
         nb::gil_scoped_release release;
-        status = ndt_search_run(search_, &params, &cloud_.cloud, up.is_none() ? nullptr : up_in_sensor,
+        status = ndt_search_run(search_, &params, &cloud_.cloud, &T_upright_sensor,
                                 near_m.is_none() ? nullptr : &window, nullptr, result.get(), &error);
     }
     check(status, error);
@@ -145,7 +146,8 @@ Parameters
 points : ndarray, shape (N, 3), float32 or float64
     A raw or preprocessed scan, sensor frame [m].
 up : 3 numbers, optional
-    The direction against gravity in the sensor frame (IMU). Default: the z axis, within 12 deg.
+    The direction against gravity in the sensor frame, of any length: what an accelerometer at rest measures, or
+    the z axis of the vehicle, R_base_sensor.T @ [0, 0, 1]. Right within 12 deg. Default: the z axis of the sensor.
 near_m : 2 numbers, optional
     Search only within radius_m of this place x y in the map [m].
 )");

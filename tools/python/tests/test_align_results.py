@@ -186,6 +186,16 @@ def test_localize(street, scans, poses):
     assert np.linalg.norm(near[0].pose[:3, 3] - poses[0][:3, 3]) < 0.5
 
 
+@pytest.mark.parametrize("turn", [np.diag([1.0, -1, -1]), np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]]),
+                                  np.array([[0.0, 0, -1], [0, 1, 0], [1, 0, 0]])])
+def test_localize_with_a_sensor_that_is_not_upright(street, scans, poses, turn):
+    points = np.asarray(scans[0]["points"]) @ turn.T
+    for gravity in (turn @ [0, 0, 1], 9.81 * (turn @ [0, 0, 1])):
+        found = ndtd.localize(street, points, up=gravity)
+        assert np.linalg.norm(found[0].pose[:3, 3] - poses[0][:3, 3]) < 0.5
+        assert np.trace(found[0].pose[:3, :3] @ turn @ poses[0][:3, :3].T) > 2.99
+
+
 def test_every_class_has_a_repr(street, scan, near):
     result = ndtd.align(street, scan, near)
     for one in (street, result, result.scores, result.trace[0], ndtd.Aligner(street), ndtd.Search(street)):

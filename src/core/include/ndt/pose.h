@@ -61,8 +61,13 @@ struct ndt_pose ndt_pose_interpolate(const struct ndt_pose *a, const struct ndt_
 
 /** The adjoint, row-major 6x6 for (translation, rotation): T Exp(d) = Exp(Ad d) T. */
 void ndt_pose_adjoint(const struct ndt_pose *T, double Ad[36]);
+/** The twist of a frame that the base carries, from that of the base; each in its own axes. */
+struct ndt_twist ndt_pose_carried_twist(const struct ndt_pose *T_base_sensor, const struct ndt_twist *twist);
 /** Roll, pitch and yaw of ROS: R = Rz(yaw) Ry(pitch) Rx(roll) [rad]. */
 struct ndt_pose ndt_pose_from_rpy(const double t_m[3], const double rpy_rad[3]);
+
+/** Heading of the x axis, from that of the parent frame, about its z axis: yaw. */
+double ndt_pose_heading_rad(const struct ndt_pose *T_a_b);
 
 /** Distance between two positions [m]. */
 double ndt_pose_distance_m(const struct ndt_pose *a, const struct ndt_pose *b);

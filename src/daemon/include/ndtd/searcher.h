@@ -47,8 +47,7 @@ struct ndtd_search_request {
     uint64_t seq;                 /**< the caller's */
     int64_t stamp_ns;             /**< the moment to which the points belong */
     struct ndt_pose T_base_sensor;
-    int has_up;
-    double up_in_sensor[3];
+    struct ndt_pose T_upright_sensor; /**< see ndt_search_run */
     struct ndt_search_window window;
     int purpose; /**< the caller's */
 };

@@ -6,6 +6,8 @@
  *     ndt_search_set_map(search, map, field, &err);
  *     ndt_search_run(search, &params, scan, NULL, NULL, NULL, &result, &err);
  *
+ * 0. Upright: the points of a tilted, hanging or merged sensor are put into a frame whose z axis is upward; all
+ * that follows is done there, and poses are given back for the sensor.
  * 1. Prepare: voxel filter, the plane of the ground (RANSAC below the sensor), levelling and height above it. What
  * is above the ground becomes at most 200 points, one per square metre and band of height (ndt_search/field.h). A
  *    scan without visible ground is tried at several heights.
@@ -81,8 +83,8 @@ struct ndt_search_params {
     uint32_t refine_points;                     /**< most points of the refinement [250] */
     uint32_t align_points, align_ground_points; /**< most points of step 4 [200, 100] */
     uint32_t final_count, final_points;         /**< best candidates aligned again, and their points [4, 1500] */
-    double max_tilt_deg;                        /**< of the ground against the sensor, or against `up` [12] */
-    double max_height_m;                        /**< of the sensor above the ground [5] */
+    double max_tilt_deg;                        /**< of the ground against the upright frame [12] */
+    double max_height_m;                        /**< of its origin above the ground [5] */
     uint32_t height_count;                      /**< heights tried where a scan shows no ground [4] */
     double heights_m[NDT_SEARCH_HEIGHTS];       /**< [0.5, 1.1, 1.75, 2.4] */
     double known_height_m;  /**< of the sensor above the ground: tried in place of heights_m; 0: unknown [0] */
@@ -120,11 +122,11 @@ NDT_MUST_CHECK enum ndt_status ndt_search_set_map(struct ndt_search *search, str
 /** What is known in advance; all zero: nothing. */
 struct ndt_search_window {
     int has_position;
-    double position_m[3], radius_m; /**< of the sensor in the map; a circle, the height is not used */
+    double position_m[3], radius_m; /**< of the upright frame in the map; a circle, the height is not used */
     int has_height;                 /**< position_m[2] tells the layer: those within height_reach_m count */
     double height_reach_m;
     int has_heading;
-    double heading_rad, heading_reach_rad; /**< of the sensor's x axis in the map, and the largest error */
+    double heading_rad, heading_reach_rad; /**< of the upright x axis in the map, and the largest error */
 };
 
 /** Shared with another thread while a search runs; all zero at first. */
@@ -150,14 +152,14 @@ struct ndt_search_candidate {
     double best_m, best_deg;           /**< distance to the first candidate */
     int is_final;                      /**< 1: aligned with final_points */
     enum ndt_outcome outcome;          /**< of the alignment */
-    struct ndt_align_result alignment; /**< the last one */
+    struct ndt_align_result alignment; /**< the last one, of the scan in the upright frame */
 };
 
 /** What the scan shows. */
 struct ndt_search_view {
     int has_ground;
-    double height_m;        /**< of the sensor above the ground; 0 without */
-    double up_in_sensor[3]; /**< normal of the ground, or what was given, or the z axis */
+    double height_m;        /**< of the upright frame above the ground; 0 without */
+    double up_in_sensor[3]; /**< normal of the ground, or the upright z axis */
     double ground_ratio;    /**< inliers of the ground's plane over the points within 20 m */
     uint32_t points;        /**< after the voxel filter */
     uint32_t above;         /**< of these above the ground */
@@ -184,14 +186,21 @@ struct ndt_search_result {
     struct ndt_search_times times_us;
 };
 
+/** The pose of a sensor in the upright frame at its place that has its heading, from the direction of gravity's
+ * opposite in the sensor frame (IMU at rest), of any length. Returns 0, and the identity, where it has no
+ * direction.
+ */
+int ndt_search_upright(const double up_in_sensor[3], struct ndt_pose *T_upright_sensor);
+
 /** Searches for the place of a scan.
  *
- * scan: sensor frame, deskewed or not; its origin is ignored. up_in_sensor: direction of gravity's opposite in the
- * sensor frame, unit length, if known (IMU), else NULL: the z axis within max_tilt_deg. window, control: may be
- * NULL. NDT_OK with count = 0: the scan has too few points above the ground, or the map has no place for it.
+ * scan: sensor frame, deskewed or not; its origin is ignored. T_upright_sensor: its pose in a frame whose z axis is
+ * upward within max_tilt_deg and whose origin is where the points were measured from, above the ground: the
+ * rotation of the sensor on a vehicle, or ndt_search_upright. NULL: the sensor is upright itself. window, control:
+ * may be NULL. NDT_OK with count = 0: the scan has too few points above the ground, or the map has no place for it.
  * NDT_ERR_UNSUPPORTED: no map. NDT_ERR_ARGUMENT: a parameter is out of range. */
 NDT_MUST_CHECK enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_search_params *params,
-                                              const struct ndt_cloud *scan, const double up_in_sensor[3],
+                                              const struct ndt_cloud *scan, const struct ndt_pose *T_upright_sensor,
                                               const struct ndt_search_window *window,
                                               struct ndt_search_control *control, struct ndt_search_result *result,
                                               struct ndt_error *err);

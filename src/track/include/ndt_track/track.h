@@ -237,6 +237,10 @@ void ndt_track_map_covariance(const struct ndt_track_state *state, double covari
 /** Standard deviation of the position along its least certain axis [m]. */
 double ndt_track_position_deviation(const struct ndt_track_state *state);
 
+/** The direction of gravity's opposite in the base frame: mean specific force of an IMU within half a second of a
+ * stamp, of unit length. Returns 0 where there is none, or it turns or accelerates. */
+int ndt_track_gravity(const struct ndt_track *track, int64_t stamp_ns, double up[3]);
+
 /** Seconds from one stamp to another, exact to well below a microsecond for all gaps that matter. */
 double ndt_track_seconds(int64_t from_ns, int64_t to_ns);
 
