@@ -81,7 +81,7 @@ static void look_at_heights(struct ndtd_hints *hints, const struct ndt_cloud *cl
                             const struct ndt_pose *T_base_sensor)
 {
     float *z_m = malloc((cloud->count ? cloud->count : 1) * sizeof(*z_m));
-    double farthest_m = 0;
+    double farthest_m = 0, R[9];
     size_t count = 0;
     for (size_t i = 0; z_m && i < cloud->count; i++) {
         const double point_m[3] = {cloud->origin_m[0] + (double)cloud->x_m[i],
@@ -96,6 +96,8 @@ static void look_at_heights(struct ndtd_hints *hints, const struct ndt_cloud *cl
         if (range_m > 2 && range_m < 40)
             z_m[count++] = (float)base_m[2];
     }
+    ndt_pose_rotation(T_base_sensor, R);
+    hints->is_turned = R[8] < 0;
     hints->looks_upside_down = z_m && count >= LEAST_POINTS && is_upside_down(z_m, count);
     free(z_m);
     if (farthest_m >= BEYOND_SENSOR_M)
@@ -240,6 +242,10 @@ void ndtd_hints_finish(struct ndtd_hints *hints, struct ndtd_trajectory_error *e
 {
     look_at_errors(hints, error);
     if (hints->looks_upside_down && 2 * untrusted > scans)
-        add(hints, "the first scan looks upside down, with the ground above everything else: z points up in the "
-                   "base frame; frames.T_base_sensor with a roll of pi turns a sensor that hangs");
+        add(hints,
+            "the first scan looks upside down, with the ground above everything else: z points up in the base "
+            "frame; "
+            "frames.T_base_sensor %s",
+            hints->is_turned ? "turns the sensor over: does it hang, or are its points turned already?"
+                             : "with a roll of pi turns a sensor that hangs");
 }

@@ -117,6 +117,10 @@ START_TEST(a_scan_that_is_upside_down)
     scan(-1, 0, -1, &hanging); /* and the configuration knows it */
     finish(10, 9);
     expect(NULL);
+    setup();
+    scan(1, 0, -1, &hanging); /* it does not hang, as the configuration says */
+    finish(10, 9);
+    expect("turns the sensor over");
 }
 END_TEST
 

@@ -23,7 +23,8 @@ struct ndtd_hints {
     char text[NDTD_HINTS_MAX][NDTD_HINT_BYTES];
     /* Private. */
     int has_scan, has_start, has_position;
-    int looks_upside_down; /* the first scan */
+    int looks_upside_down; /* the first scan, in the base frame */
+    int is_turned;         /* frames.T_base_sensor points the z axis of its sensor downward */
 };
 
 /** A scan: only the first is looked at. Hints: its points have times and preprocess.deskew is off; they are so far
