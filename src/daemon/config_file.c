@@ -24,6 +24,7 @@ struct config_reader {
     int is_foreign;                                           /* a file of Autoware */
     int has_switch, is_switched_on;                           /* see ndtd_foreign_covariance */
     struct ndtd_faults *faults;
+    struct ndtd_faults unknown; /* names in ros__parameters: faults only where the file is not of Autoware */
 };
 
 /* The file is read on. */
@@ -35,6 +36,12 @@ NDT_PRINTF(2, 3) static void refuse(const struct config_reader *reader, const ch
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     ndtd_faults_add(reader->faults, "%s:%lu: %s", reader->file, reader->line, text);
+}
+
+static void refuse_unknown(struct config_reader *reader, const char *text)
+{
+    ndtd_faults_add(reader->is_wrapped ? &reader->unknown : reader->faults, "%s:%lu: %s", reader->file,
+                    reader->line, text);
 }
 
 /* The next event, which the caller deletes; 0: what follows cannot be read. */
@@ -179,11 +186,12 @@ static void set_foreign(struct config_reader *reader, const struct ndtd_foreign_
     set_known(reader, ndtd_option_find(key->option), &ours);
 }
 
-static void refuse_name(const struct config_reader *reader, const char *name)
+static void refuse_name(struct config_reader *reader, const char *name)
 {
+    const struct ndtd_faults *faults = reader->is_wrapped ? &reader->unknown : reader->faults;
     struct ndt_error why;
-    if (reader->faults->count >= NDTD_FAULTS_KEPT) { /* is counted only: the search for its hint takes long */
-        refuse(reader, "'%s' is not an option", name);
+    if (faults->count >= NDTD_FAULTS_KEPT) { /* is counted only: the search for its hint takes long */
+        refuse_unknown(reader, name);
         return;
     }
     struct ndtd_nearest nearest = ndtd_option_nearest(name);
@@ -193,7 +201,7 @@ static void refuse_name(const struct config_reader *reader, const char *name)
     if (strchr(name, '.') && ndtd_foreign_key_find(name))
         refuse(reader, "'%s' is a parameter of Autoware, whose files begin with /**: and ros__parameters:", name);
     else
-        refuse(reader, "%s", why.text);
+        refuse_unknown(reader, why.text);
 }
 
 static void set_option(struct config_reader *reader, const char *name, const struct ndtd_value *value)
@@ -379,6 +387,23 @@ static void add_defaults(struct config_reader *reader, int verbose)
     }
 }
 
+/* Another release of Autoware has other parameters: they have no effect. */
+static void name_unknown(const struct config_reader *reader)
+{
+    const struct ndtd_faults *unknown = &reader->unknown;
+    for (size_t i = 0; i < unknown->count && i < NDTD_FAULTS_KEPT; i++)
+        ndtd_log_always(NDTD_LOG_WARNING, "%s (no effect)", unknown->lines[i].text);
+    if (unknown->count > NDTD_FAULTS_KEPT)
+        ndtd_log_always(NDTD_LOG_WARNING, "%s: and %zu more names that are no options (no effect)", reader->file,
+                        unknown->count - NDTD_FAULTS_KEPT);
+}
+
+static void refuse_all_unknown(struct config_reader *reader)
+{
+    for (size_t i = 0; i < reader->unknown.count; i++)
+        ndtd_faults_add(reader->faults, "%s", i < NDTD_FAULTS_KEPT ? reader->unknown.lines[i].text : "");
+}
+
 static void finish_foreign(struct config_reader *reader, int verbose)
 {
     const struct ndtd_option *type = ndtd_option_find(NDTD_FOREIGN_COVARIANCE);
@@ -417,6 +442,10 @@ static enum ndt_status parse(struct ndtd_settings *settings, const char *name, c
     yaml_parser_set_input_string(&reader.parser, text, size);
     read_stream(&reader);
     yaml_parser_delete(&reader.parser);
+    if (reader.is_foreign)
+        name_unknown(&reader);
+    else
+        refuse_all_unknown(&reader);
     if (reader.is_foreign && faults->count == before)
         finish_foreign(&reader, verbose);
     return NDT_OK;

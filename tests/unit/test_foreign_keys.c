@@ -188,6 +188,22 @@ START_TEST(defaults_of_such_a_file)
 }
 END_TEST
 
+/* Those of another release of Autoware: warnings. A file without a key that only Autoware has is one of ours. */
+START_TEST(unknown_keys)
+{
+    must_read("ndt: {step_size: 0.2}, frame: {map_frame: map}, later: {number: 1, list: [1, 2], deep: {text: a}}");
+    ck_assert_double_eq(settings.align.step_size, 0.2);
+    ck_assert_int_eq(settings.align.variant, NDT_AUTOWARE);
+    must_read("later: 1, frame.map_frame: map"); /* also before it */
+    must_refuse("ndt: {step_sise: 0.2}",
+                "a.yaml:2: 'ndt.step_sise' is not an option; did you mean 'ndt.step_size'?");
+    must_refuse("a: 1, b: 2", "a.yaml:2: 'a' is not an option (and 1 more)");
+    must_refuse("later: 1, frame.map_frame: map, ndt.step_size: high",
+                "a.yaml:2: ndt.step_size: 'high' is not a number");
+    ck_assert_int_eq(parse("frame_id: 1\n"), NDT_ERR_ARGUMENT);
+}
+END_TEST
+
 START_TEST(mistakes_in_such_a_file)
 {
     must_refuse("frame: {map_fram: map}",
@@ -220,6 +236,7 @@ int main(void)
     tcase_add_test(tests, keys_without_sections);
     tcase_add_test(tests, types_of_covariance_before_the_fixed_one);
     tcase_add_test(tests, defaults_of_such_a_file);
+    tcase_add_test(tests, unknown_keys);
     tcase_add_test(tests, mistakes_in_such_a_file);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
