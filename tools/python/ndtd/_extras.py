@@ -3,6 +3,10 @@ import importlib
 from typing import Any
 
 
+# Everything else that comes out of a parser is of the parser: what Rust throws is a BaseException.
+NOT_OF_PARSERS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
 class MissingPackage(ImportError):
     """A package of an extra is not installed; the message is one line for the user."""
 

@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from . import _child
 from ._arguments import add_version, join_negative
 from ._extras import MissingPackage, os_error_text
 from ._progress import Progress
@@ -187,9 +188,9 @@ def _summary(tiles: TileSet, noise: int, out: Path, projector: Optional[Projecto
     return lines
 
 
-def _part(out: Path) -> Path:
-    """Where the map is until it is complete."""
-    return out.with_name(f".{out.name}.part-{os.getpid()}")
+def _part(out: Path, process: Optional[int] = None) -> Path:
+    """Where the map is until it is complete; process: that makes it, this one by default."""
+    return out.with_name(f".{out.name}.part-{process or os.getpid()}")
 
 
 def import_map(args: argparse.Namespace) -> None:
@@ -233,11 +234,24 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     except (GeoreferenceError, MapFileError, MissingPackage) as error:
         print(f"ndt-import map: {error}", file=sys.stderr)
         return EXIT_FAILED
+    except MemoryError:
+        print("ndt-import map: out of memory", file=sys.stderr)
+        return EXIT_FAILED
     except KeyboardInterrupt:
         print("ndt-import map: stopped; nothing was written", file=sys.stderr)
         return EXIT_STOPPED
     return 0
 
 
+def command(arguments: "list[str]") -> int:
+    """As main, in a process of its own: the console command."""
+    args = parser().parse_args(join_negative(arguments, [], "--offset"))
+
+    def clean_up(child: int) -> None:
+        shutil.rmtree(_part(Path(args.out), child), ignore_errors=True)
+
+    return _child.run(lambda: main(arguments), "ndt-import map", args.input[0], clean_up)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(sys.argv[1:]))

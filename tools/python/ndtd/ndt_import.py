@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
+from . import _child
 from ._core import BagWriter
 from ._arguments import add_version
 from ._extras import MissingPackage, os_error_text
@@ -290,5 +291,15 @@ def main(arguments: Optional[List[str]] = None) -> int:
     return code
 
 
+def command(arguments: Optional[List[str]] = None) -> int:
+    """As main, in a process of its own: the console command."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["map"]:
+        from .map_import import command as map_command
+        return map_command(arguments[1:])
+    args = parser().parse_args(arguments)
+    return _child.run(lambda: main(arguments), "ndt-import", args.recording[0])
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

@@ -14,7 +14,7 @@ pytest.importorskip("shtab")
 
 def test_every_command_is_known():
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
-    scripts = re.findall(r'^(ndt-[\w-]+) = "ndtd\.(\w+):main"$', text, re.M)
+    scripts = re.findall(r'^(ndt-[\w-]+) = "ndtd\.(\w+):(?:main|command)"$', text, re.M)
     assert dict(scripts) == completion.COMMANDS
 
 

@@ -8,7 +8,8 @@ from typing import Any, Optional
 import numpy as np
 
 from .. import _core
-from .._extras import need
+from .. import _child
+from .._extras import NOT_OF_PARSERS, need
 
 BLOCK_POINTS = 1_000_000
 NOISE_CLASSES = (7, 18)  # low and high noise of the LAS specification
@@ -49,6 +50,7 @@ class PointFile:
 
     def blocks(self) -> Iterator[Block]:
         """At most a million points at once, except for PCD, PLY and .bin, which are held whole (as float32) meanwhile."""
+        _child.working_on(self.path)
         return self._read(self.path)
 
 
@@ -78,9 +80,12 @@ def _las_open(path: Path) -> Any:
     if path.suffix.lower() == ".laz":
         need("lazrs", "las")
     _check_las(path)
+    _child.working_on(path)
     try:
         return laspy.open(str(path))
-    except Exception as error:  # of the parser: anything
+    except NOT_OF_PARSERS:
+        raise
+    except BaseException as error:
         raise _unreadable(path, "LAS", error) from None
 
 
@@ -93,6 +98,23 @@ def _check_las(path: Path) -> None:
         if int.from_bytes(count, "little") * size > path.stat().st_size:
             raise MapFileError(f"{path}: not a readable LAS file: it counts {int.from_bytes(count, 'little')} records in its header, "
                                "more than it has room for")
+    if path.suffix.lower() == ".laz":
+        _check_chunks(path, head)
+
+
+def _check_chunks(path: Path, head: bytes) -> None:
+    """lazrs makes room for as many chunks as their table counts: each has a point at least, which is not compressed."""
+    size, point_bytes = path.stat().st_size, max(int.from_bytes(head[105:107], "little"), 20)
+    with path.open("rb") as stream:
+        stream.seek(int.from_bytes(head[96:100], "little"))
+        table = int.from_bytes(stream.read(8), "little", signed=True)
+        if table == -1:  # written without seeking: its place is at the end
+            stream.seek(max(size - 8, 0))
+            table = int.from_bytes(stream.read(8), "little", signed=True)
+        stream.seek(min(max(table, 0) + 4, size))
+        chunks = int.from_bytes(stream.read(4), "little")
+    if chunks * point_bytes > size:
+        raise MapFileError(f"{path}: not a readable LAS file: its table counts {chunks} chunks, more than it has room for")
 
 
 def _unreadable(path: Path, kind: str, error: Exception) -> MapFileError:
@@ -119,7 +141,9 @@ def _las_blocks(path: Path) -> Iterator[Block]:
                 keep = ~np.isin(np.asarray(chunk.classification), NOISE_CLASSES) & (np.asarray(chunk.withheld) == 0)
                 points = np.column_stack([chunk.x, chunk.y, chunk.z])[keep]
                 intensity = np.asarray(chunk.intensity)[keep].astype(np.float32)
-            except Exception as error:  # of the parser: anything
+            except NOT_OF_PARSERS:
+                raise
+            except BaseException as error:
                 raise _unreadable(path, "LAS", error) from None
             done += len(keep)
             yield Block(points, intensity, len(keep) - len(points), done / total)

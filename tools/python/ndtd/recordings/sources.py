@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, Iterator, List, Sequence
 
+from .. import _child
 from .messages import MetadataError, RecordingError
 from .topics import Options
 
@@ -24,6 +25,7 @@ def open_recording(paths: Sequence[Any], options: Options) -> Iterator[Any]:
             raise RecordingError(f"{path}: no such file or folder")
     if len(found) > 1 and any(path.suffix != ".bag" for path in found):
         raise RecordingError(f"{found[1]}: one recording at a time; only the parts of a ROS 1 recording (.bag) go together")
+    _child.working_on(found[0])
     with contextlib.ExitStack() as stack:
         yield _open(found, options, stack)
 
