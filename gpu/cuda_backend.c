@@ -115,6 +115,23 @@ static enum ndt_status refuse(struct cuda_backend *cuda, struct ndt_error *err)
                         : 0);
 }
 
+/* The ticket begins at zero. The rest is copied down before all of it is written: the trace of an alignment has
+ * places for rows that it does not make, and the cost of a copy is measured without sums. */
+static enum ndt_status clear_memory(struct cuda_backend *cuda, struct ndt_error *err)
+{
+    const struct ndt_cuda_plan *plan = &cuda->plan;
+    const struct {
+        size_t at, bytes;
+    } parts[] = {{plan->ticket, sizeof(uint32_t)},
+                 {plan->sums, NDT_GPU_PLANES * NDT_GPU_ROW * sizeof(double)},
+                 {plan->batch, plan->batch_bytes}};
+    enum ndt_status status = NDT_OK;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == NDT_OK; i++)
+        if (parts[i].bytes > 0)
+            status = ndt_cuda_clear(&cuda->device, cuda->memory + parts[i].at, parts[i].bytes, err);
+    return status;
+}
+
 static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err)
 {
     const struct ndt_cuda_plan *plan = &cuda->plan;
@@ -127,7 +144,7 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
         status = ndt_cuda_allocate_pinned(&cuda->device, &pinned, plan->pinned_bytes, "staging scans", err);
     cuda->pinned = pinned;
     if (status == NDT_OK)
-        status = ndt_cuda_clear(&cuda->device, cuda->memory + plan->ticket, sizeof(uint32_t), err);
+        status = clear_memory(cuda, err);
     if (status == NDT_OK)
         place_buffers(cuda);
     return status;

@@ -152,7 +152,11 @@ static void fetch(void)
 {
     const struct ndt_gpu_preprocess_state *on_device = (const void *)(preprocess.memory + plan.preprocess_state);
     must(ndt_cuda_download(&device, state, on_device, sizeof(*state), &err));
-    must(ndt_cuda_download(&device, scan, preprocess.memory + plan.scan, 3 * plan.stride * sizeof(float), &err));
+    must(ndt_cuda_wait(&device, &err));
+    const float *from = (const void *)(preprocess.memory + plan.scan);
+    const size_t column = (size_t)state->scan.blocks * NDT_GPU_BLOCK, bytes = state->scan.count * sizeof(float);
+    for (size_t at = 0; at < 3 * column && bytes > 0; at += column) /* nothing writes what is behind the points */
+        must(ndt_cuda_download(&device, scan + at, from + at, bytes, &err));
     must(ndt_cuda_wait(&device, &err));
 }
 

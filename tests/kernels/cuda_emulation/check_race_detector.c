@@ -1,12 +1,13 @@
 /** @file
  * @brief The race detector on small patterns: it reports those without order, in every order of the threads that
- * shows it, and none of the others. */
+ * shows it, and none of the others; and loads of what nothing has written. */
 #include <stdio.h>
 #include <string.h>
 
 #include "check_harness.h"
 #include "emulated_device.h"
 #include "emulated_grid.h"
+#include "emulated_memory.h"
 #include "race_detector.h"
 #include "race_kernels.h"
 
@@ -24,6 +25,7 @@ static struct {
     [RACE_SEPARATE_BYTES] = {"bytes of one word", 0},
     [RACE_SAME_BYTE] = {"one byte", 1},
     [RACE_CONSTANT_WRITTEN] = {"a constant load of what the launch wrote", 1},
+    [RACE_UNWRITTEN] = {"a load of what nothing has written", 1},
     [RACE_MESSAGE] = {"a message: fence, atomic; atomic, fence", 0},
     [RACE_MESSAGE_PLAIN_FLAG] = {"a message with a plain flag", 1},
     [RACE_MESSAGE_VOLATILE_FLAG] = {"a message with a volatile flag", 0},
@@ -57,7 +59,8 @@ static int run_pattern(enum race_pattern pattern)
     static double sums[WORDS], block_sums[WORDS];
     static uint32_t ticket;
     const unsigned blocks = pattern < RACE_MESSAGE ? 1 : 2;
-    int is_new = 1;
+    double *unwritten = emulated_allocate(sizeof(sums), EMULATED_DEVICE);
+    int is_new = unwritten != NULL;
     reports = 0;
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         struct emulated_launch launch = {.kernel = kernel_race_pattern(),
@@ -66,7 +69,7 @@ static int run_pattern(enum race_pattern pattern)
                                          .cluster = pattern >= RACE_CLUSTER ? 2 : 1};
         launch.job.count = pattern;
         launch.job.sums = sums;
-        launch.job.block_sums = block_sums;
+        launch.job.block_sums = pattern == RACE_UNWRITTEN ? unwritten : block_sums;
         launch.job.ticket = &ticket;
         memset(sums, 0, sizeof(sums));
         memset(block_sums, 0, sizeof(block_sums));
@@ -75,6 +78,7 @@ static int run_pattern(enum race_pattern pattern)
         emulated_run(&launch);
         is_new &= sums[1] == 0 || sums[0] == FOUND;
     }
+    emulated_release(unwritten, EMULATED_DEVICE);
     return is_new;
 }
 

@@ -1,6 +1,7 @@
 /** @file
  * @brief The emulated runtime is as strict as a device: handles and memory from before a reset, flags, launch
  * bounds, errors that stay and errors that do not. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,6 +153,18 @@ static void closes_twice(void)
     (void)cudaEventDestroy(all.event);
 }
 
+/* All words but one are written. */
+static void copies_unwritten(void)
+{
+    make_all();
+    (void)cudaMemsetAsync(all.memory, 0, BYTES - 8, all.stream);
+    (void)cudaMemcpyAsync(all.pinned, all.memory, BYTES - 8, cudaMemcpyDeviceToHost, all.stream);
+    (void)cudaStreamSynchronize(all.stream);
+    fputs("what is written is copied; ", stderr);
+    (void)cudaMemcpyAsync(all.pinned, all.memory, BYTES, cudaMemcpyDeviceToHost, all.stream);
+    (void)cudaStreamSynchronize(all.stream);
+}
+
 static void overwrites(void)
 {
     make_all();
@@ -172,6 +185,9 @@ static void check_reset(void)
     check_stops(copies_to_memory, "memory is used that a reset of the device has freed");
     check_stops(unregisters, "memory is unregistered that was registered before a reset of the device");
     check_stops(closes_twice, "an event is used that was closed");
+    check_stops(copies_unwritten,
+                "what is written is copied; CUDA emulation: memory of the device is copied down that "
+                "nothing has written");
     check_stops(overwrites, "pinned memory is written while a queued copy reads it");
     size_t before, after, total;
     expect(works(cudaMemGetInfo(&before, &total)), "memory is counted");

@@ -73,7 +73,37 @@ static void unlink_header(struct header *header)
     header->before->next = header->next;
 }
 
-/* Bytes that nothing wrote are NaN, as they may be on a device; of huge blocks only the beginning is touched. */
+/* What a word of the device holds until something writes it: two floats or a double that are NaN, and another one
+ * at each address, so that no number that is computed or copied is taken for it. */
+static uint64_t unwritten(const void *word)
+{
+    const uint64_t mixed = ((uintptr_t)word | 1) * UINT64_C(0x9e3779b97f4a7c15);
+    return UINT64_C(0x7ff000017ff00001) | (mixed & UINT64_C(0x800fffff800fffff));
+}
+
+int emulated_is_unwritten(const void *memory, size_t bytes)
+{
+    const char *end = (const char *)memory + bytes;
+    for (const char *at = (const char *)memory + (8 - (uintptr_t)memory % 8) % 8; at + 8 <= end; at += 8) {
+        const uint64_t mark = unwritten(at);
+        if (memcmp(at, &mark, sizeof(mark)) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* Of huge blocks only the beginning is touched. */
+static void fill(char *memory, size_t bytes, enum emulated_memory kind)
+{
+    const size_t touched = bytes < POISONED_BYTES ? bytes : POISONED_BYTES;
+    memset(memory, 0xff, touched);
+    for (size_t at = 0; kind == EMULATED_DEVICE && at + 8 <= touched; at += 8) {
+        const uint64_t mark = unwritten(memory + at);
+        memcpy(memory + at, &mark, sizeof(mark));
+    }
+}
+
+/* Bytes that nothing wrote are NaN, as they may be on a device. */
 void *emulated_allocate(size_t bytes, enum emulated_memory kind)
 {
     char *base =
@@ -84,7 +114,7 @@ void *emulated_allocate(size_t bytes, enum emulated_memory kind)
     *header = (struct header){.bytes = bytes, .mark = MARK, .kind = kind};
     link_to(&all, header);
     used_bytes += kind == EMULATED_DEVICE ? bytes : 0;
-    memset(base + HEADER_BYTES, 0xff, bytes < POISONED_BYTES ? bytes : POISONED_BYTES);
+    fill(base + HEADER_BYTES, bytes, kind);
     return base + HEADER_BYTES;
 }
 
@@ -179,7 +209,7 @@ void emulated_memory_reset(void)
         char *memory = (char *)header + HEADER_BYTES;
         unlink_header(header);
         link_to(&old, header);
-        memset(memory, 0xff, header->bytes < POISONED_BYTES ? header->bytes : POISONED_BYTES);
+        fill(memory, header->bytes, EMULATED_PINNED);
         ASAN_POISON_MEMORY_REGION(memory, header->bytes);
     }
     while (registered) {

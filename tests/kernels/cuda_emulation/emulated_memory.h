@@ -13,6 +13,9 @@ enum emulated_memory emulated_memory_of(const void *memory, size_t bytes);
  */
 void *emulated_allocate(size_t bytes, enum emulated_memory kind);
 void emulated_release(void *memory, enum emulated_memory kind);
+/* Whether memory of the device holds a whole word, 8 bytes at a multiple of 8, that nothing has written since it
+ * was allocated. */
+int emulated_is_unwritten(const void *memory, size_t bytes);
 /* Memory of the process, which becomes EMULATED_PINNED. It is filled with NaN, which the runtime does not do: what
  * nothing wrote is not to be zero by chance. */
 cudaError_t emulated_register(void *memory, size_t bytes);

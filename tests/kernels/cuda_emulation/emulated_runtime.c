@@ -23,6 +23,7 @@ struct item {
     enum kind kind;
     uint64_t position; /* when it was queued; numbers of all streams together */
     void *to;
+    int is_down;
     const void *from; /* pinned or on the device: read when the copy runs */
     void *staged;     /* what lay in pageable memory when it was queued */
     void *seen;       /* what lay in pinned memory then: it must not change until the copy has run */
@@ -93,6 +94,8 @@ static void run(const struct item *item)
     case COPY:
         if (item->seen && !emulated_allows_overwriting && memcmp(item->seen, item->from, item->bytes) != 0)
             emulated_misuse("pinned memory is written", "while a queued copy reads it");
+        if (item->is_down && emulated_is_unwritten(item->from, item->bytes))
+            emulated_misuse("memory of the device is copied down", "that nothing has written");
         memcpy(item->to, item->staged ? item->staged : item->from, item->bytes);
         break;
     case CLEAR:
@@ -242,6 +245,7 @@ static cudaError_t copy_down(void *to, const void *from, size_t bytes, cudaStrea
     item->to = to;
     item->from = from;
     item->bytes = bytes;
+    item->is_down = 1;
     if (!is_read(to, bytes))
         memset(to, 0xff, bytes);
     if (target == EMULATED_PAGEABLE)

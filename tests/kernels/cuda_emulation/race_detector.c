@@ -7,6 +7,7 @@
 #include "emulated_device.h"
 #include "emulated_fiber.h"
 #include "emulated_grid.h"
+#include "emulated_memory.h"
 #include "emulated_watch.h"
 #include "race_places.h"
 #include "race_shadow.h"
@@ -46,6 +47,17 @@ static const char *space(const struct access *a)
     return race_is_shared(a->at) ? "shared" : "global";
 }
 
+/* Ends the program, unless a test wants the reports. */
+static void end_with(const char *line)
+{
+    if (race_reported) {
+        race_reported(line);
+        return;
+    }
+    fprintf(stderr, "%s\n", line);
+    abort();
+}
+
 static void report(const struct access *a, const char *what, uint32_t lane, uint32_t site)
 {
     char line[512], here[128], there[128];
@@ -61,12 +73,7 @@ static void report(const struct access *a, const char *what, uint32_t lane, uint
                                        : "plain",
              a->writes ? "store" : "load", a->bytes, space(a), a->lane / stride, a->lane % stride, here, what,
              lane / stride, lane % stride, there);
-    if (race_reported) {
-        race_reported(line);
-        return;
-    }
-    fprintf(stderr, "%s\n", line);
-    abort();
+    end_with(line);
 }
 
 /* A plain load of what another block stored in this launch may return what the L1 cache of its processor kept:
@@ -237,6 +244,22 @@ static int finds_older(const struct access *a)
     return 1;
 }
 
+/* ---- what nothing has written ---- */
+
+static void check_written(const struct access *a)
+{
+    char line[256], here[128];
+    const uintptr_t first = a->at & ~(uintptr_t)7, end = (a->at + a->bytes + 7) & ~(uintptr_t)7;
+    if (!emulated_is_unwritten((const void *)first, end - first)) /* the whole words that it is part of */
+        return;
+    race_place_name(a->site, here, sizeof(here), !race_reported);
+    snprintf(line, sizeof(line),
+             "CUDA emulation: race: a load of %u bytes of global memory by block %u, thread %u (%s): nothing has "
+             "written it",
+             a->bytes, a->lane / stride, a->lane % stride, here);
+    end_with(line);
+}
+
 /* ---- events ---- */
 
 static int is_private(const void *at)
@@ -271,6 +294,7 @@ void race_load(const void *at, unsigned long bytes, int is_volatile, const void 
     const uint32_t site = race_place(from);
     const unsigned kind = is_volatile && race_counts_as_volatile(site) ? RACE_STRONG : RACE_WEAK;
     const struct access a = access_now(at, (unsigned)bytes, 0, kind, site);
+    check_written(&a);
     if (kind == RACE_STRONG && finds_older(&a))
         return;
     visit_all(a, emulated_grid_now.block.x);
@@ -302,7 +326,9 @@ static void on_constant(const void *at, unsigned bytes)
     if (is_private(at))
         return;
     counts.loads++;
-    visit_all(access_now(at, bytes, 0, RACE_CONSTANT, race_place(NULL)), emulated_grid_now.block.x);
+    const struct access a = access_now(at, bytes, 0, RACE_CONSTANT, race_place(NULL));
+    check_written(&a);
+    visit_all(a, emulated_grid_now.block.x);
 }
 
 /* "atom" without semantics is relaxed. One that does not write is a strong load of the latest value. */

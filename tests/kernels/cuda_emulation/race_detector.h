@@ -1,5 +1,6 @@
 /** @file
- * @brief Finds accesses of different lanes to the same memory without order between them, while kernels run.
+ * @brief Finds accesses of different lanes to the same memory without order between them, while kernels run, and
+ * loads from the device's memory of what nothing has written.
  *
  * Kernels are compiled with -fsanitize=thread, and race_tsan.c stands in for the library of the sanitizer.
  * NDT_RACE_PAUSE=N: another lane may run before every N-th access, at random (32).

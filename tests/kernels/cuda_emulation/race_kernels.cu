@@ -37,6 +37,9 @@ static __device__ inline void in_a_block(const struct ndt_gpu_job &job)
         __syncthreads();
         job.sums[lane] = __ldg(job.block_sums + next);
         return;
+    case RACE_UNWRITTEN:
+        job.sums[lane] = job.block_sums[lane];
+        return;
     }
     job.sums[lane] = words[next];
 }

@@ -17,6 +17,7 @@ enum race_pattern {
     RACE_SEPARATE_BYTES,
     RACE_SAME_BYTE,
     RACE_CONSTANT_WRITTEN,
+    RACE_UNWRITTEN,
     /* Two blocks: one leaves a number and raises a flag, the other finds the flag and takes the number. */
     RACE_MESSAGE,
     RACE_MESSAGE_PLAIN_FLAG,
