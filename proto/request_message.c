@@ -229,3 +229,37 @@ enum ndt_status ndt_request_encode(struct ndt_frame *frame, const struct ndt_req
         return NDT_ERR_ARGUMENT;
     return ndt_wire_encode(frame, NDT_MESSAGE_REQUEST, rows, ROW_COUNT, &wire, err);
 }
+
+static void describe_pose(const struct ndt_pose *pose, const char *name, char *text, size_t size)
+{
+    const double *q = pose->q_xyzw;
+    const double yaw_rad = atan2(2 * (q[3] * q[2] + q[0] * q[1]), 1 - 2 * (q[1] * q[1] + q[2] * q[2]));
+    snprintf(text, size, "%s at %.2f, %.2f, %.2f m, yaw %.1f deg", name, pose->t_m[0], pose->t_m[1], pose->t_m[2],
+             yaw_rad * 180 / acos(-1));
+}
+
+static void describe_search(const struct ndt_request_message *message, const char *name, char *text, size_t size)
+{
+    const double *at = message->hint.position_m;
+    if (message->pose.has_pose)
+        describe_pose(&message->pose.pose, name, text, size);
+    else if (message->hint.has_position)
+        snprintf(text, size, "%s near %.2f, %.2f, %.2f m", name, at[0], at[1], at[2]);
+    else
+        snprintf(text, size, "%s in the whole map", name);
+    const size_t used = strlen(text);
+    if (!message->hint.apply)
+        snprintf(text + used, size - used, ", search only");
+}
+
+void ndt_request_describe(const struct ndt_request_message *message, char *text, size_t size)
+{
+    const char *name = ndt_operation_name(message->op);
+    const enum argument takes = (unsigned)message->op < NDT_OP_COUNT ? operations[message->op].takes : NO_ARGUMENT;
+    if (takes == POSE)
+        describe_pose(&message->pose.pose, name, text, size);
+    else if (takes == HINT)
+        describe_search(message, name, text, size);
+    else
+        snprintf(text, size, "%s%s%s", name, takes == PATH ? " " : "", takes == PATH ? message->path : "");
+}

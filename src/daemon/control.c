@@ -1,6 +1,7 @@
 #include "ndtd/control.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
@@ -15,7 +16,7 @@
 #include "live_status.h"
 #include "zmq_calls.h"
 
-enum { REQUESTS_AT_ONCE = 64, PARTS = 4, REPLY_BYTES = 16384 };
+enum { REQUESTS_AT_ONCE = 64, PARTS = 4, REPLY_BYTES = 16384, WHO_BYTES = 160, WHAT_BYTES = 512 };
 
 /* Where a reply goes. */
 struct address {
@@ -36,8 +37,9 @@ struct ndtd_control {
 
 /* An operation acts, which may fail, then writes the content of its reply. Either may be NULL. */
 struct operation {
-    int early; /* possible while the first map loads */
-    int later; /* the reply follows when the recorder is done; other requests are answered meanwhile */
+    int changes; /* the state of the daemon: it is logged who asked for what */
+    int early;   /* possible while the first map loads */
+    int later;   /* the reply follows when the recorder is done; other requests are answered meanwhile */
     enum ndt_status (*act)(struct ndtd_live *live, const struct ndt_request_message *request,
                            struct ndt_error *err);
     void (*write)(struct ndtd_control *control, struct ndtd_live *live, const struct ndt_request_message *request,
@@ -249,21 +251,21 @@ static enum ndt_status shut_down(struct ndtd_live *live, const struct ndt_reques
 static const struct operation operations[NDT_OP_COUNT] = {
     [NDT_OP_HELLO] = {.early = 1, .write = write_hello},
     [NDT_OP_STATUS] = {.early = 1, .write = write_status},
-    [NDT_OP_INITIAL_POSE] = {.act = set_pose},
-    [NDT_OP_START] = {.act = start},
-    [NDT_OP_STOP] = {.act = stop},
-    [NDT_OP_LOAD_MAP] = {.act = load_map},
-    [NDT_OP_UNLOAD_MAP] = {.act = unload_map},
-    [NDT_OP_LOAD_TILE] = {.act = load_tile},
-    [NDT_OP_UNLOAD_TILE] = {.act = unload_tile},
-    [NDT_OP_RELOAD] = {.act = reload, .write = write_reload},
-    [NDT_OP_START_RECORDING] = {.later = 1, .act = start_recording},
-    [NDT_OP_STOP_RECORDING] = {.later = 1, .act = stop_recording},
+    [NDT_OP_INITIAL_POSE] = {.changes = 1, .act = set_pose},
+    [NDT_OP_START] = {.changes = 1, .act = start},
+    [NDT_OP_STOP] = {.changes = 1, .act = stop},
+    [NDT_OP_LOAD_MAP] = {.changes = 1, .act = load_map},
+    [NDT_OP_UNLOAD_MAP] = {.changes = 1, .act = unload_map},
+    [NDT_OP_LOAD_TILE] = {.changes = 1, .act = load_tile},
+    [NDT_OP_UNLOAD_TILE] = {.changes = 1, .act = unload_tile},
+    [NDT_OP_RELOAD] = {.changes = 1, .act = reload, .write = write_reload},
+    [NDT_OP_START_RECORDING] = {.changes = 1, .later = 1, .act = start_recording},
+    [NDT_OP_STOP_RECORDING] = {.changes = 1, .later = 1, .act = stop_recording},
     [NDT_OP_TIMINGS] = {.write = write_timings},
-    [NDT_OP_LOCALIZE] = {.act = localize, .write = write_search},
+    [NDT_OP_LOCALIZE] = {.changes = 1, .act = localize, .write = write_search},
     [NDT_OP_SEARCH] = {.write = write_search},
-    [NDT_OP_CANCEL_SEARCH] = {.act = cancel_search, .write = write_search},
-    [NDT_OP_SHUTDOWN] = {.early = 1, .act = shut_down},
+    [NDT_OP_CANCEL_SEARCH] = {.changes = 1, .act = cancel_search, .write = write_search},
+    [NDT_OP_SHUTDOWN] = {.changes = 1, .early = 1, .act = shut_down},
 };
 
 /* Sends the part of a reply that names its client. libzmq notes at most once per millisecond what clients have
@@ -301,6 +303,32 @@ static enum ndt_status act(struct ndtd_live *live, const struct operation *opera
     return operation->act ? operation->act(live, request, err) : NDT_OK;
 }
 
+/* The key of a client with CURVE, the user and process at the other end of an ipc socket, else the address. */
+static void describe_peer(zmq_msg_t *message, char *who, size_t size)
+{
+    unsigned uid, gid, pid;
+    const char *key = zmq_msg_gets(message, "User-Id"), *address = zmq_msg_gets(message, "Peer-Address");
+    const char *credentials = address ? strchr(address, ':') : NULL;
+    if (key && key[0])
+        snprintf(who, size, "%s, key %s", address ? address : "?", key);
+    else if (credentials && sscanf(credentials, ":%u:%u:%u", &uid, &gid, &pid) == 3)
+        snprintf(who, size, "user %u, process %u", uid, pid);
+    else
+        snprintf(who, size, "%s", address && address[0] ? address : "an unknown peer");
+}
+
+/* A request that was carried out is never left out, however many others were refused. */
+static void log_request(const struct ndt_request_message *request, zmq_msg_t *message, const char *refusal)
+{
+    char who[WHO_BYTES], what[WHAT_BYTES];
+    describe_peer(message, who, sizeof(who));
+    ndt_request_describe(request, what, sizeof(what));
+    if (refusal)
+        ndtd_log(NDTD_LOG_WARNING, "control: %s from %s is refused: %s", what, who, refusal);
+    else
+        ndtd_log_always(NDTD_LOG_INFO, "control: %s from %s", what, who);
+}
+
 /* The client's reply follows from answer_later. */
 static void postpone(struct ndtd_control *control, uint64_t id)
 {
@@ -321,16 +349,18 @@ static void finish_reply(struct ndtd_control *control, struct ndt_reply_writer *
     (void)!ndt_reply_finish(writer, &err);
 }
 
-static void answer(struct ndtd_control *control, struct ndtd_live *live, const uint8_t *data, size_t size)
+static void answer(struct ndtd_control *control, struct ndtd_live *live, zmq_msg_t *message, size_t size)
 {
     struct ndt_request_message request = {0};
     struct ndt_reply_writer writer = {0};
     struct ndt_error err = {""};
     uint64_t id = 0;
-    enum ndt_status status = ndt_request_decode(data, size, &request, &id, &err);
+    enum ndt_status status = ndt_request_decode(zmq_msg_data(message), size, &request, &id, &err);
     const struct operation *operation = status == NDT_OK ? &operations[request.op] : NULL;
     if (operation)
         status = act(live, operation, &request, &err);
+    if (operation && operation->changes)
+        log_request(&request, message, status == NDT_OK ? NULL : err.text);
     if (status == NDT_OK && operation && operation->later) {
         postpone(control, id);
         return;
@@ -385,10 +415,9 @@ static int serve_one(struct ndtd_control *control, struct ndtd_live *live)
     zmq_msg_t *body = &parts[delimiter ? 2 : 1];
     zmq_msg_move(&control->address.identity, &parts[0]);
     control->address.delimiter = delimiter;
-    if (count == (delimiter ? 3 : 2))
-        answer(control, live, zmq_msg_data(body), zmq_msg_size(body));
-    else
-        answer(control, live, NULL, 0); /* answered as an empty request */
+    const int is_whole = count == (delimiter ? 3 : 2);
+    answer(control, live, is_whole ? body : &parts[0],
+           is_whole ? zmq_msg_size(body) : 0); /* else an empty request */
     for (int i = 0; i < count && i < PARTS; i++)
         zmq_msg_close(&parts[i]);
     return 1;

@@ -289,6 +289,35 @@ START_TEST(paths_are_bounded)
 END_TEST
 
 /* Arrays in each other as the value of an unknown key that comes before the id. */
+static const char *describe(void)
+{
+    static char text[64];
+    ndt_request_describe(&request, text, sizeof(text));
+    return text;
+}
+
+START_TEST(requests_are_described)
+{
+    request = (struct ndt_request_message){.op = NDT_OP_INITIAL_POSE,
+                                           .pose = {.has_pose = 1, .pose = {{1, -2, 0.5}, {0, 0, 0.6, 0.8}}}};
+    ck_assert_str_eq(describe(), "initial_pose at 1.00, -2.00, 0.50 m, yaw 73.7 deg");
+    request.op = NDT_OP_LOCALIZE;
+    ck_assert_str_eq(describe(), "localize at 1.00, -2.00, 0.50 m, yaw 73.7 deg, search only");
+    request = (struct ndt_request_message){.op = NDT_OP_LOCALIZE,
+                                           .hint = {.has_position = 1, .position_m = {7, 8, 9}, .apply = 1}};
+    ck_assert_str_eq(describe(), "localize near 7.00, 8.00, 9.00 m");
+    request = (struct ndt_request_message){.op = NDT_OP_LOCALIZE, .hint = {.apply = 1}};
+    ck_assert_str_eq(describe(), "localize in the whole map");
+    request = (struct ndt_request_message){.op = NDT_OP_STOP, .path = "unused"};
+    ck_assert_str_eq(describe(), "stop");
+    request = (struct ndt_request_message){.op = NDT_OP_LOAD_MAP};
+    memset(request.path, 'p', NDT_PROTO_MAX_PATH);
+    ck_assert_uint_eq(strlen(describe()), 63);
+    request.op = NDT_OP_COUNT;
+    ck_assert_str_eq(describe(), "unknown");
+}
+END_TEST
+
 START_TEST(nesting_bombs)
 {
     static const char head[] = "\x85" HEAD "\xa1z", tail[] = "\x01\xa2id\x05\xa2op\xa5hello";
@@ -509,6 +538,7 @@ static void add_request_tests(TCase *tcase)
     tcase_add_test(tcase, bad_requests_keep_their_id);
     tcase_add_test(tcase, ids_that_cannot_be_read_are_zero);
     tcase_add_test(tcase, paths_are_bounded);
+    tcase_add_test(tcase, requests_are_described);
     tcase_add_test(tcase, nesting_bombs);
 }
 

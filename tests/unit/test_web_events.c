@@ -180,7 +180,7 @@ START_TEST(the_log_is_bounded)
     struct web_client *client = web_client_open(hub, &waiter);
     (void)read_all(client, 1000);
     for (int i = 0; i < 1000; i++)
-        web_hub_log(hub, WEB_WARNING, "line %d \"\n\x80", i);
+        web_hub_log(hub, WEB_LOG_EVENT, WEB_WARNING, "line %d \"\n\x80", i);
     const char *text = read_all(client, 1000);
     size_t lines = 0;
     for (const char *at = text; (at = strstr(at, "event: log")); at++)
@@ -188,6 +188,27 @@ START_TEST(the_log_is_bounded)
     ck_assert_uint_ge(lines, 5);
     ck_assert_uint_le(lines, 50); /* a few per second, on a slow machine too */
     ck_assert_ptr_nonnull(strstr(text, "\"level\":\"warning\",\"text\":\"line 0 \\\"??\"}"));
+    web_client_close(client);
+}
+END_TEST
+
+/* Refusals use up neither the lines of events nor those of changes. */
+START_TEST(refusals_hide_no_change)
+{
+    struct web_client *client = web_client_open(hub, &waiter);
+    (void)read_all(client, 1000);
+    for (int i = 0; i < 1000; i++)
+        web_hub_log(hub, WEB_LOG_REFUSAL, WEB_WARNING, "refusal");
+    web_hub_log(hub, WEB_LOG_EVENT, WEB_INFO, "event");
+    for (int i = 0; i < 20; i++)
+        web_hub_log(hub, WEB_LOG_CHANGE, WEB_INFO, "change %d", i);
+    const char *text = read_all(client, 1000);
+    ck_assert_ptr_nonnull(strstr(text, "\"text\":\"event\"}"));
+    for (int i = 0; i < 20; i++) {
+        char line[32];
+        snprintf(line, sizeof(line), "\"change %d\"}", i);
+        ck_assert_msg(strstr(text, line) != NULL, "%s is missing", line);
+    }
     web_client_close(client);
 }
 END_TEST
@@ -356,6 +377,7 @@ int main(void)
     tcase_add_test(tests, readers_are_limited_and_end);
     tcase_add_test(tests, quiet_streams_get_a_comment);
     tcase_add_test(tests, the_log_is_bounded);
+    tcase_add_test(tests, refusals_hide_no_change);
     tcase_add_test(tests, threads_publish_and_read);
     suite_add_tcase(suite, tests);
     tests = tcase_create("connections and requests");

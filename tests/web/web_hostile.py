@@ -27,6 +27,8 @@ from web_programs import PATIENCE_S, Daemon, Drive, Sender, Web, wait_until
 REQUESTS = int(os.environ.get("NDT_WEB_REQUESTS", "6000"))
 CROWD = 200  # connections of slow and of deaf clients
 CLIENTS = 8  # connections at a time
+REFUSALS = 500  # before each request that is allowed
+LOG_S = 20.0  # for a line that is missing
 QUIET_S = 1.0  # a server that waits for more is left after that long
 GROWTH_BYTES = 48 << 20  # of ndt-web after its warm-up; what the sanitizer keeps of freed memory comes on top
 QUARANTINE_MB = 16
@@ -211,6 +213,30 @@ def uncertain_ends(web, target, ledger):
                     ledger.fault(f"{sent!r}: {statuses}, closed {is_closed}, 400 and the end are wanted")
 
 
+def logs_of_changes(daemon, web, target, ledger):
+    """What changes the state of the daemon is in both logs, who and what, among thousands of refusals, and if its client leaves at once."""
+    refused = post(target, token="wrong", body=b'{"op":"start"}') * REFUSALS
+    places = range(100, 109)
+    for x in places:
+        body, is_left = b'{"op":"initial_pose","pose":[%d,2,3,0,0,1,0]}' % x, x == places[-1]
+        with socket.create_connection(("127.0.0.1", web.port), timeout=PATIENCE_S) as link:
+            link.sendall(b"" if is_left else refused)
+            link.sendall(post(target, "Connection: close", body=body))
+            address = "127.0.0.1 port %d" % link.getsockname()[1]
+            reply = b"".join(iter(lambda: link.recv(65536), b"")) if not is_left else b""
+        if not is_left and (reply.count(b"HTTP/1.1 401") != REFUSALS or reply.count(b'"ok":true') != 1):
+            ledger.fault(f"{REFUSALS} requests without the token, then one with it: {reply[-300:]!r}")
+        what = f"initial_pose at {x}.00, 2.00, 3.00 m, yaw 180.0 deg from "
+        for program, line in ((web, f"info: {what}{address}: done"), (daemon, f"control: {what}user {os.getuid()}, process {web.process.pid}")):
+            try:
+                wait_until(f"{program.name} logs '{line}'", lambda program=program, line=line: line in program.log(), LOG_S)
+            except AssertionError as error:
+                ledger.fault(str(error))
+    lines = web.log().count("the token is missing or wrong")
+    if lines > len(places) * REFUSALS / 10:
+        ledger.fault(f"{lines} lines of refusals")
+
+
 def crowd_of(web, first_words):
     """CROWD connections that say `first_words`; some may be refused."""
     links = []
@@ -300,6 +326,7 @@ def main(bin_dir, folder):
     try:
         daemon.start()
         web.start()
+        logs_of_changes(daemon, web, target, ledger)
         sender.start("--loop", 0)
         wait_until("the map is ready", lambda: web.get_json("api/map").get("state") == "ready")
         attack(web.port, target, Ledger([]), range(len(KINDS) * 4))  # warm-up

@@ -40,6 +40,13 @@ struct web_client {
     struct web_client *next;
 };
 
+/* Lines of one kind that may be written. */
+struct log_budget {
+    double second_us; /* begin of the second that is counted */
+    unsigned in_second;
+    uint64_t skipped;
+};
+
 struct web_hub {
     pthread_mutex_t lock;
     struct web_hello hello;
@@ -53,9 +60,7 @@ struct web_hub {
     double result_us;                    /* when the newest came */
     struct web_blob *log[WEB_LOG_LINES]; /* ring */
     uint64_t log_count;
-    double log_second_us; /* begin of the second that is counted */
-    unsigned log_in_second;
-    uint64_t log_skipped;
+    struct log_budget budgets[WEB_LOG_CHANGE];
     uint64_t sent, lost;
 };
 
@@ -171,30 +176,34 @@ void web_hub_beat(struct web_hub *hub)
 
 /* ---- log ---- */
 
-/* Whether a line may be written now; `skipped` receives how many were not since the last one. */
-static int may_log(struct web_hub *hub, uint64_t *skipped)
+/* Whether a line may be written now; `skipped` receives how many of its kind were not since the last one. */
+static int may_log(struct web_hub *hub, enum web_log_kind kind, uint64_t *skipped)
 {
     const double now_us = ndt_clock_us();
+    *skipped = 0;
+    if (kind == WEB_LOG_CHANGE)
+        return 1;
+    struct log_budget *budget = &hub->budgets[kind];
     pthread_mutex_lock(&hub->lock);
-    if (now_us - hub->log_second_us > 1e6) {
-        hub->log_second_us = now_us;
-        hub->log_in_second = 0;
+    if (now_us - budget->second_us > 1e6) {
+        budget->second_us = now_us;
+        budget->in_second = 0;
     }
-    const int may = hub->log_in_second++ < LOG_PER_S;
-    *skipped = may ? hub->log_skipped : 0;
-    hub->log_skipped = may ? 0 : hub->log_skipped + 1;
+    const int may = budget->in_second++ < LOG_PER_S;
+    *skipped = may ? budget->skipped : 0;
+    budget->skipped = may ? 0 : budget->skipped + 1;
     pthread_mutex_unlock(&hub->lock);
     return may;
 }
 
-void web_hub_log(struct web_hub *hub, enum web_level level, const char *format, ...)
+void web_hub_log(struct web_hub *hub, enum web_log_kind kind, enum web_level level, const char *format, ...)
 {
     char text[LOG_TEXT];
     uint64_t skipped = 0;
     struct timespec now;
     struct web_writer writer;
     va_list list;
-    if (!may_log(hub, &skipped))
+    if (!may_log(hub, kind, &skipped))
         return;
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);

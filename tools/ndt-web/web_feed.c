@@ -81,9 +81,11 @@ static void set_connected(struct web_feed *feed, int is_connected)
     feed->is_connected = is_connected;
     tell_daemon(feed);
     if (is_connected)
-        web_hub_log(feed->sinks.hub, WEB_INFO, "connected to the daemon at %s", feed->control_address);
+        web_hub_log(feed->sinks.hub, WEB_LOG_EVENT, WEB_INFO, "connected to the daemon at %s",
+                    feed->control_address);
     else {
-        web_hub_log(feed->sinks.hub, WEB_WARNING, "the daemon at %s does not answer", feed->control_address);
+        web_hub_log(feed->sinks.hub, WEB_LOG_EVENT, WEB_WARNING, "the daemon at %s does not answer",
+                    feed->control_address);
         web_metrics_set_status(feed->sinks.metrics, NULL);
         web_watch_status(&feed->watch, NULL);
         web_control_fail(feed->requests, "the daemon does not answer");
@@ -207,7 +209,7 @@ static void watch_points(struct web_feed *feed, int is_watched)
         return;
     feed->is_watching = is_watched;
     if ((is_watched ? zmq_connect : zmq_disconnect)(feed->points.socket, feed->points_address) != 0)
-        web_hub_log(feed->sinks.hub, WEB_ERROR, "%s: %s", feed->points_address, zmq_strerror(errno));
+        web_hub_log(feed->sinks.hub, WEB_LOG_EVENT, WEB_ERROR, "%s: %s", feed->points_address, zmq_strerror(errno));
 }
 
 /* Once per second. Without an answer the socket is replaced, and what waits in it is not sent to a later daemon. */
@@ -219,7 +221,7 @@ static void tick(struct web_feed *feed)
     if (feed->is_connected && now_us - feed->answered_us > AWAY_US) {
         set_connected(feed, 0);
         if (open_control(feed, &err) != NDT_OK)
-            web_hub_log(feed->sinks.hub, WEB_ERROR, "%s", err.text);
+            web_hub_log(feed->sinks.hub, WEB_LOG_EVENT, WEB_ERROR, "%s", err.text);
     }
     if (feed->control.socket)
         ask_status(feed);
@@ -313,7 +315,7 @@ static enum ndt_status connect_all(struct web_feed *feed, struct ndt_error *err)
     if (status == NDT_OK && has_points)
         status = open_points(feed, err);
     if (status == NDT_OK && !has_points)
-        web_hub_log(feed->sinks.hub, WEB_WARNING,
+        web_hub_log(feed->sinks.hub, WEB_LOG_EVENT, WEB_WARNING,
                     "scans are not shown: --points is not given, and --poses is not ipc");
     return status == NDT_OK ? open_control(feed, err) : status;
 }

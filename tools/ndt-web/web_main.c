@@ -78,7 +78,7 @@ static void on_map_changed(void *self)
     char why[sizeof(web->map_error)];
     web_map_why(web->map, why, sizeof(why));
     if (*why && strcmp(why, web->map_error) != 0)
-        web_hub_log(web->hub, WEB_ERROR, "the map cannot be shown: %s", why);
+        web_hub_log(web->hub, WEB_LOG_EVENT, WEB_ERROR, "the map cannot be shown: %s", why);
     memcpy(web->map_error, why, sizeof(why));
     web_writer_open(&writer);
     if (writer.file)

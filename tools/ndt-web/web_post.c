@@ -33,7 +33,8 @@ static void log_refusal(struct web_server *server, const struct web_request *req
 {
     char who[64];
     server->control_refused++;
-    web_hub_log(server->site.hub, WEB_WARNING, "request from %s refused: %s", asker(request, who), why);
+    web_hub_log(server->site.hub, WEB_LOG_REFUSAL, WEB_WARNING, "request from %s refused: %s", asker(request, who),
+                why);
 }
 
 static enum MHD_Result refuse(struct web_server *server, struct web_request *request, unsigned status,
@@ -78,12 +79,27 @@ unsigned web_post_check(struct web_server *server, const struct web_request *req
     return status;
 }
 
+/* Written when the daemon answers, not when its answer is sent: the client may have left. */
+static void log_answer(const struct web_request *request)
+{
+    char who[64], error[256];
+    const struct web_blob *answer = request->answer;
+    asker(request, who);
+    if (!answer) /* it may have been carried out all the same */
+        web_hub_log(request->hub, WEB_LOG_CHANGE, WEB_ERROR, "%s from %s: %s", request->what, who, request->why);
+    else if (web_json_text((const char *)answer->data, answer->size, "error", error, sizeof(error)))
+        web_hub_log(request->hub, WEB_LOG_REFUSAL, WEB_WARNING, "%s from %s: %s", request->what, who, error);
+    else if (request->op != NDT_OP_SEARCH) /* its progress is asked for again and again */
+        web_hub_log(request->hub, WEB_LOG_CHANGE, WEB_INFO, "%s from %s: done", request->what, who);
+}
+
 /* Any thread. */
 static void take_answer(void *user, struct web_blob *reply, const char *why)
 {
     struct web_request *request = user;
     request->answer = reply;
     snprintf(request->why, sizeof(request->why), "%s", why ? why : "");
+    log_answer(request);
     request->has_answer = 1;
     MHD_resume_connection(request->connection);
 }
@@ -100,6 +116,8 @@ enum MHD_Result web_post_ask(struct web_server *server, struct web_request *requ
     if (!web_control_is_allowed(message.op))
         return refuse(server, request, MHD_HTTP_FORBIDDEN, "the page may not ask for this operation");
     request->op = message.op;
+    request->hub = server->site.hub;
+    ndt_request_describe(&message, request->what, sizeof(request->what));
     request->is_waiting = 1;
     web_peer_enter(server->peers, request->peer, WEB_WAITING);
     /* Suspended first: the answer may come at once. */
@@ -120,21 +138,10 @@ enum MHD_Result web_post_ask(struct web_server *server, struct web_request *requ
 
 enum MHD_Result web_post_answer(struct web_server *server, struct web_request *request)
 {
-    char who[64];
     struct web_blob *answer = request->answer;
     request->answer = NULL;
     request->is_waiting = 0;
     web_peer_enter(server->peers, request->peer, WEB_ANSWERING);
-    if (!answer) {
-        web_hub_log(server->site.hub, WEB_ERROR, "%s from %s: %s", ndt_operation_name(request->op),
-                    asker(request, who), request->why);
-        return web_reply_error(request, MHD_HTTP_GATEWAY_TIMEOUT, "%s", request->why);
-    }
-    char error[256] = "done";
-    const int is_refused =
-        web_json_text((const char *)answer->data, answer->size, "error", error, sizeof(error)); /* by the daemon */
-    if (is_refused || request->op != NDT_OP_SEARCH) /* its progress is asked for again and again */
-        web_hub_log(server->site.hub, is_refused ? WEB_WARNING : WEB_INFO, "%s from %s: %s",
-                    ndt_operation_name(request->op), asker(request, who), error);
-    return web_reply_blob(request, MHD_HTTP_OK, "application/json", answer);
+    return answer ? web_reply_blob(request, MHD_HTTP_OK, "application/json", answer)
+                  : web_reply_error(request, MHD_HTTP_GATEWAY_TIMEOUT, "%s", request->why);
 }

@@ -14,7 +14,7 @@
 #include "web_peers.h"
 #include "web_source.h"
 
-enum { WEB_BODY_MAX = 4096, WEB_NAMES_MAX = 32 };
+enum { WEB_BODY_MAX = 4096, WEB_NAMES_MAX = 32, WEB_WHAT_MAX = 192 };
 
 /** What is served; borrowed until web_server_close. */
 struct web_site {
@@ -45,6 +45,8 @@ struct web_request {
     size_t size;
     /* Of a request to the daemon: */
     enum ndt_operation op;
+    struct web_hub *hub; /* for the log, as what is asked for */
+    char what[WEB_WHAT_MAX];
     int is_waiting, has_answer;
     struct web_blob *answer;
     char why[256];

@@ -26,8 +26,8 @@ static void watch_outcome(struct web_watch *watch, const struct ndt_result_messa
     const enum ndt_outcome outcome = message->result.outcome;
     const int is_news = !watch->has_result || watch->outcome != outcome;
     if (is_news && outcome != NDT_CONVERGED && outcome != NDT_MERGED)
-        web_hub_log(watch->hub, WEB_WARNING, "scan %" PRIu64 ": %s%s%s", message->seq, ndt_outcome_name(outcome),
-                    message->result.reason[0] ? ": " : "", message->result.reason);
+        web_hub_log(watch->hub, WEB_LOG_EVENT, WEB_WARNING, "scan %" PRIu64 ": %s%s%s", message->seq,
+                    ndt_outcome_name(outcome), message->result.reason[0] ? ": " : "", message->result.reason);
     watch->has_result = 1;
     watch->outcome = outcome;
 }
@@ -36,7 +36,7 @@ void web_watch_result(struct web_watch *watch, const struct ndt_result_message *
 {
     watch_outcome(watch, message);
     if (message->has_state && (!watch->has_state || watch->state != message->state))
-        web_hub_log(watch->hub, level_of(message->state), "scan %" PRIu64 ": %s%s%s", message->seq,
+        web_hub_log(watch->hub, WEB_LOG_EVENT, level_of(message->state), "scan %" PRIu64 ": %s%s%s", message->seq,
                     watch->has_state ? ndt_state_name(watch->state) : "", watch->has_state ? " -> " : "state ",
                     ndt_state_name(message->state));
     if (message->has_state) {
@@ -44,8 +44,8 @@ void web_watch_result(struct web_watch *watch, const struct ndt_result_message *
         watch->state = message->state;
     }
     if (watch->has_drops && message->drop_counter > watch->dropped)
-        web_hub_log(watch->hub, WEB_WARNING, "scan %" PRIu64 ": %" PRIu64 " scans dropped before it", message->seq,
-                    message->drop_counter - watch->dropped);
+        web_hub_log(watch->hub, WEB_LOG_EVENT, WEB_WARNING, "scan %" PRIu64 ": %" PRIu64 " scans dropped before it",
+                    message->seq, message->drop_counter - watch->dropped);
     watch->has_drops = 1;
     watch->dropped = message->drop_counter;
 }
@@ -64,7 +64,7 @@ static void watch_error(struct web_watch *watch, const struct reply_view *status
     char error[256];
     reply_view_text(status, path, error, sizeof(error));
     if (*error && strcmp(error, last) != 0)
-        web_hub_log(watch->hub, WEB_ERROR, "%s: %s", path, error);
+        web_hub_log(watch->hub, WEB_LOG_EVENT, WEB_ERROR, "%s: %s", path, error);
     snprintf(last, size, "%s", error);
 }
 

@@ -72,6 +72,10 @@ NDT_MUST_CHECK enum ndt_status ndt_request_decode(const uint8_t *data, size_t si
 NDT_MUST_CHECK enum ndt_status ndt_request_encode(struct ndt_frame *frame,
                                                   const struct ndt_request_message *message, struct ndt_error *err);
 
+/** Writes what is asked for as one line for a log: the operation, and the path or place that it has, [m] and [deg].
+ * Longer text is cut at `size`. */
+void ndt_request_describe(const struct ndt_request_message *message, char *text, size_t size);
+
 /** @name Search for the pose
  * `localize` begins a search and is answered at once; `search` tells its progress and its result. A search that
  * runs is not replaced: a second `localize` is refused.
