@@ -85,15 +85,22 @@ double ndtd_candidates_second(const struct ndtd_candidates *candidates, const st
     return second;
 }
 
+static int is_searched(const struct ndtd_found *found, const struct ndt_pose *T_map_sensor)
+{
+    const struct ndt_search_window *window = found->doubted;
+    return !window || hypot(T_map_sensor->t_m[0] - window->position_m[0],
+                            T_map_sensor->t_m[1] - window->position_m[1]) <= window->radius_m;
+}
+
 /* What a search says about a place. i: its candidate; result->count or more: it was not found. */
-static void weigh(struct ndtd_candidate *candidate, const struct ndt_search_result *result, uint32_t i,
+static void weigh(struct ndtd_candidate *candidate, const struct ndtd_found *found, uint32_t i,
                   const struct ndt_pose *T_map_sensor)
 {
     struct ndt_evidence_features features;
-    ndt_evidence_of(result, i, &features);
-    if (features.points < NDT_EVIDENCE_LEAST)
+    ndt_evidence_of(found->result, i, &features);
+    if (features.points < NDT_EVIDENCE_LEAST || !is_searched(found, T_map_sensor))
         return;
-    candidate->agreements += i == 0;
+    candidate->agreements += i == 0 && !found->doubted;
     candidate->contradictions = i == 0 ? 0 : candidate->contradictions + 1;
     ndt_evidence_add(&candidate->evidence, &features, T_map_sensor);
 }
@@ -121,7 +128,7 @@ static void weigh_known(struct ndtd_candidate *candidate, const struct ndt_track
 {
     const struct ndt_pose T_map_sensor = sensor_then(track, candidate, found);
     const uint32_t i = index_at(found->result, &T_map_sensor);
-    weigh(candidate, found->result, i, &T_map_sensor);
+    weigh(candidate, found, i, &T_map_sensor);
     if (i < found->result->count)
         is_known[i] = 1;
 }
@@ -144,7 +151,7 @@ void ndtd_candidates_take(struct ndtd_candidates *candidates, struct ndtd_candid
             continue;
         ndt_track_start_state(track, found->stamp_ns, &T_map_base, NULL, NULL, &fresh.state);
         fresh.before = fresh.state;
-        weigh(&fresh, result, i, T_map_sensor);
+        weigh(&fresh, found, i, T_map_sensor);
         ndtd_candidates_add(candidates, &fresh);
     }
 }

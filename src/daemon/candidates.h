@@ -46,9 +46,11 @@ struct ndtd_found {
     const struct ndt_search_result *result;
     int64_t stamp_ns; /* of the scan that was searched */
     struct ndt_pose T_base_sensor;
+    const struct ndt_search_window *doubted; /* NULL, or all that was searched, by a hint that may be wrong */
 };
 /* Takes in the places of a search: those that are known, and the one that the estimator follows (lead; NULL: none),
- * gain or lose; up to `most` others are added. */
+ * gain or lose; up to `most` others are added. By a doubted hint places elsewhere lose nothing, and none gains an
+ * agreement. */
 void ndtd_candidates_take(struct ndtd_candidates *candidates, struct ndtd_candidate *lead,
                           const struct ndt_track *track, const struct ndtd_found *found, uint32_t most);
 /* Whether the place is believed: the searches leave no other, the last scan fits (min_confidence), and no other

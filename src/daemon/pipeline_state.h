@@ -23,6 +23,7 @@ struct ndtd_recovery {
     int is_active;                  /* the last scan was not confirmed */
     uint32_t scans;                 /* since then */
     uint32_t searches;              /* since then, of all that is possible */
+    uint32_t gnss_searches;         /* since then, that a GNSS position could limit */
     struct ndtd_candidate lead;     /* the place that the estimator follows */
     struct ndtd_candidates others;
 };

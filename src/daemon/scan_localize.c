@@ -190,7 +190,8 @@ static void conclude(struct ndtd_pipeline *pipeline, const struct ndtd_candidate
 static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_search_answer *answer)
 {
     struct ndtd_localize *localize = &pipeline->localize;
-    const struct ndtd_found found = {&answer->result, answer->request.stamp_ns, answer->request.T_base_sensor};
+    const struct ndtd_found found = {&answer->result, answer->request.stamp_ns, answer->request.T_base_sensor,
+                                     NULL};
     localize->search_us += answer->search_us;
     localize->seq = answer->request.seq;
     ndtd_candidates_take(&localize->places, NULL, &pipeline->track, &found, NDT_SEARCH_CANDIDATES);
@@ -209,7 +210,9 @@ static void take_answer(struct ndtd_pipeline *pipeline)
     else if (answer->result.count > 0)
         take_places(pipeline, answer);
     else if (!answer->result.is_cancelled && ++localize->empty >= EMPTY_MOST && localize->places.count == 0)
-        conclude(pipeline, NULL, 0, "the scan fits nowhere"); /* cancelled: another map has come; once more */
+        conclude(pipeline, NULL, 0,
+                 localize->is_near ? "the scan fits nowhere near the position that was told"
+                                   : "the scan fits nowhere"); /* cancelled: another map has come; once more */
 }
 
 static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,

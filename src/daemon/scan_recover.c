@@ -22,6 +22,11 @@ static const double LEAST_MARGIN = 1.0;
 static const double TOLD_M = 3;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
+/* Searches near GNSS positions that leave no place believed, after which the positions may be wrong: from then on
+ * one search of GNSS_EVERY is near them, the others are of the whole map. */
+enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
+/* What a search is for. */
+enum { ALL_POSSIBLE, NEAR_DOUBTED_GNSS };
 
 int ndtd_scan_can_recover(const struct ndtd_pipeline *pipeline)
 {
@@ -120,20 +125,45 @@ static int set_gnss_window(const struct ndtd_pipeline *pipeline, int64_t stamp_n
 {
     const struct ndt_gnss_message *gnss = &pipeline->gnss;
     const double *antenna = ndtd_pipeline_antenna_m(pipeline);
+    const double reach_m = 3.5 * hypot(gnss->deviation_m[0], gnss->deviation_m[1]) + hypot(antenna[0], antenna[1]);
     if (!pipeline->has_gnss || !gnss->has_deviation ||
         fabs(ndt_track_seconds(gnss->stamp_ns, stamp_ns)) > GNSS_REACH_S)
         return 0;
     window->has_position = 1;
     memcpy(window->position_m, gnss->position_m, sizeof(window->position_m));
-    window->radius_m = fmax(LEAST_RADIUS_M, 3.5 * hypot(gnss->deviation_m[0], gnss->deviation_m[1]) +
-                                                hypot(antenna[0], antenna[1]));
-    return isfinite(window->radius_m);
+    window->radius_m = fmax(LEAST_RADIUS_M, reach_m);
+    return 1;
+}
+
+/* A place that searches near a doubted position have found best counts as one that they were told. */
+static void forget_agreements(struct ndtd_recovery *recovery)
+{
+    recovery->lead.agreements = 0;
+    for (size_t i = 0; i < recovery->others.count; i++)
+        recovery->others.list[i].agreements = 0;
+}
+
+/* The hint of GNSS, as long as it may be right. Returns what the search is for. */
+static int set_hinted_window(struct ndtd_pipeline *pipeline, int64_t stamp_ns, struct ndt_search_window *window)
+{
+    struct ndtd_recovery *recovery = &pipeline->recovery;
+    if (!set_gnss_window(pipeline, stamp_ns, window))
+        return ALL_POSSIBLE;
+    if (recovery->gnss_searches == GNSS_SEARCHES)
+        forget_agreements(recovery);
+    recovery->gnss_searches++;
+    if (recovery->gnss_searches <= GNSS_SEARCHES)
+        return ALL_POSSIBLE;
+    if ((recovery->gnss_searches - GNSS_SEARCHES) % GNSS_EVERY == 0)
+        return NEAR_DOUBTED_GNSS;
+    *window = (struct ndt_search_window){0};
+    return ALL_POSSIBLE;
 }
 
 /* Everything that is possible: within reach of the pose that was verified or set last, near the GNSS position, or
- * the whole map. */
-static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
-                       struct ndt_search_window *window)
+ * the whole map. Returns what the search is for. */
+static int set_window(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
+                      struct ndt_search_window *window)
 {
     const struct ndtd_recovery *recovery = &pipeline->recovery;
     const double most_m = pipeline->settings->recovery.radius_m;
@@ -151,9 +181,9 @@ static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_s
         window->has_position = 1;
         memcpy(window->position_m, from->T_map_base.t_m, sizeof(window->position_m));
         window->radius_m = radius_m;
-    } else {
-        (void)set_gnss_window(pipeline, job->predicted.stamp_ns, window);
+        return ALL_POSSIBLE;
     }
+    return set_hinted_window(pipeline, job->predicted.stamp_ns, window);
 }
 
 static void take_places(struct ndtd_pipeline *pipeline)
@@ -162,7 +192,8 @@ static void take_places(struct ndtd_pipeline *pipeline)
     const struct ndtd_search_answer *answer = ndtd_searcher_take(recovery->searcher, NDTD_SEARCH_RECOVERY);
     if (!answer || answer->status != NDT_OK || answer->result.count == 0)
         return;
-    const struct ndtd_found found = {&answer->result, answer->request.stamp_ns, answer->request.T_base_sensor};
+    const struct ndtd_found found = {&answer->result, answer->request.stamp_ns, answer->request.T_base_sensor,
+                                     answer->request.purpose == NEAR_DOUBTED_GNSS ? &answer->request.window : NULL};
     ndtd_candidates_take(&recovery->others, pipeline->track.has_pose ? &recovery->lead : NULL, &pipeline->track,
                          &found, PLACES_PER_SEARCH);
 }
@@ -174,7 +205,7 @@ static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct
     struct ndtd_search_request request = ndtd_scan_search_request(pipeline, job, NDTD_SEARCH_RECOVERY);
     if (pipeline->localize.is_active || !ndtd_searcher_is_free(recovery->searcher, NDTD_SEARCH_RECOVERY))
         return NDT_OK;
-    set_window(pipeline, job, &request.window);
+    request.purpose = set_window(pipeline, job, &request.window);
     recovery->searches++;
     return ndtd_searcher_start(recovery->searcher, &request, err);
 }
@@ -300,7 +331,7 @@ enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_sc
         return NDT_OK;
     }
     if (!recovery->is_active) {
-        recovery->others.count = recovery->scans = recovery->searches = 0;
+        recovery->others.count = recovery->scans = recovery->searches = recovery->gnss_searches = 0;
         (void)ndtd_searcher_take(recovery->searcher, NDTD_SEARCH_RECOVERY);
     }
     take_places(pipeline);

@@ -174,15 +174,21 @@ static struct ndtd_candidate place(double confidence, double fit)
     return candidate;
 }
 
-/* Takes in `result`, of a scan at time 0. */
-static void take(struct ndtd_candidates *places, struct ndtd_candidate *lead)
+/* Takes in `result`, of a scan at time 0; doubted: all that was searched, or NULL. */
+static void take_within(struct ndtd_candidates *places, struct ndtd_candidate *lead,
+                        const struct ndt_search_window *doubted)
 {
     static struct ndt_track track;
     struct ndt_track_params params;
-    const struct ndtd_found found = {.result = &result, .T_base_sensor = ndt_pose_identity()};
+    const struct ndtd_found found = {.result = &result, .T_base_sensor = ndt_pose_identity(), .doubted = doubted};
     ndt_track_params_default(&params);
     ndt_track_init(&track, &params);
     ndtd_candidates_take(places, lead, &track, &found, NDT_SEARCH_CANDIDATES);
+}
+
+static void take(struct ndtd_candidates *places, struct ndtd_candidate *lead)
+{
+    take_within(places, lead, NULL);
 }
 
 START_TEST(belief_needs_fit_evidence_and_no_rival)
@@ -217,6 +223,21 @@ START_TEST(places_that_are_not_found_are_contradicted)
 }
 END_TEST
 
+/* A search near a position that may be wrong says nothing of places elsewhere, and its best place was told. */
+START_TEST(places_elsewhere_lose_nothing_by_a_doubted_hint)
+{
+    const struct ndt_search_window near = {.has_position = 1, .radius_m = 20};
+    struct ndtd_candidates places = {.count = 2, .list = {place(0.95, 0.6), place(0.95, 0.5)}};
+    places.list[1].state.T_map_base.t_m[0] = 1000;
+    set_search(4, CLEAR);
+    take_within(&places, NULL, &near);
+    ck_assert_uint_eq(places.list[0].evidence.searches, 1);
+    ck_assert_uint_eq(places.list[0].agreements, 0);
+    ck_assert_uint_eq(places.list[1].evidence.searches, 0);
+    ck_assert_uint_eq(places.list[1].contradictions, 0);
+}
+END_TEST
+
 /* A search of an earlier moment names the places where they were then. */
 START_TEST(places_are_met_where_they_were)
 {
@@ -245,6 +266,7 @@ int main(void)
     tcase_add_test(tests, difference_is_in_standard_errors);
     tcase_add_test(tests, belief_needs_fit_evidence_and_no_rival);
     tcase_add_test(tests, places_that_are_not_found_are_contradicted);
+    tcase_add_test(tests, places_elsewhere_lose_nothing_by_a_doubted_hint);
     tcase_add_test(tests, places_are_met_where_they_were);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

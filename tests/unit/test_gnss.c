@@ -202,6 +202,88 @@ START_TEST(pipeline_uses_recent_positions_when_enabled)
 }
 END_TEST
 
+/* ---- a position that is wrong, while the pose is searched for ---- */
+
+enum lie { NO_LIE, FAR_AWAY, ANOTHER_PLACE, JUMPING, LIES };
+enum { LIE_SCANS = 60, LIE_LOST_AT = 10 };
+static const double LIE_STEP_M = 0.6, LIE_GAP_M = 25, LIE_GAP_S = 15;
+
+static struct ndt_pose lie_pose(int i, int is_lost)
+{
+    const double gap_m = is_lost && i >= LIE_LOST_AT ? LIE_GAP_M : 0;
+    return (struct ndt_pose){.t_m = {30 + LIE_STEP_M * i + gap_m, 0.3, 1.8}, .q_xyzw = {0, 0, 0, 1}};
+}
+
+static void lie_position(enum lie lie, int i, const struct ndt_pose *truth, struct ndt_gnss_message *message)
+{
+    const double jump_m[3] = {i % 3 == 0 ? 70 : -40, i % 2 ? 45 : -30, 0};
+    const double else_m[3] = {truth->t_m[0] < 60 ? 110 : 5, 0, 1.8};
+    memcpy(message->position_m, truth->t_m, sizeof(message->position_m));
+    message->has_deviation = 1;
+    for (int k = 0; k < 3; k++) {
+        message->deviation_m[k] = 0.5;
+        message->position_m[k] += lie == FAR_AWAY ? 500 : lie == JUMPING ? jump_m[k] : 0;
+        message->position_m[k] = lie == ANOTHER_PLACE ? else_m[k] : message->position_m[k];
+    }
+}
+
+static void give(struct ndtd_pipeline *pipeline, enum ndt_message_type type, const struct ndt_frame *encoded,
+                 struct ndtd_scan_record *record)
+{
+    struct ndtd_frame frame = frame_of(type, encoded);
+    must(ndtd_pipeline_frame(pipeline, &frame, record, &err));
+}
+
+/* Returns the number of scans until the pose is tracked for good, and checks that none before was wrong. */
+static int scans_until_tracking(enum lie lie, int is_lost)
+{
+    const struct world world = {WORLD_STREET, 5, 120, 0.02};
+    struct ndtd_pipeline *pipeline;
+    struct ndtd_scan_record record;
+    struct ndt_frame scan_frame, gnss_frame;
+    struct ndt_cloud cloud;
+    int needed = 0;
+    ndt_cloud_init(&cloud);
+    ndt_frame_init(&scan_frame);
+    ndt_frame_init(&gnss_frame);
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
+    if (is_lost)
+        give(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start, &record);
+    for (int i = 0; i < LIE_SCANS; i++) {
+        const double gap_s = is_lost && i >= LIE_LOST_AT ? LIE_GAP_S : 0;
+        const struct ndt_pose truth = lie_pose(i, is_lost);
+        const struct ndt_scan_message message = {.seq = (uint64_t)i,
+                                                 .stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)i +
+                                                             (int64_t)(gap_s * 1e9),
+                                                 .frame_id = "lidar"};
+        struct ndt_gnss_message gnss = {.stamp_ns = message.stamp_ns, .frame_id = "map"};
+        lie_position(lie, i, &truth, &gnss);
+        must(ndt_gnss_encode(&gnss_frame, &gnss, &err));
+        give(pipeline, NDT_MESSAGE_GNSS, &gnss_frame, &record);
+        must(world_scan(&cloud, &world, 500 + (uint64_t)i, 6000, &truth, 40, &err));
+        must(ndt_scan_encode(&scan_frame, &message, &cloud, &err));
+        give(pipeline, NDT_MESSAGE_SCAN, &scan_frame, &record);
+        const double off_m = ndt_pose_distance_m(&record.result.T_map_sensor, &truth);
+        if (record.result.outcome == NDT_CONVERGED)
+            ck_assert_msg(off_m < 0.5, "lie %d: scan %d is %.1f m off, and believed", (int)lie, i, off_m);
+        else
+            needed = i + 1;
+    }
+    ndtd_pipeline_destroy(pipeline);
+    ndt_cloud_free(&cloud);
+    ndt_frame_free(&scan_frame);
+    ndt_frame_free(&gnss_frame);
+    return is_lost ? needed - LIE_LOST_AT : needed;
+}
+
+START_TEST(a_wrong_position_does_not_keep_the_pose_away)
+{
+    const int is_lost = _i / LIES, needed = scans_until_tracking((enum lie)(_i % LIES), is_lost);
+    ck_assert_msg(needed <= (_i % LIES == NO_LIE ? 1 : 12), "lie %d, %s: %d scans", _i % LIES,
+                  is_lost ? "lost" : "without a first pose", needed);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gnss");
@@ -213,6 +295,7 @@ int main(void)
     tcase_add_test(all, position_corrects_the_pose_along_the_heading);
     tcase_add_test(all, corridor_pose_follows_the_position);
     tcase_add_test(all, pipeline_uses_recent_positions_when_enabled);
+    tcase_add_loop_test(all, a_wrong_position_does_not_keep_the_pose_away, 0, 2 * LIES);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

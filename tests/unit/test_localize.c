@@ -78,6 +78,23 @@ START_TEST(a_heading_excludes_others)
 }
 END_TEST
 
+/* A position that is wrong ends with an answer, which says that no place is believed and why. */
+START_TEST(a_wrong_position_is_answered)
+{
+    for (int k = 0; k < 2; k++) {
+        struct ndt_request_message request = {.op = NDT_OP_LOCALIZE};
+        request.hint.has_position = 1;
+        memcpy(request.hint.position_m, drive.truth[0].t_m, sizeof(request.hint.position_m));
+        request.hint.position_m[0] += k == 0 ? 500 : 60;
+        localize(&request);
+        ck_assert_int_eq(report.accepted, 0);
+        ck_assert_int_eq(report.applied, 0);
+        ck_assert_msg(k == 1 || strcmp(report.reason, "the scan fits nowhere near the position that was told") == 0,
+                      "%s", report.reason);
+    }
+}
+END_TEST
+
 /* The window around a pose of the base holds a sensor that is far from it. */
 START_TEST(the_sensor_is_far_from_the_base)
 {
@@ -179,6 +196,7 @@ int main(void)
     tcase_add_checked_fixture(all, street_drive_make, street_drive_free);
     tcase_add_test(all, a_heading_is_an_angle);
     tcase_add_test(all, a_heading_excludes_others);
+    tcase_add_test(all, a_wrong_position_is_answered);
     tcase_add_test(all, the_sensor_is_far_from_the_base);
     tcase_add_loop_test(all, a_sensor_is_mounted_in_any_way, 0, sizeof(attitudes_rad) / sizeof(attitudes_rad[0]));
     tcase_add_test(all, gravity_tells_what_is_upward);
