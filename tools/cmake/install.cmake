@@ -69,6 +69,9 @@ install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml config/mon
 # pip install ./tools/python.
 install(FILES tools/python/ndtd/__init__.py tools/python/ndtd/client.py tools/python/ndtd/poses.py tools/python/ndtd/_extras.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python/ndtd)
+file(WRITE ${PROJECT_BINARY_DIR}/python/_version.py
+  "\"\"\"The version of the project, as CMakeLists.txt has it.\"\"\"\n__version__ = \"${PROJECT_VERSION}\"\n")
+install(FILES ${PROJECT_BINARY_DIR}/python/_version.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python/ndtd)
 install(FILES tools/python/examples/drive_daemon.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python)
 
 # Man pages (if help2man is found) and completion for bash and zsh, all from --help: targets `man`, `bash` and `zsh`.

@@ -9,6 +9,28 @@
 namespace ndt_python
 {
 
+// The stamp of a call whose other arguments may have been given first: read in the call, so that the line tells the
+// order.
+struct Stamp {
+    nb::handle given;
+
+    int64_t ns(const char *call) const;
+};
+
+} // namespace ndt_python
+
+template <> struct nanobind::detail::type_caster<ndt_python::Stamp> {
+    NB_TYPE_CASTER(ndt_python::Stamp, const_name("int"))
+    bool from_python(handle source, uint8_t, cleanup_list *) noexcept
+    {
+        value.given = source;
+        return true;
+    }
+};
+
+namespace ndt_python
+{
+
 using namespace nb::literals;
 
 template <size_t SIZE> static void set_name(char (&to)[SIZE], const std::string &name, const char *what)
@@ -17,6 +39,22 @@ template <size_t SIZE> static void set_name(char (&to)[SIZE], const std::string 
         throw nb::value_error(
             (std::string(what) + ": '" + name + "' is longer than " + std::to_string(SIZE - 1) + " bytes").c_str());
     std::memcpy(to, name.c_str(), name.size() + 1);
+}
+
+int64_t Stamp::ns(const char *call) const
+{
+    const nb::object whole = nb::steal(PyNumber_Index(given.ptr()));
+    if (!whole.is_valid()) {
+        PyErr_Clear();
+        throw nb::type_error(
+            (std::string(call) + ": stamp_ns: a whole number is wanted, not " + class_name(given)).c_str());
+    }
+    const long long out = PyLong_AsLongLong(whole.ptr());
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        throw nb::value_error((std::string(call) + ": stamp_ns: beyond 64 bits").c_str());
+    }
+    return out;
 }
 
 class BagWriter
@@ -323,44 +361,67 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
 )")
         .def(nb::init<nb::handle, bool>(), "path"_a, "append"_a = false,
              nb::sig("def __init__(self, path: str | os.PathLike[str], append: bool = False) -> None"))
-        .def("scan", &BagWriter::scan, "stamp_ns"_a, "points"_a.none(), nb::kw_only(), "intensity"_a = nb::none(),
-             "time_s"_a = nb::none(), "seq"_a = 0, "frame_id"_a = "lidar", "receive_ns"_a = nb::none(),
-             "points: (N, 3) in the sensor frame [m]; time_s: (N,) relative to the stamp [s].")
+        .def(
+            "scan",
+            [](BagWriter &self, Stamp stamp_ns, nb::handle points, nb::handle intensity, nb::handle time_s,
+               uint64_t seq, const std::string &frame_id, std::optional<int64_t> receive_ns) {
+                self.scan(stamp_ns.ns("scan(stamp_ns, points)"), points, intensity, time_s, seq, frame_id,
+                          receive_ns);
+            },
+            "stamp_ns"_a, "points"_a.none(), nb::kw_only(), "intensity"_a = nb::none(), "time_s"_a = nb::none(),
+            "seq"_a = 0, "frame_id"_a = "lidar", "receive_ns"_a = nb::none(),
+            "points: (N, 3) in the sensor frame [m]; time_s: (N,) relative to the stamp [s].")
         .def(
             "odometry",
-            [](BagWriter &self, int64_t stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
+            [](BagWriter &self, Stamp stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
                const std::string &frame_id, std::optional<int64_t> receive_ns) {
-                self.pose(NDT_MESSAGE_ODOMETRY, stamp_ns, pose, twist, covariance, frame_id, receive_ns);
+                self.pose(NDT_MESSAGE_ODOMETRY, stamp_ns.ns("odometry(stamp_ns, pose=, twist=)"), pose, twist,
+                          covariance, frame_id, receive_ns);
             },
             "stamp_ns"_a, nb::kw_only(), "pose"_a = nb::none(), "twist"_a = nb::none(), "covariance"_a = nb::none(),
             "frame_id"_a = "odom", "receive_ns"_a = nb::none(),
             "T_odom_base, or the twist vx vy vz wx wy wz of the base in the base frame, or both.")
         .def(
             "initial_pose",
-            [](BagWriter &self, int64_t stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
+            [](BagWriter &self, Stamp stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
                std::optional<int64_t> receive_ns) {
-                self.pose(NDT_MESSAGE_INITIAL_POSE, stamp_ns, pose, twist, covariance, "map", receive_ns);
+                self.pose(NDT_MESSAGE_INITIAL_POSE, stamp_ns.ns("initial_pose(stamp_ns, pose)"), pose, twist,
+                          covariance, "map", receive_ns);
             },
             "stamp_ns"_a, "pose"_a, nb::kw_only(), "twist"_a = nb::none(), "covariance"_a = nb::none(),
             "receive_ns"_a = nb::none(), "T_map_base.")
         .def(
             "truth",
-            [](BagWriter &self, int64_t stamp_ns, nb::handle pose, std::optional<int64_t> receive_ns) {
-                self.pose(NDT_MESSAGE_TRUTH, stamp_ns, pose, nb::none(), nb::none(), "map", receive_ns);
+            [](BagWriter &self, Stamp stamp_ns, nb::handle pose, std::optional<int64_t> receive_ns) {
+                self.pose(NDT_MESSAGE_TRUTH, stamp_ns.ns("truth(stamp_ns, pose)"), pose, nb::none(), nb::none(),
+                          "map", receive_ns);
             },
             "stamp_ns"_a, "pose"_a, nb::kw_only(), "receive_ns"_a = nb::none(), "T_map_base: ground truth.")
-        .def("imu", &BagWriter::imu, "stamp_ns"_a, "angular_velocity"_a, "linear_acceleration"_a = nb::none(),
-             nb::kw_only(), "frame_id"_a = "imu", "receive_ns"_a = nb::none(),
-             "[rad/s], [m/s^2]: +9.81 on z at rest.")
-        .def("gnss", &BagWriter::gnss, "stamp_ns"_a, "position"_a, "deviation"_a = nb::none(), nb::kw_only(),
-             "antenna"_a = "", "receive_ns"_a = nb::none(),
-             "x y z of the antenna in the map frame [m], standard deviations [m]; antenna: the frame of its "
-             "transform.")
+        .def(
+            "imu",
+            [](BagWriter &self, Stamp stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration,
+               const std::string &frame_id, std::optional<int64_t> receive_ns) {
+                self.imu(stamp_ns.ns("imu(stamp_ns, angular_velocity)"), angular_velocity, linear_acceleration,
+                         frame_id, receive_ns);
+            },
+            "stamp_ns"_a, "angular_velocity"_a, "linear_acceleration"_a = nb::none(), nb::kw_only(),
+            "frame_id"_a = "imu", "receive_ns"_a = nb::none(), "[rad/s], [m/s^2]: +9.81 on z at rest.")
+        .def(
+            "gnss",
+            [](BagWriter &self, Stamp stamp_ns, nb::handle position, nb::handle deviation,
+               const std::string &antenna, std::optional<int64_t> receive_ns) {
+                self.gnss(stamp_ns.ns("gnss(stamp_ns, position)"), position, deviation, antenna, receive_ns);
+            },
+            "stamp_ns"_a, "position"_a, "deviation"_a = nb::none(), nb::kw_only(), "antenna"_a = "",
+            "receive_ns"_a = nb::none(),
+            "x y z of the antenna in the map frame [m], standard deviations [m]; antenna: the frame of its "
+            "transform.")
         .def(
             "transform",
-            [](BagWriter &self, int64_t stamp_ns, const std::string &frame_id, nb::handle pose,
+            [](BagWriter &self, Stamp stamp_ns, const std::string &frame_id, nb::handle pose,
                std::optional<int64_t> receive_ns) {
-                self.pose(NDT_MESSAGE_TRANSFORM, stamp_ns, pose, nb::none(), nb::none(), frame_id, receive_ns);
+                self.pose(NDT_MESSAGE_TRANSFORM, stamp_ns.ns("transform(stamp_ns, frame_id, pose)"), pose,
+                          nb::none(), nb::none(), frame_id, receive_ns);
             },
             "stamp_ns"_a, "frame_id"_a, "pose"_a, nb::kw_only(), "receive_ns"_a = nb::none(),
             "T_base_frame of a sensor: where it is from the next scan on, unless the configuration says it.")

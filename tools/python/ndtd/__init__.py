@@ -14,6 +14,7 @@ Metres, seconds, radians; frames as in ROS (x forward, y left, z up); T_map_sens
 """
 from importlib.util import find_spec as _find_spec
 
+from ._version import __version__
 from .client import AsyncClient, Client, RequestError, default_endpoint
 
 if _find_spec("ndtd._core"):
@@ -27,5 +28,5 @@ else:  # `cmake --install` brings the clients alone, for any Python
 
 
 __all__ = ["Aligner", "AsyncClient", "BagReader", "BagWriter", "Candidate", "Client", "Iteration", "Map", "Record", "Replay",
-           "RequestError", "Result", "Scan", "Scores", "Search", "align", "align_batch", "decode_scan", "default_endpoint",
+           "RequestError", "Result", "Scan", "Scores", "Search", "__version__", "align", "align_batch", "decode_scan", "default_endpoint",
            "localize", "preprocess", "read_cloud"]

@@ -1,12 +1,13 @@
 """Command lines: --version, and what argparse takes for an option although it is a value."""
 import argparse
-from importlib import metadata
 from typing import Optional
+
+from ._version import __version__
 
 
 def add_version(parser: argparse.ArgumentParser) -> None:
     """--version prints the name of the program and the version of the package."""
-    parser.add_argument("--version", action="version", version=f"%(prog)s {metadata.version('ndtd')}")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
 
 
 def join_negative(arguments: "Optional[list[str]]", given: "list[str]", *options: str) -> "list[str]":

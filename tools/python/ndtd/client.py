@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import operator
 import os
 import stat
 import time
@@ -32,6 +33,8 @@ Curve = Tuple[Union[str, bytes], Union[str, bytes], Union[str, bytes]]
 
 DATATYPES = {4: 7, 8: 8}  # FLOAT32 and FLOAT64 of sensor_msgs/PointField, by their bytes
 FLOAT_IS_ENOUGH_M = 2048.0
+CALLS = {"odometry": "publish_odometry(stamp_ns, pose=, twist=)", "initial_pose": "publish_initial_pose(pose, stamp_ns)",
+         "transform": "publish_transform(pose, frame_id, stamp_ns)"}  # of poses
 
 
 class RequestError(Exception):
@@ -90,35 +93,44 @@ def _scan_columns(points: ArrayLike, time_s: Optional[ArrayLike]) -> Dict[str, T
     return columns
 
 
+def _stamped(call: str, stamp_ns: Any, message: Message) -> Message:
+    """The message with its stamp; TypeError where that is none: other calls have their arguments in another order."""
+    try:
+        return {**message, "stamp_ns": operator.index(stamp_ns)}
+    except TypeError:
+        raise TypeError(f"{call}: stamp_ns: a whole number is wanted, not {type(stamp_ns).__name__}") from None
+
+
 def _scan(points: ArrayLike, stamp_ns: int, seq: int, frame_id: str, time_s: Optional[ArrayLike]) -> Message:
+    message = _stamped("publish_scan(points, stamp_ns)", stamp_ns, {"type": "scan", "seq": seq})
     columns = _scan_columns(points, time_s)
     records = np.empty(len(columns["x"][1]), dtype=[(name, kind) for name, (kind, _) in columns.items()])
     for name, (_, values) in columns.items():
         records[name] = values
     layout = (records.dtype.fields or {}).items()
     fields = [[name, offset, DATATYPES[kind.itemsize], 1] for name, (kind, offset, *_) in layout]
-    return {"type": "scan", "seq": seq, "stamp_ns": stamp_ns, "frame_id": frame_id, "count": len(records),
-            "point_step": records.itemsize, "fields": fields, "data": records.tobytes()}
+    return {**message, "frame_id": frame_id, "count": len(records), "point_step": records.itemsize, "fields": fields,
+            "data": records.tobytes()}
 
 
 def _pose(kind: str, stamp_ns: int, pose: Optional[ArrayLike], twist: Optional[ArrayLike],
           covariance: Optional[ArrayLike], frame_id: str) -> Message:
+    message = _stamped(CALLS[kind], stamp_ns, {"type": kind})
     numbers = None if pose is None else checked_pose(pose)
-    return {"type": kind, "stamp_ns": stamp_ns, "frame_id": frame_id, "pose": numbers, "twist": twist,
-            "covariance": covariance}
+    return {**message, "frame_id": frame_id, "pose": numbers, "twist": twist, "covariance": covariance}
 
 
 def _gnss(stamp_ns: int, position: ArrayLike, deviation: Optional[ArrayLike], frame_id: str,
           antenna: Optional[str]) -> Message:
-    return {"type": "gnss", "stamp_ns": stamp_ns, "frame_id": frame_id, "position": position, "deviation": deviation,
-            "antenna": antenna}
+    message = _stamped("publish_gnss(position, stamp_ns)", stamp_ns, {"type": "gnss"})
+    return {**message, "frame_id": frame_id, "position": position, "deviation": deviation, "antenna": antenna}
 
 
 def _imu(stamp_ns: int, rate: ArrayLike, acceleration: Optional[ArrayLike], rate_covariance: Optional[ArrayLike],
          acceleration_covariance: Optional[ArrayLike], frame_id: str) -> Message:
-    return {"type": "imu", "stamp_ns": stamp_ns, "frame_id": frame_id, "angular_velocity": rate,
-            "linear_acceleration": acceleration, "angular_velocity_covariance": rate_covariance,
-            "linear_acceleration_covariance": acceleration_covariance}
+    message = _stamped("publish_imu(angular_velocity, stamp_ns)", stamp_ns, {"type": "imu"})
+    return {**message, "frame_id": frame_id, "angular_velocity": rate, "linear_acceleration": acceleration,
+            "angular_velocity_covariance": rate_covariance, "linear_acceleration_covariance": acceleration_covariance}
 
 
 def _viewed(message: Message) -> Message:

@@ -193,11 +193,17 @@ def test_bag_writer(tmp_path):
                                   (lambda: bag.scan(0, GOOD, time_s=[0.0]), ValueError, "time_s: "),
                                   (lambda: bag.scan(0, GOOD, frame_id="x" * 300), ValueError, "frame_id: "),
                                   (lambda: bag.initial_pose(0, np.zeros((4, 4))), ValueError, "pose: "),
+                                  (lambda: bag.scan(GOOD, 0), TypeError, r"scan\(stamp_ns, points\): stamp_ns: .* not ndarray$"),
+                                  (lambda: bag.scan(1.5, GOOD), TypeError, r"scan\(stamp_ns, points\): stamp_ns: .* not float$"),
+                                  (lambda: bag.scan(2**63, GOOD), ValueError, r"scan\(.*\): stamp_ns: beyond 64 bits$"),
+                                  (lambda: bag.truth(np.eye(4), 0), TypeError, r"truth\(stamp_ns, pose\): stamp_ns: "),
+                                  (lambda: bag.gnss([1, 2, 3], 0), TypeError, r"gnss\(stamp_ns, position\): stamp_ns: "),
+                                  (lambda: bag.imu([1, 2, 3], 0), TypeError, r"imu\(stamp_ns, angular_velocity\): stamp_ns: "),
                                   (lambda: bag.imu(0, [1, 2]), ValueError, "angular_velocity: 3 numbers"),
                                   (lambda: bag.gnss(0, [1, 2, np.inf]), ValueError, "position: a number is not finite")):
             with pytest.raises(kind, match="^" + words):
                 call()
-        bag.scan(0, GOOD)
+        bag.scan(np.int64(0), GOOD)
     with pytest.raises(ValueError, match="the bag is closed"):
         bag.scan(0, GOOD)
     assert [record.type for record in ndtd.BagReader(tmp_path / "a.bag")] == ["scan"]

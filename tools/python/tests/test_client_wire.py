@@ -138,6 +138,19 @@ def test_the_asynchronous_client_sends_the_same_bytes(peer, endpoints):
     assert peer.frames(9) == frames
 
 
+@pytest.mark.parametrize("call, given, words", [
+    ("publish_scan", (STAMP_NS, NEAR), r"publish_scan\(points, stamp_ns\): stamp_ns: a whole number is wanted, not ndarray"),
+    ("publish_scan", (NEAR, 0.5), r"publish_scan\(.*\): stamp_ns: a whole number is wanted, not float"),
+    ("publish_initial_pose", (STAMP_NS, np.eye(4)), r"publish_initial_pose\(pose, stamp_ns\): stamp_ns: "),
+    ("publish_odometry", (np.eye(4), STAMP_NS), r"publish_odometry\(stamp_ns, "),
+    ("publish_transform", (np.eye(4), STAMP_NS, "lidar"), r"publish_transform\(pose, frame_id, stamp_ns\): stamp_ns: .* not str"),
+    ("publish_gnss", (STAMP_NS, [1, 2, 3]), r"publish_gnss\(position, stamp_ns\): "),
+    ("publish_imu", (STAMP_NS, [1, 2, 3]), r"publish_imu\(angular_velocity, stamp_ns\): ")])
+def test_arguments_in_another_order(call, given, words, endpoints):
+    with ndtd.Client(**endpoints) as daemon, pytest.raises(TypeError, match="^" + words):
+        getattr(daemon, call)(*given)
+
+
 def test_a_pose_may_be_a_matrix(peer, endpoints):
     pose = np.array([[0, -1, 0, 5], [1, 0, 0, 6], [0, 0, 1, 7], [0, 0, 0, 1.0]])
     with ndtd.Client(**endpoints) as client:

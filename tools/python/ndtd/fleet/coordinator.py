@@ -14,10 +14,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from typing import Any, Optional
 
 from .._extras import need
+from .._version import __version__
 from .cluster import Engine
 from .run_folder import Bag, BagIndex, Configuration, Failure, FleetError, Job, RunFolder, digest, task_key
 
@@ -96,7 +96,7 @@ class Task:
 
 def work(module: str, version: str, kind: str, folder: str, token: str, arguments: "tuple[Any, ...]") -> "dict[str, Any]":
     """Runs on a worker: {"status": "refused", "line": ...} where this worker cannot take part."""
-    mine, worker = metadata.version("ndtd"), _worker_address()
+    mine, worker = __version__, _worker_address()
     if mine != version:
         return {"status": "refused", "line": f"worker {worker}: has ndtd {mine}, this is {version}: all need the same package"}
     try:
@@ -124,7 +124,7 @@ class Coordinator:
         self.outcome = Outcome(len(bags), len(bags) * len(job.configurations))
         self.indexed = self.running = 0
         self._tasks, self._tell = tasks, tell
-        self._package = metadata.version("ndtd")
+        self._package = __version__
         self._done: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._under_way: "dict[Any, Task]" = {}
         self._bound: "dict[Any, set[str]]" = {}  # of these, those that named workers

@@ -16,11 +16,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Optional
 
 from .._extras import need
+from .._version import __version__
 from ..report.bag_records import MAGIC
 from .bags import fingerprint, folder_fingerprint
 from .replay_call import Limits, call
@@ -224,7 +224,7 @@ class Cache:
 @lru_cache(maxsize=1)
 def _package() -> str:
     """The version of ndt-import: another one may import otherwise, and all machines of a run have to have the same bag."""
-    return metadata.version("ndtd")
+    return __version__
 
 
 def stage_limit_s(bag: Bag) -> float:

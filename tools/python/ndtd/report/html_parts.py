@@ -1,10 +1,10 @@
 """Pieces of HTML: escaped text, tables, figures."""
 import os
 from collections.abc import Iterable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from .._version import __version__
 from .figures import Drawing, escape, theme_css
 
 
@@ -65,7 +65,7 @@ def document(title: str, contents: "Iterable[tuple[str, str]]", body: str, maker
             '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; style-src \'unsafe-inline\'">'
             f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{style}</style></head><body><div class="page">'
             f'<nav aria-label="Contents">{links}</nav><main>{body}</main>'
-            f"<footer>Made by {escape(maker)} of ndtd {escape(metadata.version('ndtd'))}.</footer></div></body></html>\n")
+            f"<footer>Made by {escape(maker)} of ndtd {escape(__version__)}.</footer></div></body></html>\n")
 
 
 def write(path: Path, text: str, drawings: "Iterable[Drawing]" = (), folder: Any = None, format: str = "svg") -> None:
