@@ -74,6 +74,28 @@ file(WRITE ${PROJECT_BINARY_DIR}/python/_version.py
 install(FILES ${PROJECT_BINARY_DIR}/python/_version.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python/ndtd)
 install(FILES tools/python/examples/drive_daemon.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python)
 
+# All that is installed, for a build of less (tools/quickstart): CMakeLists.txt includes the script before the other rules.
+add_custom_target(installed DEPENDS programs)
+list(TRANSFORM NDT_LIBRARIES PREPEND ndt_ OUTPUT_VARIABLE ndt_parts)
+foreach(part ndtd_shared ndt_cuda)
+  if(TARGET ${part})
+    list(APPEND ndt_parts ${part})
+  endif()
+endforeach()
+add_dependencies(installed ${ndt_parts})
+foreach(part ndtd ${NDT_TOOLS} ${ndt_parts})
+  set_property(TARGET installed APPEND PROPERTY NDT_FILES $<TARGET_FILE:${part}>)
+endforeach()
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/build_installed.cmake CONTENT "
+foreach(file \"$<JOIN:$<TARGET_GENEX_EVAL:installed,$<TARGET_PROPERTY:installed,NDT_FILES>>,\" \">\")
+  if(NOT EXISTS \${file})
+    message(STATUS \"\${file} is not built: building what is installed\")
+    execute_process(COMMAND \"${CMAKE_COMMAND}\" --build \"${PROJECT_BINARY_DIR}\" --target installed COMMAND_ERROR_IS_FATAL ANY)
+    break()
+  endif()
+endforeach()
+")
+
 # Man pages (if help2man is found) and completion for bash and zsh, all from --help: targets `man`, `bash` and `zsh`.
 # Programs of a cross build run under its emulator; those of a sanitizer build are not for installation.
 find_program(NDT_HELP2MAN help2man)
@@ -92,6 +114,8 @@ function(ndt_describe what prefix suffix destination)
   endforeach()
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/${what})
   add_custom_target(${what} ALL DEPENDS ${outputs})
+  add_dependencies(installed ${what})
+  set_property(TARGET installed APPEND PROPERTY NDT_FILES ${outputs})
   install(FILES ${outputs} DESTINATION ${destination})
 endfunction()
 if(NDT_BASH AND NOT NDT_SANITIZE AND (CMAKE_CROSSCOMPILING_EMULATOR OR NOT CMAKE_CROSSCOMPILING))

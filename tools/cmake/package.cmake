@@ -3,7 +3,15 @@
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_NAME ndtd)
 set(CPACK_PACKAGE_VENDOR "ndtd developers")
-set(CPACK_PACKAGE_CONTACT "ndtd developers <ndtd@localhost>")
+# Who makes the package, as Debian's tools are told it; an address in the domain that belongs to nobody otherwise.
+set(CPACK_PACKAGE_CONTACT "ndtd developers <ndtd@ndtd.example>")
+if(DEFINED ENV{DEBEMAIL})
+  set(maker "$ENV{DEBFULLNAME}")
+  if(NOT maker)
+    set(maker "ndtd developers")
+  endif()
+  set(CPACK_PACKAGE_CONTACT "${maker} <$ENV{DEBEMAIL}>")
+endif()
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
 set(CPACK_PACKAGE_DESCRIPTION "Matches LiDAR scans against a point cloud map (Normal Distributions
 Transform) and gives a pose, a covariance and scores for every scan, over
