@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ndt/clock.h"
 #include "ndt_io/cloud_file.h"
@@ -24,6 +25,8 @@ struct replay {
     struct ndtd_sink_paths files;
     struct ndtd_replay_folder *folder; /* NULL: none */
     char reporter[PATH_MAX];           /* the program of --report */
+    char bag_path[NDTD_PATH_MAX];      /* that the folder tells */
+    char map_path[NDTD_PATH_MAX];
     int has_dumped;
 };
 
@@ -96,6 +99,16 @@ static enum ndt_status check_ran(const struct replay *replay, struct ndt_error *
     return ndtd_bag_run_check(replay->bag, err);
 }
 
+/* The path from the root, for a folder that is read from elsewhere. As it is: "-", and where it has no room. */
+static const char *from_root(const char *path, char *out, size_t size)
+{
+    char here[PATH_MAX];
+    if (*path == '/' || strcmp(path, "-") == 0 || !getcwd(here, sizeof(here)) ||
+        (size_t)snprintf(out, size, "%s/%s", here, path) >= size)
+        return path;
+    return out;
+}
+
 static void describe(struct replay *replay, double replay_us)
 {
     struct ndtd_summary *summary = &replay->sinks.summary;
@@ -103,6 +116,10 @@ static void describe(struct replay *replay, double replay_us)
     replay->inputs = replay->options->inputs;
     replay->inputs.bag = replay->options->bag;
     replay->inputs.map = replay->settings->map_path;
+    if (replay->folder) {
+        replay->inputs.bag = from_root(replay->inputs.bag, replay->bag_path, sizeof(replay->bag_path));
+        replay->inputs.map = from_root(replay->inputs.map, replay->map_path, sizeof(replay->map_path));
+    }
     summary->inputs = &replay->inputs;
     summary->hints = ndtd_bag_run_hints(replay->bag);
     summary->backend = backend->ops->name;
@@ -154,9 +171,11 @@ static int has_failed(struct replay *replay)
 static enum ndt_status finish(struct replay *replay, int *failed, struct ndt_error *err)
 {
     struct ndtd_sinks *sinks = &replay->sinks;
-    enum ndt_status status = replay->folder ? ndtd_replay_folder_finish(replay->folder, replay->settings,
-                                                                        &sinks->trajectory_error.truth, err)
-                                            : NDT_OK;
+    struct ndtd_settings told = *replay->settings;
+    snprintf(told.map_path, sizeof(told.map_path), "%s", replay->inputs.map);
+    enum ndt_status status =
+        replay->folder ? ndtd_replay_folder_finish(replay->folder, &told, &sinks->trajectory_error.truth, err)
+                       : NDT_OK;
     if (status == NDT_OK)
         status = ndtd_sinks_finish(sinks, err);
     if (status != NDT_OK)

@@ -35,7 +35,8 @@ grep -q 'sample_count: 500' out/config.yaml || fail "config.yaml is not that of 
 "$bin/ndt-bag" dump out/points.bag >points.jsonl || fail "points.bag cannot be read"
 [ "$(grep -c '"type":"points"' points.jsonl)" = 12 ] || fail "points.bag has not 12 messages"
 awk -F'"points":' '{n = $2 + 0; if (n < 2000 || n > 4000) exit 1}' points.jsonl || fail "not 2000 to 4000 points each"
-"$bin/ndtd" --replay "$bag" -c out/config.yaml >stdout 2>stderr
+grep -qxF "  \"map\": \"$dir/sim/map.pcd\"," out/summary.json || fail "the summary has no path of the map from the root: $(grep '"map"' out/summary.json)"
+(cd / && "$bin/ndtd" --replay "$bag" -c "$dir/out/config.yaml") >stdout 2>stderr
 [ "$(hash_of)" = "$hash" ] || fail "config.yaml gives another trajectory"
 
 # ---- once more, and what is not overwritten ----

@@ -3,7 +3,7 @@
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_NAME ndtd)
 set(CPACK_PACKAGE_VENDOR "ndtd developers")
-# Who makes the package, as Debian's tools are told it; an address in the domain that belongs to nobody otherwise.
+# Who makes the package, as Debian's tools are told it; otherwise an address in the domain that is reserved for examples.
 set(CPACK_PACKAGE_CONTACT "ndtd developers <ndtd@ndtd.example>")
 if(DEFINED ENV{DEBEMAIL})
   set(maker "$ENV{DEBFULLNAME}")

@@ -297,6 +297,21 @@ def test_verdicts(tmp_path, rng):
     assert "without a trusted pose until the first one" in verdict.judge(start, Errors(start)).sentence
 
 
+def test_the_map_of_a_folder_that_moved(tmp_path, monkeypatch):
+    """As it is named; in the folder or beside it, by path or name; from any working directory."""
+    truth = drive_along(5)
+    run = Run(write_run(tmp_path / "runs/a", truth, truth, summary={"map": "/gone/town/map.pcd", "bag": "sub/drive.bag"}))
+    monkeypatch.chdir("/")
+    assert run.path_of("map") is None is run.path_of("bag")
+    beside = tmp_path / "runs/map.pcd"
+    beside.write_text("x")
+    (tmp_path / "runs/sub").mkdir()
+    (tmp_path / "runs/sub/drive.bag").write_text("x")
+    assert run.path_of("map") == beside and run.path_of("bag") == tmp_path / "runs/sub/drive.bag"
+    run.summary["map"] = str(tmp_path / "runs/sub/drive.bag")
+    assert run.path_of("map") == tmp_path / "runs/sub/drive.bag"
+
+
 def judged(folder, truth, rows):
     run = Run(write_run(folder, truth, truth, rows=rows))
     return verdict.judge(run, Errors(run))

@@ -5,7 +5,7 @@
  *     results.jsonl  as --results
  *     poses.tum      as --out
  *     timing.csv     as --timing
- *     config.yaml    the settings in force
+ *     config.yaml    the settings in force, with the path of the map from the root
  *     truth.tum      the ground truth of the bag, as far as it was read; absent without
  *     points.bag     a `points` message per scan (proto/SCHEMA.md) of at most NDTD_REPLAY_FOLDER_POINTS points
  *     .ndtd-replay   marks the folder: ndtd writes only to folders that are new or empty, or have this file

@@ -66,9 +66,10 @@ class Run:
         return self.name.startswith("ndtd-replay-")
 
     def path_of(self, key: str) -> "Optional[Path]":
-        """A file that the summary names ("bag", "map"), as it is or relative to the folder or its parent; None: not there."""
+        """A file that the summary names ("bag", "map"): as it is, or in the folder or beside it, by its path or its name there; None:
+        not there."""
         named = str(self.summary.get(key) or "")
-        places = (Path(named), self.folder / named, self.folder.parent / named)
+        places = (Path(named), *(place / name for name in (named, Path(named).name) for place in (self.folder, self.folder.parent)))
         return next((place for place in places if place.exists()), None) if named else None
 
     def number_of(self, key: str) -> float:
