@@ -25,7 +25,7 @@ start() {
     : >log
     "$bin/ndtd" "$@" 2>>log &
     pid=$!
-    for _ in $(seq 300); do
+    for _ in $(seq 3000); do
         grep -q ' ready ' log && return 0
         kill -0 "$pid" 2>/dev/null || break
         sleep 0.1
@@ -81,9 +81,9 @@ grep -q "'inproc://poses' is not the address of a socket" said || fail "inproc:/
 mkdir run
 "$bin/ndt-sim" --seed 3 --out sim --scans 30 --beams 16 --columns 300 --force >/dev/null || fail "ndt-sim"
 start -c ndtd.yaml --map sim/map.pcd --set live.budget_ms=20000 || fail "ndtd did not get ready: $(cat log)"
-{ "$bin/ndt-echo" --endpoint "ipc://$dir/poses.ipc" --timeout 20 2>echo.err; echo $? >echo.code; } | head -n 1 >echo.out &
+{ "$bin/ndt-echo" --endpoint "ipc://$dir/poses.ipc" --timeout 300 2>echo.err; echo $? >echo.code; } | head -n 1 >echo.out &
 reader=$!
-sleep 0.5
+until "$bin/ndt-ctl" status --control "ipc://$dir/control.ipc" | grep -q '^publisher .*subscribers 1'; do sleep 0.1; done
 "$bin/ndt-send" --bag sim/drive.bag --endpoint "ipc://$dir/scans.ipc" --rate 4 >/dev/null || fail "ndt-send"
 wait $reader
 [ "$(wc -l <echo.out)" = 1 ] || fail "ndt-echo printed nothing"

@@ -84,7 +84,7 @@ start_pose=$("$bin/ndt-bag" dump sim/drive.bag --type truth --limit 1 | sed -n '
 expect 0 "" pose "$start_pose"
 "$bin/ndt-send" --bag sim/drive.bag --rate 10 >send.out 2>&1
 # the last ones may be on their way
-for _ in $(seq 100); do
+for _ in $(seq 3000); do
     "$bin/ndt-ctl" health 2>err | grep -q "; 20 scans" && break
     sleep 0.1
 done

@@ -77,8 +77,12 @@ expect 0 "float32 that far from the origin that neighbouring ones are 0.5 m apar
 grep -q "neighbouring ones are 0.5 m apart" err || fail "ndtd --compile-map says nothing about coarse coordinates"
 "$bin/ndtd" --replay sim/drive.bag --map coarse.pcd >out 2>err
 grep -q "neighbouring ones are 0.5 m apart" err || fail "a replay says nothing about coarse coordinates"
-timeout -s TERM 5 "$bin/ndtd" --map coarse.pcd --set sockets.scans="ipc://$work/s" --set sockets.poses="ipc://$work/p" \
-    --set sockets.control="ipc://$work/c" >out 2>err
+"$bin/ndtd" --map coarse.pcd --set sockets.scans="ipc://$work/s" --set sockets.poses="ipc://$work/p" \
+    --set sockets.control="ipc://$work/c" >out 2>err &
+daemon=$!
+until grep -q ' ready ' err || ! kill -0 "$daemon" 2>/dev/null; do sleep 0.1; done
+kill "$daemon" 2>/dev/null
+wait "$daemon"
 grep -q "warning: map .*neighbouring ones are 0.5 m apart" err || fail "the daemon says nothing about coarse coordinates"
 
 # ---- tiles ----

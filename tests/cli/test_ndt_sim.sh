@@ -150,7 +150,7 @@ expect 3 "file: is not a folder" --out "$dir/file" "${small[@]}"
 # Interrupted: no files remain, not even the folder.
 "$sim" --out "$dir/stopped" --scans 20000 --beams 16 --columns 90 --map-spacing 2 >/dev/null 2>"$dir/stderr" &
 pid=$!
-sleep 0.5
+until [ -e "$dir/stopped" ] || ! kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
 kill -TERM "$pid"
 wait "$pid"
 rc=$?

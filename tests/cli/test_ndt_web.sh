@@ -53,7 +53,7 @@ start() {
     : >served
     "$bin/ndt-web" --listen 127.0.0.1:0 "$@" >served 2>said &
     web=$!
-    for _ in $(seq 300); do
+    for _ in $(seq 3000); do
         grep -q http served && break
         kill -0 "$web" 2>/dev/null || break
         sleep 0.1

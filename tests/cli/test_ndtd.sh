@@ -165,15 +165,15 @@ grep -q 'twice.yaml:2: autotune.cache was already set in line 1' stderr || fail 
 
 # Thousands of faults are counted in a moment: the names that are not shown are compared with no others.
 for i in $(seq 60000); do echo "k$i: {x: 1}"; done >faults.yaml
-timeout 5 "$bin/ndtd" --check-config --config faults.yaml >stdout 2>stderr
-[ $? = 2 ] || fail "60000 faults: not within 5 s"
+(ulimit -t 5 && exec "$bin/ndtd" --check-config --config faults.yaml >stdout 2>stderr) # of processor time
+[ $? = 2 ] || fail "60000 faults: not within 5 s of processor time"
 [ "$(tail -n 1 stderr)" = "ndtd: and 59980 more" ] || fail "60000 faults: $(tail -n 1 stderr)"
 
 # A map is enough for the daemon: defaults, and sockets in the runtime directory.
 mkdir run
 RUNTIME_DIRECTORY="$dir/run" "$bin/ndtd" --map map.pcd >stdout 2>log &
 pid=$!
-for _ in $(seq 400); do
+for _ in $(seq 6000); do
     grep -q ' ready ' log && break
     kill -0 "$pid" 2>/dev/null || break
     sleep 0.05

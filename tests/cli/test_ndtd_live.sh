@@ -23,7 +23,7 @@ fail() {
 refuse() {
     local code=$1 pattern=$2 rc
     shift 2
-    timeout 20 "$bin/ndtd" "$@" >stdout 2>stderr </dev/null
+    timeout 300 "$bin/ndtd" "$@" >stdout 2>stderr </dev/null
     rc=$?
     [ "$rc" = "$code" ] || fail "ndtd $*: exit code $rc instead of $code: $(cat stderr)"
     tail -n 1 stderr | grep -qE -- "$pattern" || fail "ndtd $*: '$(cat stderr)' does not say '$pattern'"
@@ -31,7 +31,7 @@ refuse() {
 
 # await PATTERN: until the daemon's log says it.
 await() {
-    for _ in $(seq 400); do
+    for _ in $(seq 6000); do
         grep -qE -- "$1" log && return 0
         kill -0 "$pid" 2>/dev/null || break
         sleep 0.05
@@ -132,8 +132,8 @@ if [ -x "$bin/ndt-send" ] && [ -x "$bin/ndt-sim" ]; then
     "$bin/ndt-sim" --seed 3 --out sim --scans 30 --beams 16 --columns 900 >/dev/null || fail "ndt-sim"
     start -c ndtd.yaml --map sim/map.pcd --set live.budget_ms=5000 --set preprocess.deskew=time --record live.bag \
         --set sockets.scans_kind=pull
-    if timeout 60 "$bin/ndt-send" --bag sim/drive.bag --endpoint "ipc://$dir/scans.ipc" --push >send.out 2>&1; then
-        for _ in $(seq 200); do # until all scans are recorded
+    if timeout 600 "$bin/ndt-send" --bag sim/drive.bag --endpoint "ipc://$dir/scans.ipc" --push >send.out 2>&1; then
+        for _ in $(seq 3000); do # until all scans are recorded
             "$bin/ndt-bag" info live.bag 2>/dev/null | grep -qE '^ *scan +30$' && break
             sleep 0.1
         done

@@ -28,7 +28,7 @@ start_daemon() {
     write_config
     "$bin/ndtd" -c "$work/ndtd.yaml" "$@" 2>>"$work/ndtd.log" &
     daemon=$!
-    for _ in $(seq 300); do
+    for _ in $(seq 3000); do
         [ -S "$work/control.ipc" ] && grep -q ready "$work/ndtd.log" && return
         kill -0 "$daemon" 2>/dev/null || break
         sleep 0.1

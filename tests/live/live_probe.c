@@ -13,9 +13,9 @@
  *                                                                  a PUSH socket, so that no frame is lost */
 /* clang-format on */
 /* The scans of a bag are sent at RATE_HZ at most, with at most two unanswered, so that a busy machine delays scans
- * but does not drop them. With PID the scheduling delay of the daemon's threads and of this program is measured;
- * latencies are printed with and without it. SIGTERM ends the run with the results so far. Exit code 0: the run is
- * complete; the scripts check the numbers. */
+ * but does not drop them. With PID the scheduling delay of the daemon's threads and of this program is measured:
+ * the next scan waits for as long as the daemon waited for a core, and latencies are printed with and without it.
+ * SIGTERM ends the run with the results so far. Exit code 0: the run is complete; the scripts check the numbers. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdint.h>
@@ -282,6 +282,18 @@ static void keep_truth(const struct ndt_bag_record *record)
     probe.next_has_truth = 1;
 }
 
+/* Until next_us, and longer by the time in which the daemon's threads wait for a core from now on: what works
+ * beside the matching, such as a search, has the processor time between two scans that it has on an idle machine.
+ */
+static void pace(double next_us)
+{
+    const double before_us = probe.daemon ? process_delay_us(probe.daemon) : 0, limit_us = next_us + ANSWER_US;
+    collect(next_us, -1);
+    while (probe.daemon && !stopped && ndt_clock_us() < limit_us &&
+           ndt_clock_us() < next_us + process_delay_us(probe.daemon) - before_us)
+        collect(ndt_clock_us() + 1e4, -1);
+}
+
 /* Plays a bag at a rate, or as fast as it is answered; sends `bad_per_scan` malformed frames before every scan. */
 static void play(const char *path, double rate_hz, uint32_t bad_per_scan, uint64_t seed)
 {
@@ -301,7 +313,7 @@ static void play(const char *path, double rate_hz, uint32_t bad_per_scan, uint64
         }
         for (uint32_t i = 0; i < bad_per_scan; i++)
             send_malformed(&random, &record);
-        collect(next_us, -1);
+        pace(next_us);
         collect(ndt_clock_us() + ANSWER_US, MOST_OPEN - 1);
         if (probe.answered + MOST_OPEN <= probe.sent) /* the daemon has ended, or an answer is missing */
             break;

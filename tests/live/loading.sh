@@ -24,7 +24,7 @@ ask load_map other.pcd >"$work/out" && failed=1
 check "other requests are refused" "$(grep -c 'the map is loading' "$work/out")" == 1
 check "it is not ready" "$(grep -c ' ready ' "$work/ndtd.log")" == 0
 rm "$work/gate"
-for _ in $(seq 300); do
+for _ in $(seq 3000); do
     grep -q ' ready ' "$work/ndtd.log" && break
     sleep 0.1
 done

@@ -14,21 +14,56 @@ cut begin.bag 1-40
 cut later.bag 110-150
 cut stall.bag 151-160
 cut end.bag 161-200
-listen() { # the results so far are in $work/results
+await() { # WHAT COMMAND...: until the command succeeds; the limit ends a test that waits in vain
+    local what=$1 end=$((SECONDS + 300))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || { echo "FAIL: not within 300 s: $what"; failed=1; return; }
+        sleep 0.05
+    done
+}
+has_subscribers() { # COUNT
+    "$bin/live_ask" "$control" status >"$work/status"
+    [ "$(value publisher.subscribers "$work/status")" = "$1" ]
+}
+has_results_of() { [ "$(wc -l <"$work/results")" -ge "$1" ]; }
+has_requests() { [ "$(grep -c 'control: localize' "$work/ndtd.log")" -gt "$1" ]; }
+listen() { # the results from now on are in $work/results
+    sent=0
+    await "former subscribers leave" has_subscribers 0
     "$bin/ndt-echo" --endpoint "$poses" --format json >"$work/results" 2>/dev/null &
     listener=$!
-    sleep 0.5
+    await "ndt-echo subscribes" has_subscribers 1
 }
 hush() {
-    sleep 0.3
+    await "$sent results" has_results_of "$sent"
     kill "$listener" 2>/dev/null
     wait "$listener" 2>/dev/null
 }
 send() { # BAG [RATE]
     "$bin/live_probe" answers "$scans" "$poses" "$work/$1" "${2:-$rate}" "$daemon" >"$work/out" || failed=1
+    sent=$((sent + $(value answered "$work/out")))
 }
 ask_localize() { # OPTION...
-    "$bin/ndt-ctl" localize --json --control "$control" --timeout 60 "$@" >"$work/answer" 2>"$work/refusal"
+    "$bin/ndt-ctl" localize --json --control "$control" --timeout 300 "$@" >"$work/answer" 2>"$work/refusal"
+}
+begin_localize() { # OPTION...: in the background, $asking; returns when the daemon has the request, which the next scans answer
+    local before
+    before=$(grep -c 'control: localize' "$work/ndtd.log")
+    ask_localize "$@" &
+    asking=$!
+    await "the request localize" has_requests "$before"
+}
+send_for_localize() { # FIRST LAST: scans by fours: a search that is slow finds others that confirm it, however slow it is
+    local first
+    for ((first = $1; first <= $2; first += 4)); do
+        cut part.bag "$first-$((first + 3 < $2 ? first + 3 : $2))"
+        send part.bag
+        for _ in $(seq 100); do
+            kill -0 "$asking" 2>/dev/null || break
+            sleep 0.05
+        done
+    done
 }
 note_answer() {
     echo "note $(head -c 160 "$work/answer") $(cat "$work/refusal")"
@@ -40,6 +75,7 @@ last_state() {
     tail -n 1 "$work/results" | grep -o '"state":"[a-z]*"'
 }
 ends() { # WHAT STATE: the state after the last scan
+    await "$sent results" has_results_of "$sent"
     if [ "$(last_state)" = "\"state\":\"$2\"" ]; then
         echo "ok   $1: $2"
     else
@@ -83,7 +119,8 @@ check "scans that were told as not tracked after it" "$(grep -vc '"state":"track
 listen
 "$bin/ndt-send" --bag "$work/stall.bag" --endpoint "$scans" >/dev/null &
 sender=$!
-sleep 0.4
+sent=10
+await "two scans of the stalled sender" has_results_of 2
 kill -STOP "$sender"
 sleep 3
 kill -CONT "$sender"
@@ -95,9 +132,8 @@ hush
 cat "$work/results" >>"$work/all"
 ends "after a stall" tracking
 listen
-ask_localize --search-only &
-asking=$!
-send end.bag
+begin_localize --search-only
+send_for_localize 161 200
 wait "$asking"
 hush
 note_answer
@@ -115,10 +151,10 @@ start_daemon "${roomy[@]}" --set recovery.enable=false
 listen
 send begin.bag
 ends "without recovery" initialising
-ask_localize &
-asking=$!
-send later.bag
+begin_localize
+send_for_localize 110 150
 wait "$asking"
+send stall.bag # the pose is there: what follows it
 hush
 note_answer
 check "localize: accepted" "$(count '"accepted":true' "$work/answer")" == 1

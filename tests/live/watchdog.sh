@@ -23,7 +23,7 @@ fed() {
 is_fed() { # WHAT
     local before
     before=$(fed)
-    for _ in $(seq 300); do
+    for _ in $(seq 3000); do
         [ "$(fed)" -gt "$((before + 1))" ] && break
         sleep 0.1
     done

@@ -50,7 +50,7 @@ def test_daemon_is_killed(programs, open_page, pictures):
     page = open_page(programs.web.url)
     page.expect_errors("503")
     page.wait_for_state("tracking")
-    assert programs.web.get("readyz")[0] == 200
+    wait_until("ready", lambda: programs.web.get("readyz")[0] == 200)  # by its next status
     programs.daemon.end(signal.SIGKILL)
     page.wait_for("the page says that the daemon is away", AWAY)
     wait_until("not ready", lambda: programs.web.get("readyz")[0] == 503)

@@ -44,7 +44,7 @@ void web_hub_close(struct web_hub *hub);
 /** Tells every reader; `json` is one line of JSON, taken over; NULL (no memory) is counted as lost. */
 void web_hub_publish(struct web_hub *hub, enum web_event event, struct web_blob *json);
 /** What a line of the log tells. Refusals and events are at most a few per second each, further ones are counted in
- * the next; what changed the state of the daemon is never left out. */
+ * the next; what changed the state of the daemon, and that it came or went, is never left out. */
 enum web_log_kind { WEB_LOG_EVENT, WEB_LOG_REFUSAL, WEB_LOG_CHANGE };
 /** An event `log`, and a line on standard error. */
 void web_hub_log(struct web_hub *hub, enum web_log_kind kind, enum web_level level, const char *format, ...)

@@ -81,10 +81,10 @@ static void set_connected(struct web_feed *feed, int is_connected)
     feed->is_connected = is_connected;
     tell_daemon(feed);
     if (is_connected)
-        web_hub_log(feed->sinks.hub, WEB_LOG_EVENT, WEB_INFO, "connected to the daemon at %s",
+        web_hub_log(feed->sinks.hub, WEB_LOG_CHANGE, WEB_INFO, "connected to the daemon at %s",
                     feed->control_address);
     else {
-        web_hub_log(feed->sinks.hub, WEB_LOG_EVENT, WEB_WARNING, "the daemon at %s does not answer",
+        web_hub_log(feed->sinks.hub, WEB_LOG_CHANGE, WEB_WARNING, "the daemon at %s does not answer",
                     feed->control_address);
         web_metrics_set_status(feed->sinks.metrics, NULL);
         web_watch_status(&feed->watch, NULL);
