@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools/gpu-check without a GPU: the same steps on the emulated device, into a folder of its own.
 #   test_gpu_check.sh BIN_DIR
+# NDT_GPU_CHECK_FULL=1: on the device without a fault all of `--part checks` runs, as on hardware; several minutes.
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd) || exit 1
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -124,7 +125,9 @@ printf '#!/bin/sh\necho "FAIL: planted"\nexit 1\n' >"$dir/broken/check_counters_
 chmod +x "$dir/broken/check_counters_emulated"
 "$root/tools/gpu-check" --emulated --programs "$dir/broken" --part checks --out "$dir/second" >"$dir/stdout" 2>&1
 [ $? = 1 ] || fail "a failing check does not lead to exit code 1: $(cat "$dir/stdout")"
-[ "$(ls "$dir"/second/*)" = $'gpu-check-checks.json\ngpu-check-checks.md' ] || fail "not the two files: $(ls "$dir"/second/*)"
+[ "$(ls "$dir/second/emulation-on-the-cpu")" = $'gpu-check-checks.json\ngpu-check-checks.md' ] ||
+    fail "not the two files: $(ls "$dir"/second/*)"
+grep -q "FAIL: planted" "$dir/second/gpu-check-checks-logs/check_counters.log" || fail "no log of a step in: $(ls "$dir"/second/*)"
 grep -q '"verdict": "FAIL"' "$dir/second/emulation-on-the-cpu/gpu-check-checks.json" || fail "the JSON does not report the failure"
 ! grep -q 'ndt-bench' "$dir/stdout" || fail "--part checks measures: $(cat "$dir/stdout")"
 
@@ -135,8 +138,43 @@ bash "$dir/copy/tools/gpu-check" --emulated --programs "$bin" --out "$dir/late-o
     fail "exit code $?: $(cat "$dir/stdout")"
 grep -qE '^skipped +check_kernels .*no time left' "$dir/stdout" || fail "a step began too late: $(cat "$dir/stdout")"
 
-# The steps on a machine with a GPU, with stand-ins: emulated programs that accept `cuda` and get small sizes, a
-# compute-sanitizer that runs its arguments, and an ncu without permission to read the counters.
+# The time limit ends steps that have begun: they are skipped, unless they had found a fault. A step that exceeds its own
+# limit fails. `left` counts nothing here: every step gets six seconds, but for check_search, which has five of its own.
+sed -e "s/^left() .*/left() { echo 6; }/" -e 's/"check_search" 60/"check_search" 5/' "$root/tools/gpu-check" >"$dir/copy/tools/gpu-check"
+mkdir "$dir/endless"
+for name in check_kernels check_solver check_search check_counters check_scores; do
+    printf '#!/bin/sh\necho "ok   the first"\n%s\n' "$(case $name in
+        check_kernels | check_search) echo 'exec sleep 600' ;;
+        check_solver) echo 'echo "FAIL the second"; exec sleep 600' ;;
+        esac)" >"$dir/endless/${name}_emulated"
+    chmod +x "$dir/endless/${name}_emulated"
+done
+bash "$dir/copy/tools/gpu-check" --emulated --programs "$dir/endless" --out "$dir/cut" --part checks >"$dir/stdout" 2>&1
+[ $? = 1 ] || fail "a fault that was found and a step that hangs do not lead to exit code 1: $(cat "$dir/stdout")"
+for row in 'skipped +check_kernels .*cut after 6 s: no time left of 120 minutes' 'FAIL +check_solver .*not done after 6 s' \
+    'FAIL +check_search .*not done after 5 s' 'ok +check_counters'; do
+    grep -qE "^$row" "$dir/stdout" || fail "not '$row' in: $(cat "$dir/stdout")"
+done
+for name in solver search; do
+    cp "$dir/endless/check_counters_emulated" "$dir/endless/check_${name}_emulated"
+done
+bash "$dir/copy/tools/gpu-check" --emulated --programs "$dir/endless" --out "$dir/cut" --part checks >"$dir/stdout" 2>&1 ||
+    fail "a step that the time limit ends leads to exit code $?: $(cat "$dir/stdout")"
+
+# A build that the time limit ends leaves nothing to check.
+mkdir "$dir/slow"
+# shellcheck disable=SC2016
+printf '#!/bin/sh\n[ "$1" != --build ] || exec sleep 600\n' >"$dir/slow/cmake"
+chmod +x "$dir/slow/cmake"
+PATH=$dir/slow:$PATH bash "$dir/copy/tools/gpu-check" --emulated --out "$dir/cut" --part checks >"$dir/stdout" 2>&1
+[ $? = 3 ] && [ "$(tail -n 1 "$dir/stdout")" = "gpu-check: the build takes more than --minutes 120" ] ||
+    fail "a build that takes too long: $(cat "$dir/stdout")"
+
+# The steps on a machine with a GPU without a fault, with stand-ins: programs with contracted kernels, which round as a device
+# does and not as the host; they accept `cuda` and get small sizes. A compute-sanitizer that runs its arguments, and an ncu without
+# permission to read the counters.
+device=contracted quick=--quick
+"$bin/check_scores_contracted" --list >/dev/null || device=emulated # no fused multiply-add here
 stand_in() { # NAME LINE...: a shell script
     printf '#!/bin/bash\n' >"$1"
     printf '%s\n' "${@:2}" >>"$1"
@@ -150,12 +188,19 @@ stand_in_program() { # NAME PROGRAM MORE-WORDS: appended, so that they override
         'case ${words[0]} in align | evaluations | batch | overheads) more+=" --rounds 2" ;; esac' "exec '$bin/$2' \"\${words[@]}\" \$more"
 }
 mkdir -p "$dir/gpu" "$dir/tools"
-stand_in_program check_kernels check_kernels_emulated '--largest 130 --oracle 33 --case sizes/'
-stand_in "$dir/gpu/check_counters" 'echo counted'
-stand_in_program check_search check_search_emulated ''
-stand_in_program ndt-bench ndt-bench_emulated '--points 130 --scans 2'
-stand_in_program ndtd ndtd_emulated ''
-[ ! -x "$bin/check_solver_emulated" ] || stand_in_program check_solver check_solver_emulated '--exact --quick --case limits/'
+if [ -n "${NDT_GPU_CHECK_FULL:-}" ]; then
+    quick='' kernel_words='' solver_words=''
+    stand_in_program check_counters check_counters_$device ''
+else
+    kernel_words='--largest 130 --oracle 33 --case sizes/' solver_words='--quick --case prior/gnss'
+    stand_in "$dir/gpu/check_counters" 'echo counted'
+fi
+stand_in_program check_kernels check_kernels_$device "$kernel_words"
+stand_in_program check_solver check_solver_$device "$solver_words"
+stand_in_program check_search check_search_$device ''
+stand_in_program check_scores check_scores_$device ''
+stand_in_program ndt-bench ndt-bench_$device '--points 130 --scans 2'
+stand_in_program ndtd ndtd_$device ''
 ln -s "$bin/ndt-sim" "$dir/gpu/ndt-sim"
 # shellcheck disable=SC2016
 stand_in "$dir/tools/nvidia-smi" 'case $* in *=name*) echo "Stand-In 1000" ;; *driver*) echo 1.2 ;; esac'
@@ -163,9 +208,10 @@ stand_in "$dir/tools/nvidia-smi" 'case $* in *=name*) echo "Stand-In 1000" ;; *d
 stand_in "$dir/tools/compute-sanitizer" '[ "$1 $3 $4" = "--tool --error-exitcode 9" ] || exit 5' \
     '[ "$2" = memcheck ] || { [ -x "$5" ]; exit; }' 'shift 4; exec "$@"'
 stand_in "$dir/tools/ncu" 'echo "==ERROR== ERR_NVGPUCTRPERM"; exit 1'
-PATH=$dir/tools:$PATH "$root/tools/gpu-check" --quick --programs "$dir/gpu" --out "$dir/fourth" >"$dir/stdout" 2>&1 ||
-    fail "with stand-ins: exit code $?: $(cat "$dir/stdout")"
-for name in check_kernels check_counters 'compute-sanitizer memcheck, fused' 'compute-sanitizer racecheck, staged' \
+PATH=$dir/tools:$PATH "$root/tools/gpu-check" $quick --programs "$dir/gpu" --out "$dir/fourth" >"$dir/stdout" 2>&1 ||
+    fail "a device without a fault: exit code $?: $(cat "$dir/stdout")"
+[ -z "${NDT_GPU_CHECK_FULL:-}" ] || cat "$dir/stdout"
+for name in check_kernels check_solver check_counters check_search check_scores 'compute-sanitizer memcheck, fused' 'compute-sanitizer racecheck, staged' \
     'compute-sanitizer synccheck, fused' 'compute-sanitizer initcheck, fused' 'ndt-bench align' 'ndt-bench batch' \
     'ndt-bench dense' 'ndtd --replay'; do
     grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "with stand-ins '$name' is not ok: $(cat "$dir/stdout")"

@@ -16,7 +16,7 @@ bench_of() {
         tree=$work/tree-$1
         mkdir -p "$tree" && git -C "$root" archive "$2" 2>/dev/null | tar -x -C "$tree" || return 1
     fi
-    tree=$tree build "$folder" -DNDT_CORE_ONLY=ON "ndt-bench$suffix" || return 1
+    tree=$tree build "$folder" -DNDT_CORE_ONLY=ON "ndt-bench$suffix" || return
     other_bench=$folder/bin/ndt-bench$suffix
 }
 
@@ -31,7 +31,7 @@ in_turns() {
         for side in "${turn[@]}"; do
             local words=${!side} out=$work/ab-$pair-$side.json
             # shellcheck disable=SC2086
-            timeout -k 5 "$(left)" ${words%% *} "$what" "$@" ${words#* } --json "$out" >/dev/null || return 1
+            limited ${words%% *} "$what" "$@" ${words#* } --json "$out" >/dev/null || return
         done
         [ -s "$work/ab-$pair-this.json" ] && [ -s "$work/ab-$pair-other.json" ] || { echo "no figures"; return 77; }
         files+=("$work/ab-$pair-this.json" "$work/ab-$pair-other.json")
@@ -48,10 +48,7 @@ against_all() {
     local number=0 what one words
     for one in "${against[@]}"; do
         number=$((number + 1))
-        if ! step "build of $one" 900 bench_of $number "$one"; then
-            failed=1
-            continue
-        fi
+        step "build of $one" 900 bench_of $number "$one" || continue
         for what in align evaluations batch; do
             [ $emulated = 0 ] || [ $what = align ] || continue
             words=(--backend "$backend:fused,$backend:resident" --need-device --levels 2 --scans "$scans"
