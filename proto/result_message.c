@@ -255,14 +255,15 @@ enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_resu
                                .has_queue_depth = 1,
                                .has_drop_counter = 1};
     const struct ndt_align_result *result = &message->result;
-    struct result_wire checked;
     frame->size = 0;
     drop_unknown(&wire.message);
     if (check_estimate(&wire.message, NDT_ERR_ARGUMENT, err) != NDT_OK)
         return NDT_ERR_ARGUMENT;
-    checked = wire; /* poses are sent as they are */
-    if (check_poses(&checked, NDT_ERR_ARGUMENT, err) != NDT_OK)
+    if (check_poses(&wire, NDT_ERR_ARGUMENT, err) != NDT_OK)
         return NDT_ERR_ARGUMENT;
+    wire.message.result.T_map_sensor = result->T_map_sensor; /* they are sent as they are, not normalised */
+    wire.message.T_map_guess = message->T_map_guess;
+    wire.message.T_base_sensor = message->T_base_sensor;
     if (result->weak_count < 0 || result->weak_count > MAX_WEAK_AXES)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "result message: field 'weak_axes': %d axes, the limit is %d",
                         result->weak_count, MAX_WEAK_AXES);
