@@ -297,22 +297,59 @@ static void choose_origin(const struct blob *blob, double origin_m[3])
         origin_m[axis] = ORIGIN_STEP_M * round(first[axis] / ORIGIN_STEP_M);
 }
 
-/* Floats are seconds, integers nanoseconds. No sweep lasts MAX_OFFSET_S: larger times are absolute, and become
- * relative to the stamp or, when they come from another clock, to the first point. */
-static void prepare_time(const struct blob *blob, int64_t stamp_ns, struct column *column)
+/* Numbers that are looked at to tell how times are meant: one or a few wrong ones do not decide. */
+enum { TIME_SAMPLES = 15 };
+
+static void sort_in(double *sorted, size_t count, double value)
 {
-    static const double MAX_OFFSET_S = 10.0;
+    while (count > 0 && sorted[count - 1] > value) {
+        sorted[count] = sorted[count - 1];
+        count--;
+    }
+    sorted[count] = value;
+}
+
+/* The median of numbers from all over the scan, and the first of them. Returns 0 where all are zero or none is
+ * finite. */
+static int sample_times(const struct blob *blob, double *median, double *first)
+{
+    const size_t points = (size_t)blob->layout->count, every = points / TIME_SAMPLES + 1;
+    double sorted[TIME_SAMPLES];
+    size_t count = 0, i = 0;
+    while (i < points && !isfinite(number_at(blob, NDT_POINT_TIME, i)))
+        i++;
+    *first = i < points ? number_at(blob, NDT_POINT_TIME, i) : 0;
+    for (; i < points && count < TIME_SAMPLES; i += every) {
+        const double value = number_at(blob, NDT_POINT_TIME, i);
+        if (isfinite(value) && value != 0) /* some drivers leave the times of no return at zero */
+            sort_in(sorted, count++, value);
+    }
+    *median = count > 0 ? sorted[count / 2] : 0;
+    return count > 0;
+}
+
+/* Floats are seconds, integers nanoseconds. No sweep lasts MAX_OFFSET_S: larger times are absolute, in seconds or
+ * a part of them, and become relative to the stamp or, when they come from another clock, to the first point.
+ * Returns what was taken out of the times of another clock [s], 0 otherwise. */
+static double prepare_time(const struct blob *blob, int64_t stamp_ns, struct column *column)
+{
+    static const double MAX_OFFSET_S = 10.0, UNITS_S[] = {1, 1e-3, 1e-6, 1e-9}, YEAR_1973_S = 1e8;
+    double median, first;
     if (column->datatype < NDT_DATATYPE_FLOAT32) {
         column->scale = 1e-9;
-        return;
+        return 0;
     }
-    size_t i = 0;
-    while (i < blob->layout->count && !isfinite(number_at(blob, NDT_POINT_TIME, i)))
-        i++;
-    const double first = i < blob->layout->count ? number_at(blob, NDT_POINT_TIME, i) : 0.0;
+    if (!sample_times(blob, &median, &first) || fabs(median) <= MAX_OFFSET_S)
+        return 0;
     const double stamp_s = (double)stamp_ns * 1e-9;
-    if (fabs(first) > MAX_OFFSET_S)
-        column->base = fabs(first - stamp_s) <= MAX_OFFSET_S ? stamp_s : first;
+    for (size_t i = 0; i < sizeof(UNITS_S) / sizeof(UNITS_S[0]); i++)
+        if (fabs(median * UNITS_S[i] - stamp_s) <= MAX_OFFSET_S && (i == 0 || stamp_s > YEAR_1973_S)) {
+            column->base = stamp_s / UNITS_S[i];
+            column->scale = UNITS_S[i];
+            return 0;
+        }
+    column->base = fabs(first - median) <= MAX_OFFSET_S ? first : median;
+    return column->base;
 }
 
 /* The layout of nearly every sensor; more than twice as fast as three columns through double. */
@@ -344,7 +381,7 @@ static int copy_points(const struct blob *blob, int64_t stamp_ns, double deadlin
                                         .base = part <= NDT_POINT_Z ? cloud->origin_m[part] : 0.0,
                                         .scale = 1.0};
     if (columns[NDT_POINT_TIME].datatype != NDT_DATATYPE_NONE)
-        prepare_time(blob, stamp_ns, &columns[NDT_POINT_TIME]);
+        cloud->time_offset_s = prepare_time(blob, stamp_ns, &columns[NDT_POINT_TIME]);
     const int first_column = has_doubles(blob) ? NDT_POINT_X : NDT_POINT_INTENSITY;
     for (size_t from = 0; from < blob->layout->count; from += BLOCK) {
         const size_t to = from + BLOCK < blob->layout->count ? from + BLOCK : blob->layout->count;
@@ -362,6 +399,7 @@ static int copy_points(const struct blob *blob, int64_t stamp_ns, double deadlin
 static void drop_fields(struct ndt_cloud *cloud, unsigned fields)
 {
     cloud->fields &= fields;
+    cloud->time_offset_s = 0;
     if (!(cloud->fields & NDT_CLOUD_INTENSITY))
         cloud->intensity = NULL;
     if (!(cloud->fields & NDT_CLOUD_TIME))

@@ -1,7 +1,7 @@
 """Draws docs/images/report.png: two parts of the report of a simulated drive, as a browser shows it.
 
     build/bin/ndt-sim --seed 3 --scans 1000 --imu 100 --out /tmp/drive --force
-    build/bin/ndtd --replay /tmp/drive/drive.bag --map /tmp/drive/map.pcd --set preprocess.deskew=time --report /tmp/drive/report.html
+    build/bin/ndtd --replay /tmp/drive/drive.bag --map /tmp/drive/map.pcd --report /tmp/drive/report.html
     python3 docs/images/report_pages.py /tmp/drive/report.html docs/images/report.png
 
 Needs playwright, Chromium and pillow.

@@ -1,7 +1,7 @@
 """Draws docs/images/scan-on-map.png: one scan of a simulated drive laid on the prior map at the pose that ndtd found.
 
     build/bin/ndt-sim --seed 3 --out /tmp/drive --force
-    build/bin/ndtd --replay /tmp/drive/drive.bag --map /tmp/drive/map.pcd --set preprocess.deskew=time --output /tmp/drive/run
+    build/bin/ndtd --replay /tmp/drive/drive.bag --map /tmp/drive/map.pcd --output /tmp/drive/run
     python3 docs/images/scan_on_map.py /tmp/drive/run docs/images/scan-on-map.png
 
 Needs the Python package: pip install './tools/python[report]'.

@@ -74,6 +74,7 @@ enum ndt_status ndt_cloud_copy(struct ndt_cloud *dst, const struct ndt_cloud *sr
     if (status != NDT_OK)
         return status;
     memcpy(dst->origin_m, src->origin_m, sizeof(dst->origin_m));
+    dst->time_offset_s = src->time_offset_s;
     copy_points(dst, 0, src);
     dst->count = src->count;
     return NDT_OK;

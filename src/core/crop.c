@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "cpu/wide.h"
 
@@ -21,13 +22,15 @@ static float at_most(double value)
 
 /* Squares and sums of floats are off by less than 4 * 2^-24 of the sum, or by less than 1e-37 where they underflow;
  * so limits with a margin of one part in a million are certain. */
-void ndt_crop_set(struct ndt_crop *crop, const struct ndt_preprocess_params *params, double reference_s)
+void ndt_crop_set(struct ndt_crop *crop, const struct ndt_preprocess_params *params, const struct ndt_sweep *sweep)
 {
     const double part = 1e-6, least = 1e-37;
     const double near2 = params->min_range_m * params->min_range_m;
     const double far2 = params->max_range_m * params->max_range_m;
     crop->params = params;
-    crop->reference_us = (float)(reference_s * 1e6);
+    crop->reference_us = (float)(sweep->reference_s * 1e6);
+    crop->begin_s = (float)sweep->begin_s;
+    crop->end_s = (float)sweep->end_s;
     for (int k = 0; k < 3; k++) {
         crop->low_m[k] = at_least(params->crop_min_m[k]);
         crop->high_m[k] = at_most(params->crop_max_m[k]);
@@ -162,6 +165,7 @@ static inline void crop_in_mode(const struct ndt_crop *crop, const struct ndt_cl
     const size_t end = end_of(raw, first);
     const int is_clockwise = mode == NDT_DESKEW_AZIMUTH_CW;
     const float reference_us = crop->reference_us;
+    const wide_f begin_s = wide_set(crop->begin_s), end_s = wide_set(crop->end_s);
     struct ndt_point_block out = *block;
     out.count = 0;
     for (size_t at = first; at < end; at += WIDE) { /* clouds are padded: the last load may reach behind `end` */
@@ -170,8 +174,8 @@ static inline void crop_in_mode(const struct ndt_crop *crop, const struct ndt_cl
         wide_f t = {0};
         if (mode == NDT_DESKEW_TIME) {
             const wide_f told_s = wide_load(time_s + at);
-            mask &= has_time(told_s);
             t = since_reference(told_s, reference_us);
+            mask &= has_time(told_s) & (t >= begin_s) & (t <= end_s);
         } else if (mode != NDT_DESKEW_OFF) {
             t = azimuth_time(x, y, (float)crop->params->sweep_s, is_clockwise);
             mask &= t - t == 0; /* finite */
@@ -186,6 +190,7 @@ void ndt_crop_block(const struct ndt_crop *crop, const struct ndt_cloud *raw, si
                     struct ndt_point_block *block)
 {
     switch (crop->params->deskew) {
+    case NDT_DESKEW_AUTO: /* refused by ndt_crop_check */
     case NDT_DESKEW_OFF:
         crop_in_mode(crop, raw, first, NDT_DESKEW_OFF, block);
         break;
@@ -204,6 +209,8 @@ void ndt_crop_block(const struct ndt_crop *crop, const struct ndt_cloud *raw, si
 enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw,
                                struct ndt_error *err)
 {
+    if (params->deskew == NDT_DESKEW_AUTO)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "deskew: 'auto' is to be decided first, by ndt_deskew_mode_of");
     if (params->deskew == NDT_DESKEW_TIME && !raw->time_s && raw->count > 0)
         return ndt_fail(err, NDT_ERR_FORMAT,
                         "the scan has no time field, but preprocess.deskew is 'time'; azimuth_cw, azimuth_ccw and "
@@ -213,34 +220,134 @@ enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params, const
 
 /* ---- the sweep ---- */
 
-struct time_range {
-    float first_s, last_s; /* of the usable points; first_s > last_s: there is none */
-    int has_points;        /* within the crop box and the ranges, with a time or without */
+/* Which times are looked at: those of the usable points, within the limit. */
+struct time_look {
+    struct limits limits;
+    const struct ndt_preprocess_params *params;
+    const struct ndt_cloud *raw;
+    wide_f low_s, high_s;
 };
 
-/* Of `raw`, which has times. */
-static struct time_range range_of_times(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw)
+static struct time_look look_at(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw,
+                                double limit_s)
 {
+    static const struct ndt_sweep none = {0};
     struct ndt_crop crop;
-    ndt_crop_set(&crop, params, 0);
-    const struct limits limits = limits_of(&crop);
-    wide_f low = wide_set(INFINITY), high = wide_set(-INFINITY);
-    wide_i any = {0};
-    for (size_t at = 0; at < raw->count; at += WIDE) {
-        const wide_f t = wide_load(raw->time_s + at);
-        const wide_i inside = usable(&limits, params, lanes_of(raw->count - at), wide_load(raw->x_m + at),
-                                     wide_load(raw->y_m + at), wide_load(raw->z_m + at));
-        const wide_i mask = inside & has_time(t);
-        any |= inside;
+    ndt_crop_set(&crop, params, &none);
+    const wide_f limit = wide_set(limit_s < (double)FLT_MAX ? (float)limit_s : FLT_MAX);
+    return (struct time_look){limits_of(&crop), params, raw, -limit, limit};
+}
+
+/* Of WIDE points: the usable ones, and of those the ones that have a time. */
+static inline wide_i timed_at(const struct time_look *look, size_t at, wide_f *time_s, wide_i *inside)
+{
+    const struct ndt_cloud *raw = look->raw;
+    *time_s = wide_load(raw->time_s + at);
+    *inside = usable(&look->limits, look->params, lanes_of(raw->count - at), wide_load(raw->x_m + at),
+                     wide_load(raw->y_m + at), wide_load(raw->z_m + at));
+    return *inside & (*time_s >= look->low_s) & (*time_s <= look->high_s); /* not NaN */
+}
+
+static void find_range(const struct time_look *look, struct ndt_told_times *out)
+{
+    wide_f low = wide_set(INFINITY), high = wide_set(-INFINITY), t;
+    wide_i points = {0}, timed = {0}, inside;
+    for (size_t at = 0; at < look->raw->count; at += WIDE) {
+        const wide_i mask = timed_at(look, at, &t, &inside);
+        points -= inside;
+        timed -= mask;
         low = wide_select(mask & (t < low), t, low);
         high = wide_select(mask & (t > high), t, high);
     }
-    struct time_range range = {low[0], high[0], wide_any(any)};
-    for (int i = 1; i < WIDE; i++) {
-        range.first_s = low[i] < range.first_s ? low[i] : range.first_s;
-        range.last_s = high[i] > range.last_s ? high[i] : range.last_s;
+    *out = (struct ndt_told_times){.first_s = low[0], .last_s = high[0]};
+    for (int i = 0; i < WIDE; i++) {
+        out->first_s = low[i] < out->first_s ? low[i] : out->first_s;
+        out->last_s = high[i] > out->last_s ? high[i] : out->last_s;
+        out->points += (uint32_t)points[i];
+        out->strays += (uint32_t)(points[i] - timed[i]);
     }
-    return range;
+}
+
+/* The order of unsigned numbers is that of the floats. */
+static uint32_t key_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+static float value_of(uint32_t key)
+{
+    const uint32_t bits = key & 0x80000000u ? key & 0x7fffffffu : ~key;
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+/* The element of a rank, digit by digit. */
+struct selection {
+    size_t rank; /* among the keys that begin with `prefix` */
+    uint32_t prefix, known;
+    uint32_t counts[DIGITS];
+};
+
+static void count_digits(const struct time_look *look, int shift, struct selection select[2])
+{
+    wide_f t;
+    wide_i inside;
+    for (size_t at = 0; at < look->raw->count; at += WIDE) {
+        const wide_i mask = timed_at(look, at, &t, &inside);
+        for (int lane = 0; lane < WIDE; lane++) {
+            const uint32_t key = key_of(t[lane]);
+            for (int q = 0; mask[lane] && q < 2; q++)
+                if ((key & select[q].known) == select[q].prefix)
+                    select[q].counts[key >> shift & (DIGITS - 1)]++;
+        }
+    }
+}
+
+static void take_digit(struct selection *select, int shift)
+{
+    uint32_t digit = 0;
+    while (select->rank >= select->counts[digit])
+        select->rank -= select->counts[digit++];
+    select->prefix |= digit << shift;
+    select->known |= (uint32_t)(DIGITS - 1) << shift;
+}
+
+/* Exact quantiles by radix selection: no order of the points, no memory, no rounding. */
+static void find_quantiles(const struct time_look *look, size_t timed, float quantiles[2])
+{
+    static const int SHIFTS[] = {21, 10, 0}; /* the last digit overlaps the one before it by a known bit */
+    struct selection select[2];
+    for (int q = 0; q < 2; q++)
+        select[q] = (struct selection){.rank = q ? timed - 1 - timed / 10 : timed / 10};
+    for (int i = 0; i < 3; i++) {
+        for (int q = 0; q < 2; q++)
+            memset(select[q].counts, 0, sizeof(select[q].counts));
+        count_digits(look, SHIFTS[i], select);
+        for (int q = 0; q < 2; q++)
+            take_digit(&select[q], SHIFTS[i]);
+    }
+    for (int q = 0; q < 2; q++)
+        quantiles[q] = value_of(select[q].prefix);
+}
+
+void ndt_preprocess_told_times(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw,
+                               double limit_s, struct ndt_told_times *out)
+{
+    struct time_look look = look_at(params, raw, limit_s);
+    float quantiles[2];
+    find_range(&look, out);
+    if (!((double)out->last_s - (double)out->first_s > 2 * params->sweep_s))
+        return;
+    find_quantiles(&look, out->points - out->strays, quantiles);
+    const double reach_s = (double)quantiles[1] - (double)quantiles[0] + params->sweep_s;
+    look.low_s = wide_set((float)fmax((double)quantiles[0] - reach_s, -(double)FLT_MAX));
+    look.high_s = wide_set((float)fmin((double)quantiles[1] + reach_s, (double)FLT_MAX));
+    find_range(&look, out);
 }
 
 /* The whole microsecond in the middle: shifted exactly like both ends when the stamp is another one. */
@@ -275,14 +382,17 @@ enum ndt_status ndt_preprocess_sweep(const struct ndt_preprocess_params *params,
         *sweep = sweep_of_turn(params);
         return NDT_OK;
     }
-    const struct time_range range = range_of_times(params, raw);
-    if (range.first_s <= range.last_s)
-        *sweep = sweep_between(range.first_s, range.last_s);
-    else if (range.has_points)
+    struct ndt_told_times told;
+    ndt_preprocess_told_times(params, raw, NDT_PREPROCESS_TIME_LIMIT_S, &told);
+    if (told.first_s <= told.last_s)
+        *sweep = sweep_between(told.first_s, told.last_s);
+    else if (told.points > 0)
         return ndt_fail(err, NDT_ERR_FORMAT,
                         "no point has a time within %d s of the stamp, but preprocess.deskew is 'time'",
                         NDT_PREPROCESS_TIME_LIMIT_S);
     else
         *sweep = (struct ndt_sweep){.begin_s = -params->sweep_s / 2, .end_s = params->sweep_s / 2};
+    sweep->points = told.points;
+    sweep->strays = told.strays;
     return NDT_OK;
 }

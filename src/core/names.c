@@ -10,7 +10,8 @@ const struct ndt_label ndt_neighbours_labels[] = {{"radius", NDT_RADIUS},
                                                   {NULL, 0}};
 const struct ndt_label ndt_covariance_labels[] = {
     {"unbiased", NDT_COVARIANCE_UNBIASED}, {"autoware", NDT_COVARIANCE_AUTOWARE}, {NULL, 0}};
-const struct ndt_label ndt_deskew_labels[] = {{"off", NDT_DESKEW_OFF},
+const struct ndt_label ndt_deskew_labels[] = {{"auto", NDT_DESKEW_AUTO},
+                                              {"off", NDT_DESKEW_OFF},
                                               {"time", NDT_DESKEW_TIME},
                                               {"azimuth_cw", NDT_DESKEW_AZIMUTH_CW},
                                               {"azimuth_ccw", NDT_DESKEW_AZIMUTH_CCW},

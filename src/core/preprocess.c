@@ -69,6 +69,13 @@ void ndt_preprocessor_destroy(struct ndt_preprocessor *pre)
     free(pre);
 }
 
+enum ndt_deskew_mode ndt_deskew_mode_of(enum ndt_deskew_mode mode, const struct ndt_cloud *raw)
+{
+    if (mode != NDT_DESKEW_AUTO)
+        return mode;
+    return raw->time_s ? NDT_DESKEW_TIME : NDT_DESKEW_OFF;
+}
+
 static struct ndt_point_block block_in(struct block_room *room)
 {
     return (struct ndt_point_block){
@@ -197,7 +204,7 @@ enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre, const struct ndt_pr
     enum ndt_status status = ndt_crop_check(params, raw, err);
     if (status != NDT_OK)
         return status;
-    ndt_crop_set(&pre->crop, params, sweep->reference_s);
+    ndt_crop_set(&pre->crop, params, sweep);
     status = reserve(pre, raw->count, err);
     if (status != NDT_OK)
         return status;
@@ -247,6 +254,8 @@ static void copy_crop(struct ndt_preprocess_plan *out, const struct ndt_crop *cr
     out->near_m2 = params->min_range_m * params->min_range_m;
     out->far_m2 = params->max_range_m * params->max_range_m;
     out->reference_us = crop->reference_us;
+    out->begin_s = crop->begin_s;
+    out->end_s = crop->end_s;
 }
 
 static void copy_deskew(struct ndt_preprocess_plan *out, const struct ndt_deskew *deskewing)
@@ -270,7 +279,7 @@ void ndt_preprocess_plan_set(struct ndt_preprocess_plan *out, const struct ndt_p
                                         .seed = ndt_sample_seed(params->seed, sequence),
                                         .sweep_s = (float)params->sweep_s,
                                         .times = ndt_filter_times_of(sweep->begin_s, sweep->end_s)};
-    ndt_crop_set(&crop, params, sweep->reference_s);
+    ndt_crop_set(&crop, params, sweep);
     copy_crop(out, &crop);
     if (params->deskew != NDT_DESKEW_OFF)
         ndt_deskew_set(&deskewing, motion, sweep);

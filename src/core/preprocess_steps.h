@@ -29,10 +29,11 @@ struct ndt_crop {
     float low_m[3], high_m[3];
     float certain_low_m2, certain_high_m2;
     float possible_low_m2, possible_high_m2;
-    float reference_us; /* relative to the stamp */
+    float reference_us;   /* relative to the stamp */
+    float begin_s, end_s; /* of the sweep: points with times outside are left out */
 };
 
-void ndt_crop_set(struct ndt_crop *crop, const struct ndt_preprocess_params *params, double reference_s);
+void ndt_crop_set(struct ndt_crop *crop, const struct ndt_preprocess_params *params, const struct ndt_sweep *sweep);
 /* Writes the usable ones among points first .. first + NDT_BLOCK_POINTS - 1 of `raw` into `block`, in their order,
  * with their times relative to the reference moment (0 without deskewing). */
 void ndt_crop_block(const struct ndt_crop *crop, const struct ndt_cloud *raw, size_t first,

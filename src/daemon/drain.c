@@ -108,6 +108,7 @@ static void each_slot(struct ndtd_pipeline *pipeline, void (*step)(struct slot *
         work(drain, 0, NULL);
 }
 
+/* Only where it is known how its motion is to be undone. */
 static void decode(struct slot *slot)
 {
     const struct ndtd_frame *frame = slot->frame;
@@ -115,7 +116,7 @@ static void decode(struct slot *slot)
     slot->status = ndt_scan_points(frame->data, frame->size, &slot->header, slot->job.preprocess.deadline_us,
                                    &slot->scan, NULL);
     slot->record.decode_us = ndt_clock_us() - start_us;
-    if (slot->status == NDT_OK)
+    if (slot->status == NDT_OK) /* as it will be found in turn */
         slot->status = ndt_preprocess_sweep(&slot->job.preprocess, &slot->scan, &slot->job.sweep, NULL);
 }
 
@@ -138,6 +139,8 @@ static void open_slot(struct ndtd_pipeline *pipeline, struct slot *slot, const s
                                .T_base_sensor = ndtd_transforms_sensor(
                                    &pipeline->transforms, &pipeline->settings->frames, frame->scan.frame_id)};
     slot->job.preprocess.deadline_us = pipeline->deadline_us;
+    if (!ndtd_scan_times_expect(&pipeline->times, frame->scan.frame_id, &slot->job.preprocess))
+        slot->status = NDT_ERR_UNSUPPORTED;
 }
 
 /* Whether scans can go together at all: several of them work at once, nothing but the prediction changes from one
@@ -267,6 +270,14 @@ static int same_motion(const struct ndt_sweep_motion *a, const struct ndt_sweep_
                             : memcmp(&a->twist, &b->twist, sizeof(a->twist)) == 0);
 }
 
+/* Whether the points were preprocessed as has been decided by now. */
+static int same_sweep(const struct ndtd_scan_job *a, const struct ndtd_scan_job *b)
+{
+    return a->preprocess.deskew == b->preprocess.deskew && a->preprocess.sweep_s == b->preprocess.sweep_s &&
+           a->sweep.reference_s == b->sweep.reference_s && a->sweep.begin_s == b->sweep.begin_s &&
+           a->sweep.end_s == b->sweep.end_s && a->sweep.strays == b->sweep.strays;
+}
+
 /* How far the motions move a point apart within half a sweep. */
 static double motion_off_m(const struct ndtd_scan_job *job, const struct ndt_sweep_motion *a,
                            const struct ndt_sweep_motion *b)
@@ -335,7 +346,7 @@ enum ndt_status ndtd_drain_take(struct ndtd_pipeline *pipeline, struct ndtd_scan
     struct slot *slot = pipeline->drain->current;
     struct ndt_sweep_motion *motion = &pipeline->motion[FIRST_PASS];
     pipeline->drain->current = NULL;
-    if (!slot)
+    if (!slot || !same_sweep(&slot->job, job))
         return NDT_OK;
     take_preprocessed(pipeline, slot, job);
     if (counts(pipeline, slot, job)) {

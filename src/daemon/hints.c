@@ -43,9 +43,8 @@ static void look_at_times(struct ndtd_hints *hints, const struct ndt_cloud *clou
         }
     if ((double)last_s - (double)first_s >= LEAST_SWEEP_S)
         add(hints,
-            "the points have times, %.3f s in a scan, and preprocess.deskew is off: --set preprocess.deskew=time "
-            "takes "
-            "the motion of the vehicle out of the scans",
+            "the points have times, %.3f s in a scan, and preprocess.deskew is off: auto, the default, takes the "
+            "motion of the vehicle out of the scans",
             (double)last_s - (double)first_s);
 }
 

@@ -269,11 +269,13 @@ const struct ndtd_option ndtd_option_table[] = {
             "Points kept at random after the filter; 0 = all")},
     {SCALAR(NDTD_UINT64, "preprocess.seed", preprocess.seed, RELOAD, "Seed of the random sample of points"), .unit = ""},
     {LABELS(NDTD_ENUM, "preprocess.deskew", preprocess.deskew, RELOAD, ndt_deskew_labels,
-            "Source of a point's time within the sweep: its time field, or the azimuth of a rotating sensor")},
+            "Source of a point's time within the sweep: its time field, or the azimuth of a rotating sensor; auto = the field "
+            "where it is plausible, else the azimuth where the order of the points tells the sense of rotation, else off")},
     {REAL("preprocess.sweep_s", preprocess.sweep_s, RELOAD, 1e-6, 10, "s",
-          "Duration of a sweep, for the azimuth modes")},
+          "Duration of a sweep, for the azimuth modes; times of points beyond its double are checked for strays")},
     {LABELS(NDTD_ENUM, "preprocess.sweep_stamp", preprocess.sweep_stamp, RELOAD, ndt_sweep_stamp_labels,
-            "Where in the sweep the stamp of a scan lies, for the azimuth modes; a time field says it itself")},
+            "Where in the sweep the stamp of a scan lies, for the azimuth modes and for times of another clock; else a time "
+            "field says it itself")},
     {INT("preprocess.deskew_passes", deskew_passes, RELOAD, 1, 2, "passes",
          "2 = deskew and align again with the motion just estimated")},
 

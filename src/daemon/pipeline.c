@@ -203,15 +203,35 @@ static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_me
     ndtd_drain_forget(pipeline->drain);
 }
 
+/* The times of one of several sensors that are merged; what is wrong with them is found with all. */
+static void find_times(struct ndtd_pipeline *pipeline, const struct ndt_scan_header *scan)
+{
+    const struct ndtd_timed_scan part = {
+        .frame_id = scan->frame_id, .stamp_ns = scan->stamp_ns, .is_part = 1, .points = &pipeline->scan};
+    struct ndt_preprocess_params params = pipeline->settings->preprocess;
+    struct ndt_sweep sweep;
+    for (int k = 0; k < 3; k++) { /* that box is in the base frame */
+        params.crop_min_m[k] = -INFINITY;
+        params.crop_max_m[k] = INFINITY;
+    }
+    if (params.deskew == NDT_DESKEW_OFF)
+        return;
+    if (ndtd_scan_times_find(&pipeline->times, &part, &params, &sweep, &pipeline->events.times, NULL) == NDT_OK &&
+        params.deskew == NDT_DESKEW_OFF)
+        ndtd_scan_times_drop(&pipeline->scan);
+}
+
 /* Holds the points until the other sensors have sent theirs, or adds those of the others. */
 static enum ndt_status merge_sensors(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                      const struct ndt_scan_header *scan, int *is_complete, struct ndt_error *err)
 {
     static const struct ndt_pose in_base = {.q_xyzw = {0, 0, 0, 1}};
+    find_times(pipeline, scan);
     const enum ndt_status status =
         ndtd_scan_merge_add(pipeline->merge, pipeline->settings, scan, &pipeline->scan, is_complete, err);
     if (status != NDT_OK)
         return status;
+    job->frame_id = NULL;
     if (!*is_complete)
         answer_merged(pipeline, job);
     job->T_base_sensor = &in_base;
@@ -280,6 +300,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
 {
     const struct ndtd_frames *frames = &pipeline->settings->frames;
     struct ndtd_scan_job job = {.record = record,
+                                .frame_id = frame->scan.frame_id,
                                 .preprocess = pipeline->settings->preprocess,
                                 .T_base_sensor =
                                     ndtd_transforms_sensor(&pipeline->transforms, frames, frame->scan.frame_id)};

@@ -1,6 +1,7 @@
 #include "ndtd/pipeline_events.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static const double DEG = 0.017453292519943295;
 
@@ -94,15 +95,89 @@ static int row_event(const struct ndtd_pipeline_events *now, const struct ndtd_p
     return now->rows != told->rows;
 }
 
+static const char *name_of(const char *frame_id)
+{
+    return *frame_id ? frame_id : "scans";
+}
+
+static const char *unit_name(double unit_s)
+{
+    return unit_s < 1e-8   ? "nanoseconds"
+           : unit_s < 1e-5 ? "microseconds"
+           : unit_s < 1e-2 ? "milliseconds"
+                           : "seconds";
+}
+
+static int unit_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                      char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES, "those of '%.40s' span too much for seconds: taken for %s",
+             name_of(now->times.frame_id), unit_name(now->times.unit_s));
+    return now->times.units != told->times.units;
+}
+
+static int moved_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                       char text[NDTD_EVENT_BYTES])
+{
+    static const char *const places[] = {"in the middle", "at the begin", "at the end"};
+    const struct ndtd_time_events *times = &now->times;
+    snprintf(text, NDTD_EVENT_BYTES,
+             "those of '%.40s' lie %.3g s %s the stamps: moved, as if the stamp were %s (%s)",
+             name_of(times->frame_id), fabs(times->moved_s), times->moved_s > 0 ? "before" : "after",
+             times->is_known_place ? "where it was" : places[times->place],
+             times->is_known_place ? "in scans before" : "preprocess.sweep_stamp");
+    return now->times.moves != told->times.moves;
+}
+
+static int refused_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                         char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "those of '%.40s' span %.3g, in no unit a sweep of up to %.3g s, the time between scans: not used",
+             name_of(now->times.frame_id), now->times.span_s, now->times.longest_s);
+    return now->times.refusals != told->times.refusals;
+}
+
+static int stray_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                       char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "%" PRIu64 " points so far have none, or one far outside the sweep of their scan, and are left out",
+             now->times.stray_points);
+    return now->times.strays != told->times.strays;
+}
+
+static int turn_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                      char text[NDTD_EVENT_BYTES])
+{
+    const int is_clockwise = now->times.turn == NDTD_TURN_CLOCKWISE;
+    snprintf(text, NDTD_EVENT_BYTES,
+             "points of '%.40s' have no times; their order tells that it turns %s, once in %.3g s: as "
+             "preprocess.deskew=%s",
+             name_of(now->times.frame_id), is_clockwise ? "clockwise" : "counter-clockwise", now->times.sweep_s,
+             is_clockwise ? "azimuth_cw" : "azimuth_ccw");
+    return now->times.turns != told->times.turns;
+}
+
 static const struct {
     const char *format; /* one per kind: the log throttles by format */
     int (*happened)(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                     char text[NDTD_EVENT_BYTES]);
-} kinds[] = {{"odometry: %s", odometry_event}, {"large scans: %s", thinned_event},
-             {"result: %s", unsound_event},    {"estimate: %s", reinitialised_event},
-             {"memory: %s", memory_event},     {"pose: %s", far_event},
-             {"slow scans: %s", slow_event},   {"scans: %s", row_event},
-             {"transform: %s", changed_event}, {"transform message: %s", unused_event}};
+} kinds[] = {{"odometry: %s", odometry_event},
+             {"large scans: %s", thinned_event},
+             {"result: %s", unsound_event},
+             {"estimate: %s", reinitialised_event},
+             {"memory: %s", memory_event},
+             {"pose: %s", far_event},
+             {"slow scans: %s", slow_event},
+             {"scans: %s", row_event},
+             {"transform: %s", changed_event},
+             {"transform message: %s", unused_event},
+             {"unit of point times: %s", unit_event},
+             {"clock of point times: %s", moved_event},
+             {"point times: %s", refused_event},
+             {"stray point times: %s", stray_event},
+             {"deskewing: %s", turn_event}};
 
 const char *ndtd_pipeline_event(const struct ndtd_pipeline_events *now, struct ndtd_pipeline_events *told,
                                 size_t *kind, char text[NDTD_EVENT_BYTES])

@@ -7,6 +7,7 @@
 #include "ndt_proto/control_message.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/scan_merge.h"
+#include "ndtd/scan_times.h"
 #include "ndtd/searcher.h"
 #include "ndtd/transforms.h"
 
@@ -69,6 +70,7 @@ struct ndtd_pipeline {
     int has_start;            /* `start` gets the stamp of the next scan */
     struct ndt_pose_message start;
     struct ndtd_transforms transforms;
+    struct ndtd_scan_times times;
     int has_gnss;
     struct ndt_gnss_message gnss;        /* the newest */
     double antenna_m[3];                 /* of its antenna, in the base frame */

@@ -25,6 +25,18 @@ struct ndt_scan_header ndtd_scan_thinned(const struct ndtd_pipeline *pipeline, c
     return thinned;
 }
 
+enum ndt_status ndtd_scan_find_sweep(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                     struct ndt_error *err)
+{
+    const struct ndtd_timed_scan scan = {
+        .frame_id = job->frame_id, .stamp_ns = job->record->stamp_ns, .points = &pipeline->scan};
+    if (job->frame_id)
+        return ndtd_scan_times_find(&pipeline->times, &scan, &job->preprocess, &job->sweep, &pipeline->events.times,
+                                    err);
+    job->preprocess.deskew = ndt_deskew_mode_of(job->preprocess.deskew, &pipeline->scan);
+    return ndt_preprocess_sweep(&job->preprocess, &pipeline->scan, &job->sweep, err);
+}
+
 /* Sets the outcome of a scan without an alignment; the pose stays the prediction. */
 void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason)
 {
@@ -43,7 +55,7 @@ void ndtd_scan_set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *
     job->twist[pass] = state->twist;
     motion->twist = ndt_pose_carried_twist(job->T_base_sensor, &state->twist);
     motion->is_piecewise = 0;
-    if (state->source != NDT_TRACK_GYRO || pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
+    if (state->source != NDT_TRACK_GYRO || job->preprocess.deskew == NDT_DESKEW_OFF)
         return;
     for (int i = 0; i <= NDT_PREPROCESS_SEGMENTS; i++)
         time_s[i] = ndt_sweep_boundary_s(&job->sweep, i);

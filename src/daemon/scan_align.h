@@ -11,7 +11,8 @@ enum ndtd_place { ON_HOST, ON_BACKEND };
 struct ndtd_scan_job {
     struct ndtd_scan_record *record;
     const struct ndt_pose *T_base_sensor;
-    struct ndt_preprocess_params preprocess;
+    const char *frame_id; /* of the scan; NULL: merged from several; valid until it is answered */
+    struct ndt_preprocess_params preprocess; /* deskew: decided with the sweep */
     struct ndt_sweep sweep;
     const struct ndt_track_state *before; /* where the prediction begins; NULL: the state of the estimator */
     struct ndt_track_state predicted;     /* at the reference moment */
@@ -35,6 +36,9 @@ struct ndtd_scan_job {
  * `together` such scans can preprocess within half of the time that is left. */
 struct ndt_scan_header ndtd_scan_thinned(const struct ndtd_pipeline *pipeline, const struct ndt_scan_header *scan,
                                          size_t together);
+/* Sets job->sweep, and how the motion within it is undone. */
+NDT_MUST_CHECK enum ndt_status ndtd_scan_find_sweep(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                                    struct ndt_error *err);
 /* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
 int ndtd_scan_has_prior(const struct ndtd_pipeline *pipeline);
 /* Sets the outcome of a scan without an alignment; the pose stays the prediction. */

@@ -134,7 +134,7 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     const struct ndtd_settings *settings = pipeline->settings;
     struct ndtd_scan_record *record = job->record;
     const double start_us = ndt_clock_us();
-    enum ndt_status status = ndt_preprocess_sweep(&job->preprocess, &pipeline->scan, &job->sweep, err);
+    enum ndt_status status = ndtd_scan_find_sweep(pipeline, job, err);
     record->preprocess_us = ndt_clock_us() - start_us;
     if (status != NDT_OK)
         job->sweep = (struct ndt_sweep){0};
@@ -162,7 +162,7 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
         status = ndtd_scan_recover(pipeline, job, err);
     if (status != NDT_OK || !pipeline->track.has_pose)
         return status;
-    if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
+    if (status == NDT_OK && settings->deskew_passes > 1 && job->preprocess.deskew != NDT_DESKEW_OFF)
         status = ndtd_scan_second_pass(pipeline, job, err);
     if (status == NDT_OK)
         status = estimate_covariance(pipeline, job, err);

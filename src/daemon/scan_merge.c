@@ -8,7 +8,8 @@
 struct ndtd_scan_merge {
     struct ndt_cloud points; /* of the held scans; times relative to first_ns */
     unsigned held;           /* bit i: a scan of sensor i */
-    int64_t first_ns;        /* stamp of the first held scan */
+    int has_times;    /* a sensor had times, for deskew: auto; then all have them: that of the stamp, without */
+    int64_t first_ns; /* stamp of the first held scan */
     struct ndtd_scan_merge_counters counters;
 };
 
@@ -94,7 +95,8 @@ static enum ndt_status append(struct ndtd_scan_merge *merge, const struct ndt_cl
 {
     struct ndt_cloud *points = &merge->points;
     const size_t at = points->count;
-    const unsigned fields = params->deskew == NDT_DESKEW_TIME ? NDT_CLOUD_TIME : 0;
+    merge->has_times |= params->deskew == NDT_DESKEW_TIME || (params->deskew == NDT_DESKEW_AUTO && scan->time_s);
+    const unsigned fields = merge->has_times ? NDT_CLOUD_TIME : 0;
     const enum ndt_status status = ndt_cloud_reserve(points, at + scan->count, fields, err);
     if (status != NDT_OK || scan->count == 0)
         return status;

@@ -113,7 +113,7 @@ static void set_motion(struct ndtd_scan_points *view, const struct ndtd_scan_job
         params->crop_max_m[i] = 2 * MOST_M;
     }
     view->sweep = job->sweep;
-    if (!(view->sweep.end_s > view->sweep.begin_s)) /* points without times */
+    if (!(view->sweep.end_s > view->sweep.begin_s) || params->deskew == NDT_DESKEW_AUTO) /* points without times */
         params->deskew = NDT_DESKEW_OFF;
     view->has_motion = job->record->result.outcome != NDT_NO_GUESS;
     view->last = job->last;
@@ -152,13 +152,23 @@ void ndtd_scan_points_keep(struct ndtd_pipeline *pipeline, const struct ndtd_sca
 
 /* ---- when it is answered ---- */
 
+/* Within the sweep, where a point of any range may lie shortly before or behind those that were aligned; NaN: a
+ * stray, or no time. */
+static float time_of(const struct ndtd_scan_points *view, float time_s)
+{
+    const struct ndt_sweep *sweep = &view->sweep;
+    const double span_s = sweep->end_s - sweep->begin_s, since_s = (double)time_s - sweep->reference_s;
+    if (!(since_s >= sweep->begin_s - span_s && since_s <= sweep->end_s + span_s))
+        return NAN;
+    return (float)(sweep->reference_s + fmin(fmax(since_s, sweep->begin_s), sweep->end_s));
+}
+
 /* (0, 0, 0) stands for no return. */
-static int is_measured(const struct ndt_cloud *scan, size_t i, int needs_time)
+static int is_measured(const struct ndt_cloud *scan, size_t i)
 {
     const float most_m = (float)MOST_M;
-    const int is_point = fabsf(scan->x_m[i]) <= most_m && fabsf(scan->y_m[i]) <= most_m &&
-                         fabsf(scan->z_m[i]) <= most_m && (scan->x_m[i] != 0 || scan->y_m[i] != 0);
-    return is_point && (!needs_time || fabsf(scan->time_s[i]) <= (float)NDT_PREPROCESS_TIME_LIMIT_S);
+    return fabsf(scan->x_m[i]) <= most_m && fabsf(scan->y_m[i]) <= most_m && fabsf(scan->z_m[i]) <= most_m &&
+           (scan->x_m[i] != 0 || scan->y_m[i] != 0);
 }
 
 /* Every k-th point, k odd, as when a scan is thinned. */
@@ -174,13 +184,14 @@ static enum ndt_status thin(struct ndtd_scan_points *view, const struct ndt_clou
         return status;
     size_t count = 0;
     for (size_t i = 0; i < scan->count; i += every) {
-        if (!is_measured(scan, i, needs_time))
+        const float time_s = needs_time ? time_of(view, scan->time_s[i]) : 0;
+        if (!is_measured(scan, i) || isnan(time_s))
             continue;
         out->x_m[count] = scan->x_m[i];
         out->y_m[count] = scan->y_m[i];
         out->z_m[count] = scan->z_m[i];
         out->intensity[count] = scan->intensity ? scan->intensity[i] : 0;
-        out->time_s[count++] = needs_time ? scan->time_s[i] : 0;
+        out->time_s[count++] = time_s;
     }
     out->count = count;
     return NDT_OK;

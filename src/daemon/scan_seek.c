@@ -154,7 +154,7 @@ static enum ndt_status seek_motion(struct ndtd_pipeline *pipeline, struct ndtd_s
     int tries = 0;
     const int is_measured =
         job->predicted.source == NDT_TRACK_ODOMETRY || job->predicted.source == NDT_TRACK_ODOMETRY_TWIST;
-    if (pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF || !result->has_observation || is_measured)
+    if (job->preprocess.deskew == NDT_DESKEW_OFF || !result->has_observation || is_measured)
         return NDT_OK;
     if (!job->is_updated)
         ndtd_scan_update(pipeline, job, job->last);

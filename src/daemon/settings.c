@@ -50,6 +50,7 @@ void ndtd_settings_default(struct ndtd_settings *settings)
     ndt_map_config_default(&settings->map);
     ndt_align_params_default(&settings->align);
     ndt_preprocess_params_default(&settings->preprocess);
+    settings->preprocess.deskew = NDT_DESKEW_AUTO;
     ndt_track_params_default(&settings->track);
     ndt_pose_covariance_params_default(&settings->pose_covariance);
     settings->neighbours_count = settings->align.level_count;
@@ -111,7 +112,8 @@ static enum ndt_status check_frames(const struct ndtd_settings *settings, struct
 {
     const enum ndt_deskew_mode deskew = settings->preprocess.deskew;
     const enum ndt_status status = ndtd_frames_check(&settings->frames, err);
-    if (status == NDT_OK && settings->frames.merge_sensors && deskew != NDT_DESKEW_OFF && deskew != NDT_DESKEW_TIME)
+    if (status == NDT_OK && settings->frames.merge_sensors &&
+        (deskew == NDT_DESKEW_AZIMUTH_CW || deskew == NDT_DESKEW_AZIMUTH_CCW))
         return ndt_fail(
             err, NDT_ERR_ARGUMENT,
             "frames.merge_sensors: preprocess.deskew is '%s', but merged scans can be deskewed by time only",

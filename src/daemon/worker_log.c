@@ -32,7 +32,7 @@ void ndtd_worker_log_times(struct ndtd_worker_log *log, const struct ndtd_settin
     if (settings->preprocess.deskew == NDT_DESKEW_OFF &&
         scan->points.fields[NDT_POINT_TIME].datatype != NDT_DATATYPE_NONE)
         ndtd_log_always(NDTD_LOG_INFO,
-                        "hint: the points have times, and preprocess.deskew is off: `time` takes the "
+                        "hint: the points have times, and preprocess.deskew is off: `auto` takes the "
                         "motion of the vehicle out of the scans");
 }
 

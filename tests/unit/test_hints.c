@@ -62,6 +62,7 @@ static void scan(double sign, double at_m, double sweep_s, const struct ndt_pose
 
 START_TEST(times_that_are_not_used)
 {
+    settings.preprocess.deskew = NDT_DESKEW_OFF;
     scan(1, 0, 0.1, &still);
     expect("0.100 s in a scan, and preprocess.deskew is off");
     scan(1, 0, 0.1, &still); /* said once */
@@ -71,13 +72,18 @@ END_TEST
 
 START_TEST(times_that_are_used_or_none)
 {
+    scan(1, 0, 0.1, &still); /* auto */
+    expect(NULL);
+    setup();
     settings.preprocess.deskew = NDT_DESKEW_TIME;
     scan(1, 0, 0.1, &still);
     expect(NULL);
     setup();
+    settings.preprocess.deskew = NDT_DESKEW_OFF;
     scan(1, 0, 0, &still); /* all equal */
     expect(NULL);
     setup();
+    settings.preprocess.deskew = NDT_DESKEW_OFF;
     scan(1, 0, -1, &still);
     expect(NULL);
 }

@@ -81,6 +81,7 @@ START_TEST(defaults_equal_those_of_the_core)
     ndt_align_params_default(&align);
     ndt_map_config_default(&map);
     ndt_preprocess_params_default(&preprocess);
+    preprocess.deskew = NDT_DESKEW_AUTO; /* what the core cannot decide */
     ndt_backend_config_default(&compute);
     for (size_t i = 0; i < ndtd_option_count(); i++) {
         const struct ndtd_option *option = ndtd_option_at(i);
@@ -158,6 +159,8 @@ START_TEST(names_of_enums_become_their_values)
         must_set("preprocess.deskew", deskews[i]);
         ck_assert_int_eq(settings.preprocess.deskew, i);
     }
+    must_set("preprocess.deskew", "auto");
+    ck_assert_int_eq(settings.preprocess.deskew, NDT_DESKEW_AUTO);
     const char *const waits[] = {"auto", "spin", "yield", "block"}; /* enum ndt_wait */
     for (int i = 0; i < 4; i++) {
         must_set("cuda.wait", waits[i]);

@@ -356,6 +356,68 @@ START_TEST(impossible_times_are_dropped)
 }
 END_TEST
 
+/* 500 points in 0.1 s, of which every `every`-th is off by up to `far`. */
+static void sweep_with_strays(int every, double far_s)
+{
+    raw.count = 0;
+    for (int i = 0; i < 500; i++) {
+        const int is_stray = every && i % every == 3;
+        add(5 + 0.01 * i, 0, 0, is_stray ? far_s * (i % 2 ? 1 : -1) * (1 + i / 500.0) : -0.05 + 2e-4 * i);
+    }
+}
+
+START_TEST(strays_in_time_do_not_move_the_sweep)
+{
+    static const double FAR_S[] = {0.4, 0.9, 4, 8, 1e9};
+    struct ndt_sweep clean;
+    params.deskew = NDT_DESKEW_TIME;
+    params.sample_count = 0;
+    params.voxel_m = 0;
+    sweep_with_strays(0, 0);
+    run(0, NULL);
+    clean = sweep;
+    ck_assert(sweep.points == 500 && sweep.strays == 0 && out->count == 500);
+    for (size_t far = 0; far < sizeof(FAR_S) / sizeof(FAR_S[0]); far++) {
+        sweep_with_strays(10, FAR_S[far]);
+        run(0, NULL);
+        ck_assert(sweep.points == 500 && sweep.strays == 50 && out->count == 450);
+        ck_assert(sweep.reference_s == clean.reference_s && sweep.begin_s == clean.begin_s &&
+                  sweep.end_s == clean.end_s);
+    }
+}
+END_TEST
+
+START_TEST(the_order_of_the_points_does_not_decide_what_strays_are)
+{
+    struct ndt_sweep forward;
+    params.deskew = NDT_DESKEW_TIME;
+    sweep_with_strays(7, 1.3);
+    run(0, NULL);
+    forward = sweep;
+    for (size_t i = 0; i < raw.count / 2; i++) {
+        const float x_m = raw.x_m[i], time_s = raw.time_s[i];
+        raw.x_m[i] = raw.x_m[raw.count - 1 - i];
+        raw.time_s[i] = raw.time_s[raw.count - 1 - i];
+        raw.x_m[raw.count - 1 - i] = x_m;
+        raw.time_s[raw.count - 1 - i] = time_s;
+    }
+    run(0, NULL);
+    ck_assert_mem_eq(&sweep, &forward, sizeof(sweep));
+}
+END_TEST
+
+START_TEST(auto_is_time_where_there_are_times)
+{
+    add(5, 0, 0, 0);
+    ck_assert_int_eq(ndt_deskew_mode_of(NDT_DESKEW_AUTO, &raw), NDT_DESKEW_TIME);
+    ck_assert_int_eq(ndt_deskew_mode_of(NDT_DESKEW_OFF, &raw), NDT_DESKEW_OFF);
+    params.deskew = NDT_DESKEW_AUTO; /* has to be decided */
+    ck_assert_int_eq(ndt_preprocess_sweep(&params, &raw, &sweep, &err), NDT_ERR_ARGUMENT);
+    raw.time_s = NULL;
+    ck_assert_int_eq(ndt_deskew_mode_of(NDT_DESKEW_AUTO, &raw), NDT_DESKEW_OFF);
+}
+END_TEST
+
 START_TEST(time_mode_without_times_is_an_error)
 {
     struct ndt_cloud bare;
@@ -469,6 +531,9 @@ int main(void)
     tcase_add_test(points, poses_of_a_constant_twist_are_that_twist);
     tcase_add_test(points, poses_undo_a_turn_that_no_twist_does);
     tcase_add_test(points, impossible_times_are_dropped);
+    tcase_add_test(points, strays_in_time_do_not_move_the_sweep);
+    tcase_add_test(points, the_order_of_the_points_does_not_decide_what_strays_are);
+    tcase_add_test(points, auto_is_time_where_there_are_times);
     tcase_add_test(points, time_mode_without_times_is_an_error);
     tcase_add_test(points, a_deadline_ends_it_or_changes_nothing);
     tcase_add_test(points, a_plan_says_what_the_host_does);

@@ -158,6 +158,41 @@ static void make_relative(struct plain_points *kept, float first_s, float last_s
     plain.reference_s = reference_us / 1e6;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Drops the points whose times lie far from those of the others. */
+static void drop_strays(struct plain_points *kept, double sweep_s, float *first_s, float *last_s)
+{
+    const size_t count = kept->count;
+    float *sorted = malloc((count ? count : 1) * sizeof(*sorted));
+    ck_assert_ptr_nonnull(sorted);
+    memcpy(sorted, kept->time_s, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), by_value);
+    if (count > 0 && (double)sorted[count - 1] - (double)sorted[0] > 2 * sweep_s) {
+        const double low = sorted[count / 10], high = sorted[count - 1 - count / 10], reach = high - low + sweep_s;
+        kept->count = 0;
+        *first_s = INFINITY;
+        *last_s = -INFINITY;
+        for (size_t i = 0; i < count; i++) {
+            const float time_s = kept->time_s[i];
+            if (time_s < (float)(low - reach) || time_s > (float)(high + reach))
+                continue;
+            const size_t at = kept->count++;
+            kept->x_m[at] = kept->x_m[i];
+            kept->y_m[at] = kept->y_m[i];
+            kept->z_m[at] = kept->z_m[i];
+            kept->time_s[at] = time_s;
+            *first_s = fminf(*first_s, time_s);
+            *last_s = fmaxf(*last_s, time_s);
+        }
+    }
+    free(sorted);
+}
+
 /* Usable points with their times, not yet moved. */
 static void crop(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw)
 {
@@ -183,6 +218,8 @@ static void crop(const struct ndt_preprocess_params *params, const struct ndt_cl
         last_s = fmaxf(last_s, time_s);
     }
     plain.is_without_times = kept->count == 0 && dropped > 0;
+    if (params->deskew == NDT_DESKEW_TIME)
+        drop_strays(kept, params->sweep_s, &first_s, &last_s);
     if (params->deskew == NDT_DESKEW_TIME && kept->count > 0) {
         make_relative(kept, first_s, last_s);
     } else {

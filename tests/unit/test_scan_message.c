@@ -256,9 +256,44 @@ START_TEST(absolute_times)
     const struct timed_point unknown_first[2] = {{.wide = NAN}, {.wide = 5000.625}};
     decode_times("timestamp", offsetof(struct timed_point, wide), FLOAT64, unknown_first);
     ck_assert(isnan(cloud.time_s[0]) && cloud.time_s[1] == 0.0f);
+    ck_assert_double_eq(cloud.time_offset_s, 5000.625);
     const struct timed_point relative[2] = {{.wide = -10.0}, {.wide = 0.0}};
     decode_times("timestamp", offsetof(struct timed_point, wide), FLOAT64, relative);
     ck_assert(cloud.time_s[0] == -10.0f && cloud.time_s[1] == 0.0f);
+}
+END_TEST
+
+/* Since 1970, the stamp is 1700000000.25. */
+START_TEST(absolute_times_of_any_unit)
+{
+    static const double PER_S[] = {1e3, 1e6, 1e9};
+    for (size_t i = 0; i < 3; i++) {
+        const struct timed_point points[2] = {{.wide = 1700000000.25 * PER_S[i]},
+                                              {.wide = 1700000000.34 * PER_S[i]}};
+        decode_times("timestamp", offsetof(struct timed_point, wide), FLOAT64, points);
+        ck_assert_float_eq_tol(cloud.time_s[0], 0.0f, 2e-6f);
+        ck_assert_float_eq_tol(cloud.time_s[1], 0.09f, 2e-6f);
+        ck_assert_double_eq(cloud.time_offset_s, 0);
+    }
+}
+END_TEST
+
+/* The first number is not that of a clock: a point without a return. */
+START_TEST(one_wrong_time_does_not_decide)
+{
+    static const struct field fields[] = {
+        {"x", 0, FLOAT32}, {"y", 4, FLOAT32}, {"z", 8, FLOAT32}, {"timestamp", 24, FLOAT64}};
+    static const double WRONG[] = {0, 8, -3e9, 1e300, NAN};
+    struct timed_point points[40];
+    ck_assert_uint_eq(offsetof(struct timed_point, wide), 24);
+    for (size_t w = 0; w < sizeof(WRONG) / sizeof(WRONG[0]); w++) {
+        for (int i = 0; i < 40; i++)
+            points[i] = (struct timed_point){.wide = i ? 1700000000.25 + 0.001 * i : WRONG[w]};
+        build(fields, 4, points, 40, sizeof(points[0]));
+        decode_ok();
+        ck_assert_float_eq_tol(cloud.time_s[39], 0.039f, 1e-6f);
+        ck_assert(!(fabsf(cloud.time_s[0]) < 10));
+    }
 }
 END_TEST
 
@@ -440,6 +475,8 @@ int main(void)
     tcase_add_loop_test(tcase, every_name_of_time, 0, 6);
     tcase_add_test(tcase, whole_times_are_nanoseconds);
     tcase_add_test(tcase, absolute_times);
+    tcase_add_test(tcase, absolute_times_of_any_unit);
+    tcase_add_test(tcase, one_wrong_time_does_not_decide);
     tcase_add_test(tcase, the_first_time_field_is_taken);
     tcase_add_test(tcase, origin_only_where_float_is_too_coarse);
     tcase_add_loop_test(tcase, any_axis_moves_the_origin, 0, 3);

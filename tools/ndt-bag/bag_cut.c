@@ -18,7 +18,9 @@ static struct {
     uint64_t drop[2];              /* the first scan that is left out, and how many */
     int64_t wall_ns[2];            /* after the first record, and how long */
     struct tool_reals offset_pose; /* x y z [m], yaw [deg]; none: 0 */
-    uint64_t without;              /* bit TYPE: records of this type are left out */
+    struct tool_reals
+        point_times;  /* factor, shift [s], every which point is off, by how much [s]; none: as they are */
+    uint64_t without; /* bit TYPE: records of this type are left out */
     int salvage, force;
     struct tool_operands bags;
 } args = {.records = {1, UINT64_MAX}, .scans = {1, UINT64_MAX}, .to_ns = INT64_MAX, .every = 1};
@@ -139,7 +141,16 @@ static void put_wall(struct ndt_cloud *cloud)
     cloud->count = kept;
 }
 
-/* Copies the record, or what --wall and --offset-pose make of it. */
+/* Another unit, another clock, strays. */
+static void change_times(struct ndt_cloud *cloud)
+{
+    const double *v = args.point_times.values;
+    const size_t every = args.point_times.count == 4 ? (size_t)v[2] : cloud->count + 1;
+    for (size_t i = 0; cloud->time_s && i < cloud->count; i++)
+        cloud->time_s[i] = (float)((double)cloud->time_s[i] * v[0] + v[1] + (i % every == every - 1 ? v[3] : 0));
+}
+
+/* Copies the record, or what --wall, --point-times and --offset-pose make of it. */
 static enum ndt_status put_record(const struct cut *cut, struct bag_cursor *cursor, struct bag_target *target,
                                   struct ndt_error *err)
 {
@@ -147,13 +158,18 @@ static enum ndt_status put_record(const struct cut *cut, struct bag_cursor *curs
     const int64_t after_ns = record.receive_time_ns - cut->begin_ns; /* wanted() has checked it */
     const int behind_wall = record.type == NDT_MESSAGE_SCAN && after_ns >= args.wall_ns[0] &&
                             after_ns - args.wall_ns[0] < args.wall_ns[1];
-    if (!behind_wall && (record.type != NDT_MESSAGE_INITIAL_POSE || args.offset_pose.count == 0))
+    const int has_other_times = record.type == NDT_MESSAGE_SCAN && args.point_times.count > 0;
+    if (!behind_wall && !has_other_times &&
+        (record.type != NDT_MESSAGE_INITIAL_POSE || args.offset_pose.count == 0))
         return bag_target_put(target, &record, err);
     enum ndt_status status = bag_cursor_decode(cursor, err);
     if (status != NDT_OK)
         return status;
-    if (behind_wall) {
+    if (behind_wall)
         put_wall(&cursor->cloud);
+    if (has_other_times)
+        change_times(&cursor->cloud);
+    if (record.type == NDT_MESSAGE_SCAN) {
         status = ndt_scan_encode(&target->frame, &cursor->scan, &cursor->cloud, err);
     } else {
         cursor->pose.pose = offset_pose(&cursor->pose.pose);
@@ -204,6 +220,9 @@ static enum ndt_status run(struct ndt_error *err)
     if (args.offset_pose.count != 0 && args.offset_pose.count != 4)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--offset-pose: %zu numbers; x,y,z,yaw are needed",
                         args.offset_pose.count);
+    if (args.point_times.count % 2 || args.point_times.count > 4 ||
+        (args.point_times.count == 4 && !(args.point_times.values[2] >= 1)))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--point-times: F,S or F,S,N,O with N from 1 is needed");
     enum ndt_status status = bag_cursor_open(&cursor, args.bags.words[0], err);
     if (status != NDT_OK)
         return status;
@@ -287,6 +306,10 @@ static const struct tool_option options[] = {
     {"wall", "FROM:DURATION", TOOL_CUSTOM, args.wall_ns, .parse = parse_wall,
      .help = "from FROM seconds after the first record, for DURATION seconds: what is to the left of the sensor "
              "becomes a wall 2.5 m beside it that moves with it"},
+    {"point-times", "F,S[,N,O]", TOOL_REALS, &args.point_times, -1e12, 1e12,
+     .help = "times of points become F times as much plus S seconds, and of every Nth point O seconds more: "
+             "another unit, "
+             "another clock, strays"},
     {"salvage", NULL, TOOL_FLAG, &args.salvage, .help = "copy the undamaged beginning of a damaged bag"},
     TOOL_FORCE_OPTION(args.force),
 };
@@ -295,8 +318,8 @@ const struct tool_command bag_cut_command = {
     .name = "cut",
     .summary = "copies a part of a bag: records, scans, or a time; thins or disturbs it",
     .details =
-        "A record is copied, byte for byte, when it is within all the limits given; --offset-pose and --wall, for "
-        "tests, change initial poses and scans. A part from the middle "
+        "A record is copied, byte for byte, when it is within all the limits given; --offset-pose, --wall and "
+        "--point-times, for tests, change initial poses and scans. A part from the middle "
         "begins without an initial pose; --initial first adds one and leaves out those of the bag. A damaged "
         "bag is refused without --salvage.",
     TOOL_OPTIONS(options),

@@ -149,13 +149,15 @@ static struct ndt_pose moved(const struct bench_raw_scan *scan, double dt_s)
     return ndt_pose_compose(&scan->T_map_sensor, &step);
 }
 
-static enum ndt_status preprocess(struct ndt_preprocessor *pre, const struct ndt_preprocess_params *params,
+static enum ndt_status preprocess(struct ndt_preprocessor *pre, const struct ndt_preprocess_params *given,
                                   const struct bench_raw_scan *scan, struct ndt_sweep *sweep,
                                   const struct ndt_cloud **points, struct ndt_error *err)
 {
     const struct ndt_sweep_motion motion = {.twist = scan->twist};
-    const enum ndt_status status = ndt_preprocess_sweep(params, &scan->cloud, sweep, err);
-    return status == NDT_OK ? ndt_preprocess(pre, params, &scan->cloud, sweep, scan->seq, &motion, points, err)
+    struct ndt_preprocess_params params = *given;
+    params.deskew = ndt_deskew_mode_of(given->deskew, &scan->cloud);
+    const enum ndt_status status = ndt_preprocess_sweep(&params, &scan->cloud, sweep, err);
+    return status == NDT_OK ? ndt_preprocess(pre, &params, &scan->cloud, sweep, scan->seq, &motion, points, err)
                             : status;
 }
 

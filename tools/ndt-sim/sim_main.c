@@ -316,7 +316,7 @@ static const struct tool_command command = {
         "with twist, then the exact truth and the scan of every sweep. The same seed and options give the same "
         "bytes.\n\n"
         "A sweep is one clockwise turn that starts and ends behind the sensor. Points carry their time relative to "
-        "the stamp, so that a replay can undo the motion with preprocess.deskew=time.\n\n"
+        "the stamp, so that a replay can undo the motion.\n\n"
         "Truth, initial pose, odometry and IMU are those of the vehicle, which is where the sensor is without "
         "--mount. An IMU measures angular velocity and specific force (+9.81 m/s^2 on z at rest).",
     TOOL_OPTIONS(options),

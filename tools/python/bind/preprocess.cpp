@@ -41,7 +41,7 @@ static ndt_preprocess_params read_params(Keywords &options)
 static Points preprocess(nb::handle points, nb::handle time_s, const nb::kwargs &given)
 {
     Keywords options(given, "preprocess");
-    const ndt_preprocess_params params = read_params(options);
+    ndt_preprocess_params params = read_params(options);
     const nb::object twist = options.object("twist");
     const auto sequence = static_cast<uint64_t>(options.integer("sequence", 0, 0, INT64_MAX));
     options.end();
@@ -58,6 +58,7 @@ static Points preprocess(nb::handle points, nb::handle time_s, const nb::kwargs 
         read_times(cloud.cloud, time_s, "time_s");
     else if (params.deskew == NDT_DESKEW_TIME)
         throw nb::value_error("time_s: missing; deskew='time' needs the times of the points");
+    params.deskew = ndt_deskew_mode_of(params.deskew, &cloud.cloud);
     if (!twist.is_none())
         read_numbers(numbers, 6, twist, "twist");
     std::memcpy(motion.twist.v_mps, numbers, sizeof(motion.twist.v_mps));
@@ -92,8 +93,9 @@ Parameters
 points : ndarray, shape (N, 3) or wider, float32 or float64
     Raw scan in the sensor frame [m].
 time_s : ndarray, shape (N,), optional
-    Of the points, relative to the stamp of the scan [s]; for deskew='time'.
-deskew : {'off', 'time', 'azimuth_cw', 'azimuth_ccw'}
+    Of the points, relative to the stamp of the scan [s]; for deskew='time' and 'auto'.
+deskew : {'off', 'auto', 'time', 'azimuth_cw', 'azimuth_ccw'}
+    'auto': by time_s where it is given, else off.
 twist : 6 numbers, optional
     Velocity of the sensor in its own frame: vx vy vz [m/s], wx wy wz [rad/s].
 voxel_m, sample_count : float, int

@@ -8,7 +8,8 @@
  * where the sensor would have measured them at that moment, and the times of the result are relative to it, in
  * whole microseconds for the field of times. So a recording gives the same points whether its stamps lie at the
  * begin, in the middle or at the end of the sweeps, up to the resolution of its times. A point without a finite
- * time within NDT_PREPROCESS_TIME_LIMIT_S of the stamp is dropped.
+ * time within NDT_PREPROCESS_TIME_LIMIT_S of the stamp is dropped, and so is a stray: one whose time lies far from
+ * those of the other points, see ndt_preprocess_told_times.
  *
  * Determinism: the points and their order depend only on the input, the parameters and the seed. One owner, one
  * thread. Memory: allocates only when a scan is larger than any before, or than any since the last release. The raw
@@ -28,10 +29,11 @@ extern "C" {
 /** How the time of a point within the sweep is known. */
 enum ndt_deskew_mode {
     NDT_DESKEW_OFF,
-    NDT_DESKEW_TIME,       /**< from the time field of the cloud */
-    NDT_DESKEW_AZIMUTH_CW, /**< from the azimuth: one turn per sweep, clockwise seen from above, that starts and
-                              ends behind the sensor */
-    NDT_DESKEW_AZIMUTH_CCW /**< the same, counter-clockwise */
+    NDT_DESKEW_TIME,        /**< from the time field of the cloud */
+    NDT_DESKEW_AZIMUTH_CW,  /**< from the azimuth: one turn per sweep, clockwise seen from above, that starts and
+                               ends behind the sensor */
+    NDT_DESKEW_AZIMUTH_CCW, /**< the same, counter-clockwise */
+    NDT_DESKEW_AUTO /**< to be decided by scan, see ndt_deskew_mode_of; functions that take points refuse it */
 };
 
 /** Where in the sweep the stamp lies; times of points, where they are used, tell it themselves. */
@@ -50,17 +52,36 @@ struct ndt_preprocess_params {
     uint32_t sample_count;       /**< points kept, one at random from each of as many equal parts; 0: all [1500] */
     uint64_t seed;               /**< of the sample [1] */
     enum ndt_deskew_mode deskew; /**< [NDT_DESKEW_OFF] */
-    double sweep_s;              /**< duration of a sweep, for the azimuth modes [0.1] */
+    double sweep_s;              /**< duration of a sweep, for the azimuth modes, and what is near in time [0.1] */
     enum ndt_sweep_stamp sweep_stamp; /**< for the azimuth modes [NDT_STAMP_MIDDLE] */
     double deadline_us; /**< when ndt_preprocess gives up, by ndt_clock_us(); 0: never, the same bits always [0] */
 };
 /** Sets the defaults. */
 void ndt_preprocess_params_default(struct ndt_preprocess_params *params);
 
+/** What NDT_DESKEW_AUTO means for the points of one scan alone: their time field where they have one, else off.
+ * Other modes are returned as they are. Pure. */
+enum ndt_deskew_mode ndt_deskew_mode_of(enum ndt_deskew_mode mode, const struct ndt_cloud *raw);
+
+/** The times of the usable points of a scan, as they are told. */
+struct ndt_told_times {
+    size_t points; /**< usable: finite, within the ranges and the crop box */
+    size_t strays; /**< of them: without a finite time within the limit, or with one far outside the sweep */
+    float first_s, last_s; /**< of the others; first_s > last_s: there is none */
+};
+/** Finds the sweep among the times of `raw`, which has times, within limit_s of zero.
+ *
+ * Where they span more than 2 sweep_s, those farther than the distance of their 10 and 90 % quantiles + sweep_s
+ * outside these quantiles are strays. The quantiles are exact, by radix selection. The order of the points does not
+ * matter; nothing is allocated. Reads all points, once or five times. Pure. */
+void ndt_preprocess_told_times(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw,
+                               double limit_s, struct ndt_told_times *out);
+
 /** When a scan was measured. */
 struct ndt_sweep {
     double reference_s;    /**< the reference moment relative to the stamp; whole microseconds */
     double begin_s, end_s; /**< relative to the reference moment */
+    size_t points, strays; /**< by times: see struct ndt_told_times; strays are left out */
 };
 /** The sweep of `raw`, before any motion is known. By times: from the first usable point to the last. By azimuth: a
  * turn of sweep_s. Without deskewing: all 0. NDT_DESKEW_TIME reads all points, the other modes none.

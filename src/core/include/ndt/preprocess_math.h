@@ -104,8 +104,12 @@ static inline NDT_DEVICE float ndt_preprocess_time(const struct ndt_preprocess_p
 {
     if (plan->deskew == NDT_DESKEW_OFF)
         return 0;
-    if (plan->deskew == NDT_DESKEW_TIME)
-        return ndt_preprocess_has_time(time_s) ? ndt_preprocess_since_reference(time_s, plan->reference_us) : NAN;
+    if (plan->deskew == NDT_DESKEW_TIME) {
+        const float since_s = ndt_preprocess_since_reference(time_s, plan->reference_us);
+        const int is_in_sweep =
+            ndt_preprocess_has_time(time_s) && since_s >= plan->begin_s && since_s <= plan->end_s;
+        return is_in_sweep ? since_s : NAN;
+    }
     const float turn = ndt_preprocess_arc_tangent(y_m, x_m) * 0.159154943f; /* -1/2 .. 1/2 */
     return plan->sweep_s * (plan->deskew == NDT_DESKEW_AZIMUTH_CW ? -turn : turn);
 }

@@ -40,8 +40,9 @@ struct ndt_preprocess_plan {
     float certain_low_m2, certain_high_m2, possible_low_m2, possible_high_m2;
     double near_m2, far_m2; /**< squared range limits */
 
-    float sweep_s;      /**< duration of a turn of the sensor, for the azimuth modes */
-    float reference_us; /**< the reference moment relative to the stamp; for the times of the scan */
+    float sweep_s;        /**< duration of a turn of the sensor, for the azimuth modes */
+    float reference_us;   /**< the reference moment relative to the stamp; for the times of the scan */
+    float begin_s, end_s; /**< of the sweep: points with times outside are left out */
     struct ndt_filter_times times;
     float start_s, segments_per_s; /**< segment = (time - start_s) * segments_per_s */
     /** Transforms to the reference moment at the begin of each segment: the columns of the rotation and the

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "ndt_track/track.h"
+#include "ndtd/scan_times.h"
 #include "ndtd/transforms.h"
 
 #ifdef __cplusplus
@@ -30,6 +31,7 @@ struct ndtd_pipeline_events {
     uint64_t row;                          /**< scans in a row that have not converged, now */
     uint64_t rows, longest_row;            /**< rows as long as validation.* says */
     struct ndtd_transform_events transforms;
+    struct ndtd_time_events times;
 };
 
 enum { NDTD_EVENT_BYTES = 200 };

@@ -1,0 +1,94 @@
+/** @file
+ * @brief When the points of a scan were measured: what a sensor tells, made plausible.
+ *
+ * A sweep lasts no longer than the time between two scans of its sensor, and the stamp of a scan lies within about
+ * a sweep of it. What contradicts that is not believed:
+ *
+ * - Times of another unit than seconds (or nanoseconds, for integers) are recognised by how much they span.
+ * - Times that lie off the stamps, as those of another clock do, are moved: the sweep then lies about the stamp as
+ * it did in the last scan whose times were right, otherwise as preprocess.sweep_stamp tells.
+ * - Times that span too much in every unit are not used with preprocess.deskew `auto`.
+ *
+ * With `auto` it is also decided whether the motion within a sweep is undone by the times of the points, by their
+ * azimuth (where there are no times, and the order of the points has told the same sense of rotation
+ * NDTD_TURNS_NEEDED times in a row), or not at all.
+ *
+ * Plain data; what is decided depends on the scans and their order only, so a replay decides as the live daemon
+ * did. No allocation. One owner, one thread. */
+#ifndef NDTD_SCAN_TIMES_H
+#define NDTD_SCAN_TIMES_H
+
+#include <stdint.h>
+
+#include "ndt/preprocess.h"
+#include "ndt_proto/message.h"
+#include "ndtd/scan_turn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { NDTD_TIMED_SENSORS = 16, NDTD_GAPS = 8, NDTD_TURNS_NEEDED = 5 };
+
+/** What the scans of a sensor, known by their frame_id, have told so far. */
+struct ndtd_sensor_times {
+    char frame_id[NDT_PROTO_MAX_NAME + 1];
+    uint64_t scans;           /**< so far */
+    int64_t stamp_ns;         /**< of the last one */
+    double gaps_s[NDTD_GAPS]; /**< between the last scans, where time went on */
+    uint64_t gap_count;       /**< so far */
+    double unit_s;            /**< of the times; 0: not told yet */
+    int has_place;            /**< a scan had plausible times */
+    double place_s;           /**< the middle of the sweep relative to the stamp, in the last of them */
+    enum ndtd_turn turn;      /**< of the last scan */
+    int turns;                /**< scans in a row that told it */
+    int is_mended, is_moved, is_refused, has_strays; /**< the times of the last scan */
+    enum ndt_deskew_mode deskew;                     /**< decided for the last scan */
+    double sweep_s;                                  /**< likewise */
+};
+
+/** Of all sensors; all zero: none yet. */
+struct ndtd_scan_times {
+    struct ndtd_sensor_times sensors[NDTD_TIMED_SENSORS];
+    uint64_t sensor_count; /**< so far; of more than NDTD_TIMED_SENSORS the last are kept */
+};
+
+/** What was assumed of times: how often that began, and the last time. */
+struct ndtd_time_events {
+    uint64_t units, moves, refusals, strays, turns;
+    uint64_t stray_points;                 /**< dropped so far */
+    double unit_s;                         /**< that times were taken for */
+    double moved_s;                        /**< that times were moved by */
+    enum ndt_sweep_stamp place;            /**< where the stamp was assumed then... */
+    int is_known_place;                    /**< ...or where scans before had it */
+    double span_s, longest_s;              /**< that times spanned, and what is believed */
+    enum ndtd_turn turn;                   /**< that was found */
+    double sweep_s;                        /**< duration of the turn */
+    char frame_id[NDT_PROTO_MAX_NAME + 1]; /**< of the sensor of the last of these */
+};
+
+/** The next scan of a sensor. */
+struct ndtd_timed_scan {
+    const char *frame_id; /**< borrowed */
+    int64_t stamp_ns;
+    int is_part;              /**< of a scan that is merged from several: its azimuth tells no time */
+    struct ndt_cloud *points; /**< times are changed in place where they are not believed */
+};
+
+/** As ndt_preprocess_sweep. params->deskew: as configured; becomes what is decided for this scan, with
+ * params->sweep_s. */
+NDT_MUST_CHECK enum ndt_status ndtd_scan_times_find(struct ndtd_scan_times *times,
+                                                    const struct ndtd_timed_scan *scan,
+                                                    struct ndt_preprocess_params *params, struct ndt_sweep *sweep,
+                                                    struct ndtd_time_events *events, struct ndt_error *err);
+/** Sets params->deskew and sweep_s to what is decided if the next scan of this sensor is like the one before.
+ * Returns 0 where that is not known, or times have to be changed. */
+int ndtd_scan_times_expect(const struct ndtd_scan_times *times, const char *frame_id,
+                           struct ndt_preprocess_params *params);
+/** Takes the times of the points away. */
+void ndtd_scan_times_drop(struct ndt_cloud *points);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
