@@ -117,7 +117,8 @@ def _topic_states(recording) -> dict:
     out = {}
     for topic in recording.topics:
         if hasattr(topic.state, "unit_s"):
-            out[topic.name] = {"unit_s": topic.state.unit_s, "places": topic.state.places, "notes": sorted(topic.state.notes)}
+            out[topic.name] = {"unit_s": topic.state.unit_s, "places": topic.state.places, "notes": sorted(topic.state.notes),
+                               "strays": topic.state.strays}
     return out
 
 
@@ -126,7 +127,7 @@ def _restore_topics(recording, states):
     for topic in recording.topics:
         if topic.name in states:
             kept = states[topic.name]
-            topic.state = Times(kept["unit_s"], set(kept["notes"]), kept["places"])
+            topic.state = Times(kept["unit_s"], set(kept["notes"]), kept["places"], kept.get("strays", 0))
 
 
 def _skip(messages, position, seeks):

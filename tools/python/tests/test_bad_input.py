@@ -127,7 +127,7 @@ def test_map(arguments, options, kind, words):
     ({"voxel_m": -1}, ValueError, r"voxel_m: -1 is outside 0 \.\. 100"),
     ({"sample_count": -1}, ValueError, "sample_count: -1 is outside"),
     ({"min_range_m": 5, "max_range_m": 1}, ValueError, "min_range_m: it is larger than max_range_m"),
-    ({"deskew": "tim"}, ValueError, "deskew: 'tim' is not known; there are: off, time"),
+    ({"deskew": "tim"}, ValueError, "deskew: 'tim' is not known; there are: auto, off, time"),
     ({"deskew": "time"}, ValueError, "time_s: missing"),
     ({"time_s": np.zeros(3)}, ValueError, r"time_s: one number per point is wanted, \(10,\), not \(3,\)"),
     ({"time_s": np.zeros(10, int)}, TypeError, "time_s: .*int64"),
@@ -171,7 +171,7 @@ def test_files(drive, tmp_path):
 
 @pytest.mark.parametrize("options, kind, words", [
     ({"options": {"preproces.deskew": "time"}}, ValueError, "'preproces.deskew' is not an option; did you mean 'preprocess.deskew'"),
-    ({"options": {"preprocess.deskew": "tim"}}, ValueError, "'tim' is not one of off, time"),
+    ({"options": {"preprocess.deskew": "tim"}}, ValueError, "'tim' is not one of auto, off, time"),
     ({"options": {1: 2}}, TypeError, "options: a name is wanted, not int"),
     ({"options": ["a"]}, TypeError, "options: a dict is wanted, not list"),
     ({"skip": -1}, ValueError, "skip, limit: 0 or more")])

@@ -98,8 +98,32 @@ def test_times_that_say_nothing(times, note, tmp_path, capsys):
 def test_times_of_another_clock(tmp_path, capsys):
     cloud = Messages().cloud(STAMP, "top", _records([("timestamp", "<f8")], {"timestamp": 4321.5 + T[::-1]}))
     summary, records = import_rows(capsys, tmp_path, [("/points", CLOUD, STAMP, cloud)])
-    assert np.abs(only(records, "scan")[0]["time_s"] - T[::-1]).max() < 2e-6
-    assert any("another clock" in note for note in summary["notes"])
+    assert np.abs(only(records, "scan")[0]["time_s"] - (T[::-1] - SWEEP_S / 2)).max() < 2e-6
+    assert any("another clock" in note and "in the middle" in note for note in summary["notes"])
+
+
+@pytest.mark.parametrize("offset_s", [-5, -1, -0.3, 0.3, 3, 9.98, 10])
+@pytest.mark.parametrize("unit", [1, 1e3])
+def test_times_off_the_stamps(offset_s, unit, tmp_path, capsys):
+    """A clock that is a few seconds off: within the 10 s of a relative time."""
+    cloud = Messages().cloud(STAMP, "top", _records([("time", "<f4")], {"time": (offset_s + T) * unit}))
+    summary, records = import_rows(capsys, tmp_path, [("/points", CLOUD, STAMP, cloud)])
+    assert np.abs(only(records, "scan")[0]["time_s"] - (T - SWEEP_S / 2)).max() < 2e-6
+    assert sum("another clock" in note for note in summary["notes"]) == 1
+
+
+@pytest.mark.parametrize("stray_s", [8.0, -0.9, 1e9, np.nan])
+@pytest.mark.parametrize("field,per_s", [("time", 1), ("time", 1e3), ("timestamp", 1), ("timestamp", 1e9)])
+def test_strays(stray_s, field, per_s, tmp_path, capsys):
+    """1 % of the points, and the first, with a time that is not of this sweep."""
+    times = (ABSOLUTE if field == "timestamp" else T.copy()) * per_s
+    times[::100] += stray_s * per_s
+    kind = "<f8" if field == "timestamp" else "<f4"
+    cloud = Messages().cloud(STAMP, "top", _records([(field, kind)], {field: times}))
+    summary, records = import_rows(capsys, tmp_path, [("/points", CLOUD, STAMP, cloud)])
+    got, right = only(records, "scan")[0]["time_s"], np.arange(COUNT) % 100 != 0
+    assert np.isnan(got[~right]).all() and np.abs(got - T)[right].max() < 2e-6
+    assert any("6 points have no time" in note for note in summary["notes"])
 
 
 def test_big_endian(tmp_path, capsys):

@@ -143,7 +143,7 @@ def test_a_folder_of_ndtd(drive, run_program, tmp_path):
     errors, told = Errors(run), run.summary["translation_error_m"]
     assert np.median(errors.translation_m) == pytest.approx(told["median"], rel=1e-4)
     assert errors.translation_m.max() == pytest.approx(told["max"], rel=1e-4)
-    assert run.settings["preprocess.deskew"] == "time" and default_settings()["preprocess.deskew"] == "off"
+    assert run.settings["preprocess.deskew"] == "time" and default_settings()["preprocess.deskew"] == "auto"
     assert set(run.settings) == set(default_settings())
     assert run.summary["machine"] and run.summary["commit"]
     steps = run.iterations_of([3])[3]

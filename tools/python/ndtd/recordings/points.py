@@ -22,6 +22,8 @@ OTHER_CLOCK_S = 10.0  # no sweep lasts longer: larger times are those of a clock
 USUAL_SWEEP_S = (5e-4, 5.0)
 STRICT_SWEEP_S = (2e-3, 2.0)  # a factor of 1000: exactly one unit fits
 CLOCK_S = (1e8, 1e10)  # 1973 to 2286
+TURN_S = 0.1  # of most sensors
+STAMP_SWEEPS = 1.1  # a stamp lies this near to the sweep, as ndtd has it
 
 
 class PointError(ValueError):
@@ -107,6 +109,7 @@ class Times:
     unit_s: Optional[float] = None
     notes: set = field(default_factory=set)
     places: dict = field(default_factory=dict)  # where the stamp lies in the sweep: number of scans
+    strays: int = 0  # points whose time lies far outside the sweep: it is NaN
 
     def of(self, points: np.ndarray, stamp_ns: int, good: Optional[np.ndarray] = None) -> Optional[np.ndarray]:
         """Times of the good points relative to the stamp [s], float64, or None where they have none."""
@@ -129,12 +132,9 @@ class Times:
     def _seconds(self, name, values, stamp_ns):
         if values.dtype.kind != "f":
             values = values.astype(np.int64)
-        low, high = values.min(), values.max()
-        if not np.isfinite(low) or not np.isfinite(high):
-            finite = values[np.isfinite(values)]
-            if len(finite) == 0:
-                return None
-            low, high = finite.min(), finite.max()
+        low, high = _range(values, 0)
+        if not low <= high:
+            return None
         if name == "curvature" and not 1.0 <= high - low < 1e4:
             return None  # that of a surface, as PCL computes it: at most 1/3
         if values.dtype.itemsize == 4 and values.dtype.kind == "f" and abs(float(high)) > 1e6:
@@ -167,20 +167,22 @@ class Times:
         return None
 
     def _near(self, seconds, name):
-        """Times of another clock become relative to the first one; those that are all equal say nothing."""
-        low, high = seconds.min(), seconds.max()
-        if not np.isfinite(low) or not np.isfinite(high):
-            finite = seconds[np.isfinite(seconds)]
-            low, high = finite.min(), finite.max()
+        """Times of another clock are moved to the stamp, strays become NaN; those that are all equal say nothing."""
+        low, high = _range(seconds, TURN_S)
         if not high > low:
             self.notes.add(f"times of points are left out: '{name}' is the same for all points of a scan")
             return None
         if high - low > OTHER_CLOCK_S:
             self.notes.add(f"times of points are left out: '{name}' spans {high - low:.3g} s; --time-unit?")
             return None
-        if max(abs(low), abs(high)) > OTHER_CLOCK_S:
-            self.notes.add(f"'{name}' is of another clock than the stamps: its least is taken for the stamp")
-            return seconds - low
+        if not (seconds.min() >= low and seconds.max() <= high):  # NaN, too
+            with np.errstate(invalid="ignore"):
+                kept = (seconds >= low) & (seconds <= high)
+            self.strays += len(seconds) - int(np.count_nonzero(kept))
+            seconds = np.where(kept, seconds, np.nan)
+        if not is_near_stamp(low, high):
+            self.notes.add(f"'{name}' is of another clock than the stamps: moved, as if the stamp were in the middle of the sweep")
+            return seconds - (low + high) / 2
         self._count_place(low, high)
         return seconds
 
@@ -192,6 +194,33 @@ class Times:
         else:
             name = "outside" if low > 0 or high < 0 else "inside"
         self.places[name] = self.places.get(name, 0) + 1
+
+
+def is_near_stamp(low_s: float, high_s: float) -> bool:
+    """Whether a sweep may lie so about its stamp: at its begin, in it, at its end, a sweep late."""
+    return max(low_s, -high_s) <= STAMP_SWEEPS * max(high_s - low_s, TURN_S)
+
+
+def _range(values, margin):
+    """The least and the largest of the finite values without strays: those that are farther outside the 10 and 90 %
+    quantiles than these are apart, plus the margin, as ndtd has it. (inf, -inf): there is none."""
+    low, high = values.min(), values.max()
+    if not np.isfinite(low) or not np.isfinite(high):
+        values = values[np.isfinite(values)]
+        if len(values) == 0:
+            return np.inf, -np.inf
+        low, high = values.min(), values.max()
+    low, high = float(low), float(high)
+    if high - low <= 2 * margin:
+        return low, high
+    tenth = len(values) // 10
+    ordered = np.partition(values, (tenth, len(values) - 1 - tenth))
+    first, last = float(ordered[tenth]), float(ordered[len(values) - 1 - tenth])
+    reach = last - first + margin
+    if low >= first - reach and high <= last + reach:
+        return low, high
+    values = values[(values >= first - reach) & (values <= last + reach)]
+    return float(values.min()), float(values.max())
 
 
 def _usual_unit(name, is_float):

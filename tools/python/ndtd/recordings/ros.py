@@ -91,7 +91,7 @@ def livox_custom(raw, is_ros2, receive_ns, topic, options) -> Iterator:
     stamp_ns = stamp_ns or receive_ns
     scan = scan_of_records(np.frombuffer(data, dtype), (receive_ns, stamp_ns, frame), topic, options)
     shift_ns = timebase - stamp_ns
-    if scan.time_s is not None and abs(shift_ns) < 10 * NS:
+    if scan.time_s is not None and point_fields.is_near_stamp(*(shift_ns * 1e-9 + np.array([np.nanmin(scan.time_s), np.nanmax(scan.time_s)]))):
         scan.time_s = scan.time_s + shift_ns * 1e-9
     yield scan
 

@@ -49,6 +49,8 @@ def _notes(recording, frames, report) -> List[str]:
         times = topic.state if hasattr(topic.state, "places") else None
         if times is not None and topic.kind == "scan":
             notes += sorted(times.notes)
+            if times.strays:
+                notes.append(f"{topic.name}: {times.strays} points have no time, or one far outside the sweep of their scan: ndtd leaves them out")
             if times.places:
                 place = max(times.places, key=times.places.get)
                 what = f"{place} of the sweep" if place in ("begin", "middle", "end") else f"{place} it"
