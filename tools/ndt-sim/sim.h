@@ -113,7 +113,7 @@ int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_ra
  * in the lane, roll and pitch from the slope of the ground and from swaying. The ground truth is this function of
  * time, not interpolated samples. */
 
-enum sim_place { SIM_STREET, SIM_CORRIDOR, SIM_TUNNEL, SIM_HALL };
+enum sim_place { SIM_STREET, SIM_CORRIDOR, SIM_TUNNEL, SIM_HALL, SIM_SHELVES, SIM_PARKING, SIM_TERRACE };
 
 #define SIM_MAX_EDGES  8
 #define SIM_TURN_STEPS 64

@@ -31,10 +31,11 @@ static double speed_at(const struct sim_drive *drive, double s_m)
 static void set_character(struct sim_drive *drive, uint64_t seed)
 {
     struct ndt_random random = ndt_random_stream(seed, 2, 0);
-    const int on_foot = drive->course->place == SIM_CORRIDOR;
+    const enum sim_place place = drive->course->place;
+    const int on_foot = place == SIM_CORRIDOR || place == SIM_SHELVES;
     drive->phase_rad = ndt_random_between(&random, -PI, PI);
-    drive->slow_mps = on_foot ? 1.2 : drive->course->place == SIM_TUNNEL ? 14.0 : 4.8;
-    drive->fast_mps = on_foot ? 1.2 : drive->course->place == SIM_TUNNEL ? 14.0 : 10.5;
+    drive->slow_mps = on_foot ? 1.2 : place == SIM_TUNNEL ? 14.0 : 4.8;
+    drive->fast_mps = on_foot ? 1.2 : place == SIM_TUNNEL ? 14.0 : place == SIM_PARKING ? 4.8 : 10.5;
     drive->height_m = on_foot ? 0.9 : 1.75;
     drive->weave_m = on_foot ? 0.12 : 0.2;
     drive->weave_k_radpm = 2.0 * PI / (on_foot ? 6.0 : 45.0);
@@ -192,7 +193,7 @@ uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t s
 {
     const struct sim_course *course = drive->course;
     uint32_t count = drive->people ? sim_people_at(drive->people, t_s, solids) : 0;
-    if (course->place == SIM_CORRIDOR || course->place == SIM_HALL)
+    if (course->place != SIM_STREET && course->place != SIM_TUNNEL)
         return count;
     const double begin_m = sim_drive_length(drive, drive->begin_s);
     for (uint32_t i = drive->walk ? 1 : 0; i < SIM_MAX_CARS; i++) {

@@ -208,7 +208,8 @@ static void stand(const struct sim_survey *survey, const struct sim_drive *drive
         sim_plan_place(survey->plan, random, at_m);
         return;
     }
-    const double reach_m = drive->course->place == SIM_CORRIDOR ? 0.8 : 1.5;
+    const enum sim_place place = drive->course->place;
+    const double reach_m = place == SIM_CORRIDOR || place == SIM_SHELVES ? 0.8 : 1.5;
     const double s_m = ndt_random_between(random, begin_m, end_m);
     const double left_m = ndt_random_between(random, drive->walk && reach_m > 1.0 ? -4.8 : -reach_m, reach_m);
     const struct sim_course_point at = sim_course_beside(drive->course, s_m, left_m);

@@ -12,11 +12,11 @@
 #include "sim_record.h"
 #include "tool_options.h"
 
-enum sim_world_name { STREET, UTM, CORRIDOR, TUNNEL, HALL, CITY };
+enum sim_world_name { STREET, UTM, CORRIDOR, TUNNEL, HALL, CITY, SHELVES, PARKING, TERRACE };
 enum sim_carrier { VEHICLE, HANDHELD };
 static const char *const world_names[] = {
-    [STREET] = "street", [UTM] = "utm", [CORRIDOR] = "corridor", [TUNNEL] = "tunnel", [HALL] = "hall",
-    [CITY] = "city",     NULL};
+    [STREET] = "street", [UTM] = "utm",         [CORRIDOR] = "corridor", [TUNNEL] = "tunnel",   [HALL] = "hall",
+    [CITY] = "city",     [SHELVES] = "shelves", [PARKING] = "parking",   [TERRACE] = "terrace", NULL};
 static const char *const carrier_names[] = {[VEHICLE] = "vehicle", [HANDHELD] = "handheld", NULL};
 static const char *const stamp_names[] = {
     [SIM_STAMP_BEGIN] = "begin", [SIM_STAMP_MIDDLE] = "middle", [SIM_STAMP_END] = "end", NULL};
@@ -161,8 +161,10 @@ static enum ndt_status open_drive(struct simulation *simulation, struct ndt_erro
 
 static enum ndt_status run_simulation(struct simulation *simulation, struct ndt_error *err)
 {
-    static const enum sim_place places[] = {[STREET] = SIM_STREET, [UTM] = SIM_STREET, [CORRIDOR] = SIM_CORRIDOR,
-                                            [TUNNEL] = SIM_TUNNEL, [HALL] = SIM_HALL,  [CITY] = SIM_STREET};
+    static const enum sim_place places[] = {
+        [STREET] = SIM_STREET,   [UTM] = SIM_STREET,      [CORRIDOR] = SIM_CORRIDOR,
+        [TUNNEL] = SIM_TUNNEL,   [HALL] = SIM_HALL,       [CITY] = SIM_STREET,
+        [SHELVES] = SIM_SHELVES, [PARKING] = SIM_PARKING, [TERRACE] = SIM_TERRACE};
     const enum sim_place place = places[args.world];
     enum ndt_status status = place_gaps(simulation, err);
     if (status != NDT_OK)
@@ -257,12 +259,15 @@ static const struct tool_option options[] = {
     {"seed", "N", TOOL_COUNT, &args.seed, .help = "seed of all random numbers"},
     {"out", "DIR", TOOL_TEXT, &args.out, .required = 1, .help = "output folder; created if it does not exist"},
     {"world", "NAME", TOOL_CHOICE, &args.world, .choices = world_names,
-     .help = "street (houses, trees, parked and moving cars, slopes, turns), utm (the same far from the origin, at "
-             "389000 4970000 120), corridor or tunnel (weakly constrained along their axis), or hall (aisles, "
-             "racks, booths, machines, offices, "
-             "pillars, a gallery with stairs; for --carrier handheld), or city (the street among others, squares, "
-             "parks, "
-             "yards, parking lots, suburbs and towers, all different; map.pcd is a folder of tiles)"},
+     .help =
+         "street (houses, trees, parked and moving cars, slopes, turns), utm (the same far from the origin, at "
+         "389000 4970000 120), corridor or tunnel (weakly constrained along their axis), or hall (aisles, "
+         "racks, booths, machines, offices, "
+         "pillars, a gallery with stairs; for --carrier handheld), or city (the street among others, squares, "
+         "parks, "
+         "yards, parking lots, suburbs and towers, all different; map.pcd is a folder of tiles); shelves, parking "
+         "or terrace (an aisle of racks, a deck of parked cars, a street of equal houses: one step aside all looks "
+         "the same)"},
     {"extent", "M", TOOL_REAL, &args.extent_m, 200, 5000, .help = "edge of a city's map, 200 to 5000 m"},
     {"cut-out", "M", TOOL_REAL, &args.cut_out_m, 0, 1000,
      .help = "leave out of the map what is within M metres of the drive; 0: nothing"},

@@ -282,6 +282,68 @@ static void build_tunnel(struct sim_world *world, double length_m, uint64_t seed
     }
 }
 
+/* ---- rows: racks, parked cars, equal houses along x ---- */
+
+/* What stands on both sides of the way again and again. */
+struct sim_row {
+    double least_period_m, most_period_m;
+    double front_m, depth_m;     /* from the middle of the way, and beyond */
+    double width_part, height_m; /* of an item, as a part of the period */
+    double filled, jitter_m;     /* share of the places that are taken; how far an item stands from the middle */
+    double post_front_m, post_half_m; /* a post at the begin of each post_every-th place */
+    int post_every;
+    double wall_m, ceiling_m; /* behind the rows; 0: none */
+};
+
+static const struct sim_row shelves_row = {2.4, 3.0, 1.5, 1.1, 0.8, 0.8, 0.85, 0.1, 1.55, 0.06, 1, 7.0, 6.0};
+static const struct sim_row parking_row = {2.4, 2.7, 3.4, 4.4, 0.72, 1.5, 0.8, 0.15, 3.2, 0.25, 3, 8.3, 2.7};
+static const struct sim_row terrace_row = {6.5, 8.5, 7.0, 8.0, 0.86, 7.0, 1.0, 0.0, 4.6, 0.12, 1, 0.0, 0.0};
+
+static void add_item(struct sim_world *world, const struct sim_row *row, double x_m, double period_m, double side,
+                     struct ndt_random *random)
+{
+    const double half_m = 0.5 * row->width_part * period_m;
+    const double at_m = x_m + 0.5 * period_m + ndt_random_between(random, -row->jitter_m, row->jitter_m);
+    const double near_m = row->front_m + ndt_random_between(random, 0.0, 2.0 * row->jitter_m);
+    const double far_m = row->front_m + row->depth_m;
+    const struct sim_solid item = beam(at_m - half_m, at_m + half_m, side > 0 ? near_m : -far_m,
+                                       side > 0 ? far_m : -near_m, 0.0, row->height_m);
+    if (ndt_random_unit(random) < row->filled)
+        sim_world_add(world, &item);
+}
+
+static void add_row_of(struct sim_world *world, const struct sim_row *row, double x0, double x1, double side,
+                       struct ndt_random *random)
+{
+    const double period_m = ndt_random_between(random, row->least_period_m, row->most_period_m);
+    int number = 0;
+    for (double x = x0; x < x1; x += period_m, number++) {
+        const double y = side * (row->post_front_m + row->post_half_m), half = row->post_half_m;
+        const double top_m = row->ceiling_m > 0 ? row->ceiling_m : 5.0;
+        const struct sim_solid post = beam(x - half, x + half, y - half, y + half, 0.0, fmin(top_m, 5.0));
+        if (number % row->post_every == 0)
+            sim_world_add(world, &post);
+        add_item(world, row, x, period_m, side, random);
+    }
+    const double wall_m = side * row->wall_m;
+    const struct sim_solid wall =
+        beam(x0, x1, fmin(wall_m, wall_m + side * 0.4), fmax(wall_m, wall_m + side * 0.4), -0.2, row->ceiling_m);
+    if (row->wall_m > 0)
+        sim_world_add(world, &wall);
+}
+
+static void build_rows(struct sim_world *world, const struct sim_row *row, double length_m, uint64_t seed)
+{
+    struct ndt_random random = ndt_random_stream(seed, 8, 0);
+    const double x0 = -210.0, x1 = length_m + 210.0;
+    add_row_of(world, row, x0, x1, 1.0, &random);
+    add_row_of(world, row, x0, x1, -1.0, &random);
+    const struct sim_solid ceiling =
+        beam(x0, x1, -row->wall_m - 0.4, row->wall_m + 0.4, row->ceiling_m, row->ceiling_m + 0.3);
+    if (row->ceiling_m > 0)
+        sim_world_add(world, &ceiling);
+}
+
 void sim_scene_build(struct sim_world *world, const struct sim_course *course, double length_m, uint64_t seed)
 {
     if (course->place == SIM_STREET)
@@ -290,4 +352,10 @@ void sim_scene_build(struct sim_world *world, const struct sim_course *course, d
         build_corridor(world, length_m, seed);
     else if (course->place == SIM_TUNNEL)
         build_tunnel(world, length_m, seed);
+    else if (course->place == SIM_SHELVES)
+        build_rows(world, &shelves_row, length_m, seed);
+    else if (course->place == SIM_PARKING)
+        build_rows(world, &parking_row, length_m, seed);
+    else if (course->place == SIM_TERRACE)
+        build_rows(world, &terrace_row, length_m, seed);
 }
