@@ -40,6 +40,16 @@ static int reinitialised_event(const struct ndtd_pipeline_events *now, const str
     return now->reinitialised != told->reinitialised;
 }
 
+static int refused_pose_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                              char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "it is refused (%" PRIu64
+             " so far): the scan does not fit there, but at the former track, %.3g m away",
+             now->refused_poses, now->refused_m);
+    return now->refused_poses != told->refused_poses;
+}
+
 static int memory_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                         char text[NDTD_EVENT_BYTES])
 {
@@ -167,6 +177,7 @@ static const struct {
              {"large scans: %s", thinned_event},
              {"result: %s", unsound_event},
              {"estimate: %s", reinitialised_event},
+             {"initial pose: %s", refused_pose_event},
              {"memory: %s", memory_event},
              {"pose: %s", far_event},
              {"slow scans: %s", slow_event},

@@ -22,14 +22,17 @@ struct ndtd_pipeline_events {
     uint64_t thinned_points, thinned_read; /**< of the last of them: points, and those that were read */
     uint64_t unsound;                      /**< results that were not finite: the scans are answered `rejected` */
     uint64_t reinitialised;                /**< estimates that were not finite: the estimator began anew */
-    uint64_t memory_released;              /**< scans for which memory did not suffice: buffers were given back */
-    uint64_t memory_points;                /**< of the last of them */
-    uint64_t far;                          /**< poses farther from the guess than validation.* allows */
-    double far_m, far_limit_m;             /**< of the last of them */
-    uint64_t slow;                         /**< scans that took longer than validation.* allows */
-    double slow_us, slow_limit_us;         /**< of the last of them */
-    uint64_t row;                          /**< scans in a row that have not converged, now */
-    uint64_t rows, longest_row;            /**< rows as long as validation.* says */
+    uint64_t
+        refused_poses; /**< initial poses that no scan has confirmed, while the track before them went on to fit */
+    double refused_m;  /**< of the last of them: its distance from that track */
+    uint64_t memory_released;      /**< scans for which memory did not suffice: buffers were given back */
+    uint64_t memory_points;        /**< of the last of them */
+    uint64_t far;                  /**< poses farther from the guess than validation.* allows */
+    double far_m, far_limit_m;     /**< of the last of them */
+    uint64_t slow;                 /**< scans that took longer than validation.* allows */
+    double slow_us, slow_limit_us; /**< of the last of them */
+    uint64_t row;                  /**< scans in a row that have not converged, now */
+    uint64_t rows, longest_row;    /**< rows as long as validation.* says */
     struct ndtd_transform_events transforms;
     struct ndtd_time_events times;
 };
