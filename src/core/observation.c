@@ -248,6 +248,36 @@ void ndt_observation_directions(const struct ndt_observation *observation, doubl
     }
 }
 
+/* The axes are rows of V^T U, the steps columns of U^-1 V, with U = diag(units) and V orthogonal. */
+void ndt_observation_step(const double axes[36], int k, double step[6])
+{
+    for (int i = 0; i < 6; i++) {
+        double square = 0; /* of the unit: the length of a column of V^T U */
+        for (int row = 0; row < 6; row++)
+            square += axes[6 * row + i] * axes[6 * row + i];
+        step[i] = square > 0 ? axes[6 * k + i] / square : 0;
+    }
+}
+
+void ndt_observation_forget(struct ndt_observation *observation, const double axis[6], const double step[6])
+{
+    double rest[36], vector[6]; /* rest: I - step axis^T, an error without its part along the direction */
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            rest[6 * i + j] = (i == j) - step[i] * axis[j];
+    memcpy(vector, observation->gradient, sizeof(vector));
+    ndt_multiply_transposed(6, 6, 1, rest, vector, observation->gradient);
+    memcpy(vector, observation->time_gradient, sizeof(vector));
+    ndt_multiply_transposed(6, 6, 1, rest, vector, observation->time_gradient);
+    double matrix[36];
+    memcpy(matrix, observation->curvature, sizeof(matrix));
+    ndt_congruence(6, 6, rest, matrix, observation->curvature);
+    for (int k = 0; k < 3; k++) {
+        memcpy(matrix, observation->information[k], sizeof(matrix));
+        ndt_congruence(6, 6, rest, matrix, observation->information[k]);
+    }
+}
+
 /* An error d of T_map_body is an error Ad(T_sensor_body) d of T_map_sensor, and twists transform alike. */
 void ndt_observation_to_body(const struct ndt_observation *observation, const struct ndt_pose *T_body_sensor,
                              struct ndt_observation *out)

@@ -122,3 +122,16 @@ enum ndt_status ndt_score_poses_plain(const struct ndt_map *map, const struct nd
     }
     return NDT_OK;
 }
+
+void ndt_score_points(const struct ndt_map *map, int level, enum ndt_neighbours neighbours,
+                      const struct ndt_cloud *scan, size_t stride, const struct ndt_score_pose *pose, float *values)
+{
+    struct place place = {.level = &map->levels[level], .neighbours = neighbours};
+    place.scale = ndt_score_scale_of(place.level);
+    ndt_score_pack(pose, place.level->leaf_m, &place.pose);
+    for (size_t i = 0; i < scan->count; i += stride) {
+        struct ndt_score_sums sums = {0};
+        add_point(&place, (const float[3]){scan->x_m[i], scan->y_m[i], scan->z_m[i]}, &sums);
+        *values++ = (float)sums.score / (float)NDT_SCORE_UNITS;
+    }
+}

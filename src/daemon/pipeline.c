@@ -31,6 +31,7 @@
 #include "drain.h"
 #include "hypotheses.h"
 #include "ndtd/scan_result.h"
+#include "scan_former.h"
 #include "scan_localize.h"
 #include "scan_match.h"
 #include "scan_points.h"
@@ -169,6 +170,7 @@ static void conclude(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
             pipeline->fastest_mps = fmax(pipeline->fastest_mps, fmin(ndtd_speed_mps(&job->updated.twist),
                                                                      pipeline->settings->recovery.max_speed_mps));
             pipeline->has_told = 0;
+            ndtd_former_forget(pipeline);
         }
     } else {
         ndt_track_coast(&pipeline->track, &job->predicted);
@@ -195,8 +197,13 @@ static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_me
     pipeline->has_start = 0;
     if (!ndt_pose_is_finite(&start->pose))
         return;
-    ndt_track_reset(&pipeline->track, stamp_ns, &start->pose, start->has_twist ? &start->twist : NULL,
+    ndtd_former_keep(pipeline, stamp_ns);
+    /* Wherever it is, it moves as before. */
+    const struct ndt_twist *twist =
+        pipeline->former.track.count > 0 ? &pipeline->former.track.list[0].state.twist : NULL;
+    ndt_track_reset(&pipeline->track, stamp_ns, &start->pose, start->has_twist ? &start->twist : twist,
                     start->has_covariance ? start->covariance : NULL);
+    pipeline->state = NDT_STATE_INITIALISING; /* until a scan confirms it */
     pipeline->is_verified = pipeline->recovery.is_active = 0;
     pipeline->has_told = 1;
     pipeline->told = pipeline->track.state;

@@ -18,6 +18,16 @@ struct ndtd_many {
     struct ndt_align_result results[NDTD_HYPOTHESES_MAX];
 };
 
+/* How well each point of a scan fits at two places; of larger scans, every second or third point. */
+enum { NDTD_POINT_FITS = 2048, NDTD_FIT_BLOCKS = 1024 };
+struct ndtd_point_fits {
+    float of_one[NDTD_POINT_FITS], of_other[NDTD_POINT_FITS];
+    struct ndtd_fit_block {
+        double sum; /* of the differences */
+        double count;
+    } blocks[NDTD_FIT_BLOCKS];
+};
+
 /* The way back after the pose was lost, or to the first one. */
 struct ndtd_recovery {
     struct ndtd_searcher *searcher; /* NULL: none, there is nothing to search with */
@@ -27,6 +37,12 @@ struct ndtd_recovery {
     uint32_t gnss_searches;         /* since then, that a GNSS position could limit */
     struct ndtd_candidate lead;     /* the place that the estimator follows */
     struct ndtd_candidates others;
+};
+
+/* A track that an initial pose has ended: it is followed as well until a scan confirms one of them. */
+struct ndtd_former {
+    struct ndtd_candidates track;    /* one, or none */
+    struct ndt_track_state verified; /* of it */
 };
 
 /* The search for the pose on request. */
@@ -81,9 +97,11 @@ struct ndtd_pipeline {
     double fastest_mps; /* of the verified scans */
     int has_told;       /* `told` is an initial pose that no scan has confirmed yet */
     struct ndt_track_state told;
+    struct ndtd_former former; /* the track that `told` has ended */
     struct ndtd_hypotheses hypotheses;
     struct ndtd_optima optima; /* of the scan */
     struct ndtd_many many;
+    struct ndtd_point_fits fits;
     struct ndtd_recovery recovery;
     struct ndtd_localize localize;
     struct ndtd_drain *drain; /* scans that wait, aligned ahead */

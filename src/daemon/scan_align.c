@@ -210,18 +210,48 @@ double ndtd_scan_reach_m(const struct ndtd_pipeline *pipeline, double speed_mps,
                 settings->recovery.max_speed_mps * dt_s);
 }
 
+/* A heading that was given without a covariance is wrong by this much at most; turns since then are not known. */
+static const double TOLD_RAD = 45 * 0.017453292519943295, SIGMAS = 5;
+
+int ndtd_scan_heads_as_told(const struct ndtd_pipeline *pipeline, const struct ndt_pose *T_map_base)
+{
+    const struct ndt_track_state *told = &pipeline->told;
+    if (pipeline->is_verified || !pipeline->has_told)
+        return 1;
+    const double *P = told->P;
+    const double deviation_rad = sqrt(P[(NDT_TRACK_STATES + 1) * 5]);
+    return ndt_pose_angle_rad(&told->T_map_base, T_map_base) <= fmax(TOLD_RAD, SIGMAS * deviation_rad);
+}
+
+enum ndt_status ndtd_scan_points_needed(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                        struct ndt_error *err)
+{
+    const double start_us = ndt_clock_us();
+    if (job->preprocessed == ON_HOST)
+        return NDT_OK;
+    enum ndt_status status = ndtd_scan_preprocess_on_host(pipeline, job, err);
+    if (status == NDT_OK && job->last == SECOND_PASS)
+        status = ndtd_scan_preprocess_again(pipeline, job, err);
+    job->record->preprocess_us += ndt_clock_us() - start_us;
+    return status;
+}
+
+void ndtd_scan_wide_covariance(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
+                               double covariance[36])
+{
+    const struct ndt_track_params *track = &pipeline->track.params;
+    struct ndt_track_state wide = job->predicted;
+    memset(wide.P, 0, sizeof(wide.P));
+    for (int i = 0; i < 6; i++)
+        wide.P[(NDT_TRACK_STATES + 1) * i] = pow(i < 3 ? track->pose_deviation_m : track->pose_deviation_rad, 2);
+    ndt_track_pose_covariance(&wide, job->T_base_sensor, covariance);
+}
+
 enum ndt_status ndtd_scan_align_many(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                      const struct ndt_align_params *params, size_t count, struct ndt_error *err)
 {
     struct ndtd_many *many = &pipeline->many;
-    const double start_us = ndt_clock_us();
-    enum ndt_status status = NDT_OK;
-    if (job->preprocessed == ON_BACKEND) {
-        status = ndtd_scan_preprocess_on_host(pipeline, job, err);
-        if (status == NDT_OK && job->last == SECOND_PASS)
-            status = ndtd_scan_preprocess_again(pipeline, job, err);
-        job->record->preprocess_us += ndt_clock_us() - start_us;
-    }
+    const enum ndt_status status = ndtd_scan_points_needed(pipeline, job, err);
     if (status != NDT_OK)
         return status;
     for (size_t i = 0; i < count; i++)

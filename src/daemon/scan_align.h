@@ -7,6 +7,11 @@
 
 enum ndtd_place { ON_HOST, ON_BACKEND };
 
+/* A direction of the error of a pose: see ndt_observation_directions and ndt_observation_step. */
+struct ndtd_direction {
+    double axis[6], step[6];
+};
+
 /* A scan while it is processed. */
 struct ndtd_scan_job {
     struct ndtd_scan_record *record;
@@ -23,8 +28,11 @@ struct ndtd_scan_job {
     struct ndt_prior expected; /* the prediction, while job->prior is that of a guess */
     double margin;             /* of the result over other optima, with is_sought; see ndtd_optima_margin */
     int is_sought;             /* other guesses were tried */
-    int has_covariance;        /* `covariance` takes the place of that of the estimator */
-    double covariance[36];     /* of the base, axes of the map */
+    int is_open;               /* more places are possible than were tried: searches have to tell */
+    int blind_count;           /* directions about which the scan tells nothing, see scan_rivals.h */
+    struct ndtd_direction blind[6];
+    int has_covariance;                 /* `covariance` takes the place of that of the estimator */
+    double covariance[36];              /* of the base, axes of the map */
     struct ndt_twist twist[PASS_COUNT]; /* of the base during the sweep, which deskewing undoes */
     struct ndt_prior prior;             /* the prediction, of the sensor */
     enum ndtd_place preprocessed;
@@ -68,6 +76,15 @@ NDT_MUST_CHECK enum ndt_status ndtd_scan_preprocess_again(struct ndtd_pipeline *
 NDT_MUST_CHECK enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                                enum pass pass, const struct ndt_align_params *params,
                                                const struct ndt_pose *guess, struct ndt_error *err);
+/* Has the points on the host, where a backend preprocessed them. */
+NDT_MUST_CHECK enum ndt_status ndtd_scan_points_needed(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                                       struct ndt_error *err);
+/* The covariance of a guess, which is worth as much as an initial pose without one. */
+void ndtd_scan_wide_covariance(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
+                               double covariance[36]);
+/* Whether a pose heads where the initial pose that no scan has confirmed yet does, as far as that can be wrong: a
+ * hall looks much the same to who has turned around. 1 without such a pose. */
+int ndtd_scan_heads_as_told(const struct ndtd_pipeline *pipeline, const struct ndt_pose *T_map_base);
 /* How far the vehicle can come in dt_s, by recovery.max_speed_mps and max_acceleration_mps2. */
 double ndtd_scan_reach_m(const struct ndtd_pipeline *pipeline, double speed_mps, double dt_s);
 /* Aligns the scan from the first `count` priors of pipeline->many at once; params->deadline_s holds for all.

@@ -14,7 +14,7 @@ int ndtd_scan_is_trusted(enum ndt_outcome outcome)
 /* Updates the estimate with what a pass found. Both passes start from the prediction: they see the same scan. */
 void ndtd_scan_update(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass)
 {
-    const struct ndt_align_result *result = &job->record->result;
+    struct ndt_align_result *result = &job->record->result;
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
     struct ndt_observation of_base;
     struct ndt_track_measurement measurement = {.T_map_base =
@@ -22,6 +22,8 @@ void ndtd_scan_update(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                                 .twist = job->twist[pass],
                                                 .is_converged = result->outcome == NDT_CONVERGED};
     if (result->has_observation) {
+        for (int i = 0; i < job->blind_count; i++)
+            ndt_observation_forget(&result->observation, job->blind[i].axis, job->blind[i].step);
         ndt_observation_to_body(&result->observation, job->T_base_sensor, &of_base);
         measurement.observation = &of_base;
     }
@@ -77,6 +79,12 @@ int ndtd_scan_is_confirmed(const struct ndtd_pipeline *pipeline, const struct nd
            job->record->innovation <= pipeline->track.params.gate;
 }
 
+/* The probability that the prediction alone is right: an alignment that was cut short tells no more. */
+static double confidence_of_prediction(const struct ndtd_scan_job *job)
+{
+    return erf(NDT_CONFIDENCE_RIGHT_M / (sqrt(2) * fmax(ndt_track_position_deviation(&job->predicted), 1e-6)));
+}
+
 void ndtd_scan_assess(const struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
 {
     const double least = pipeline->settings->min_confidence;
@@ -84,6 +92,8 @@ void ndtd_scan_assess(const struct ndtd_pipeline *pipeline, struct ndtd_scan_job
     struct ndt_align_result *result = &record->result;
     int fits;
     record->confidence = ndtd_scan_confidence(pipeline, job, &fits);
+    if (result->outcome == NDT_DEADLINE) /* NaN stays NaN */
+        record->confidence *= fmin(1, confidence_of_prediction(job) / fmax(record->confidence, 1e-9));
     record->is_doubted = record->confidence < least;
     if (!record->is_doubted)
         return;

@@ -7,8 +7,10 @@
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
 #include "drain.h"
+#include "scan_former.h"
 #include "scan_match.h"
 #include "scan_recover.h"
+#include "scan_rivals.h"
 #include "scan_seek.h"
 
 /* Sets the result to the predicted pose. Returns 0 when the scan is answered with it: no pose is known yet, or the
@@ -111,10 +113,8 @@ static enum ndt_status estimate_covariance(struct ndtd_pipeline *pipeline, struc
         return NDT_OK;
     if (is_multi && !ndtd_scan_has_time(pipeline, &params)) {
         how.kind = NDT_POSE_COVARIANCE_FIXED;
-    } else if (is_multi && job->preprocessed == ON_BACKEND) {
-        status = ndtd_scan_preprocess_on_host(pipeline, job, err);
-        if (status == NDT_OK && job->last == SECOND_PASS)
-            status = ndtd_scan_preprocess_again(pipeline, job, err);
+    } else if (is_multi) {
+        status = ndtd_scan_points_needed(pipeline, job, err);
         if (status == NDT_ERR_CANCELLED) {
             how.kind = NDT_POSE_COVARIANCE_FIXED;
             status = NDT_OK;
@@ -158,6 +158,10 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
         status = first_pass(pipeline, job, &params, err);
     if (status == NDT_OK && pipeline->track.has_pose)
         status = ndtd_scan_seek(pipeline, job, err);
+    if (status == NDT_OK && pipeline->track.has_pose)
+        status = ndtd_scan_rivals(pipeline, job, err);
+    if (status == NDT_OK && pipeline->track.has_pose)
+        status = ndtd_scan_follow_former(pipeline, job, err);
     if (status == NDT_OK)
         status = ndtd_scan_recover(pipeline, job, err);
     if (status != NDT_OK || !pipeline->track.has_pose)

@@ -5,6 +5,7 @@
 
 #include "ndt/linalg.h"
 #include "scan_recover.h"
+#include "scan_rivals.h"
 #include "scan_search.h"
 
 /* The least radius that is searched: a pose that someone has set is off by so much at times. */
@@ -64,7 +65,7 @@ static void follow_one(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job
     other.before = &candidate->state;
     other.prior.T_map_sensor = ndt_pose_compose(&candidate->before.T_map_base, job->T_base_sensor);
     ndt_track_pose_covariance(&candidate->before, job->T_base_sensor, other.prior.covariance);
-    other.is_updated = 0;
+    other.is_updated = other.blind_count = 0;
     if (ndtd_scan_is_trusted(result->outcome))
         ndtd_scan_update(pipeline, &other, job->last);
     const double confidence = ndtd_scan_confidence(pipeline, &other, &fits);
@@ -213,8 +214,8 @@ static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct
 /* ---- the choice ---- */
 
 /* The estimator goes on from another place; the scan is aligned there again, as its result. */
-static enum ndt_status change_lead(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
-                                   struct ndtd_candidate *next, struct ndt_error *err)
+enum ndt_status ndtd_scan_change_lead(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                      struct ndtd_candidate *next, struct ndt_error *err)
 {
     struct ndtd_recovery *recovery = &pipeline->recovery;
     struct ndt_align_params params;
@@ -229,13 +230,14 @@ static enum ndt_status change_lead(struct ndtd_pipeline *pipeline, struct ndtd_s
     job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
     ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
     params = ndtd_scan_params(pipeline, job);
-    job->is_updated = 0;
+    job->is_updated = job->is_open = job->blind_count = 0;
     if (!ndtd_scan_has_time(pipeline, &params))
         return NDT_OK;
-    const enum ndt_status status =
-        ndtd_scan_align(pipeline, job, job->last, &params, &job->prior.T_map_sensor, err);
+    enum ndt_status status = ndtd_scan_align(pipeline, job, job->last, &params, &job->prior.T_map_sensor, err);
     if (status == NDT_OK && ndtd_scan_is_trusted(job->record->result.outcome))
         ndtd_scan_update(pipeline, job, job->last);
+    if (status == NDT_OK)
+        status = ndtd_scan_rivals(pipeline, job, err);
     int fits;
     recovery->lead.confidence = ndtd_scan_confidence(pipeline, job, &fits);
     if (!fits)
@@ -256,7 +258,7 @@ static enum ndt_status choose_lead(struct ndtd_pipeline *pipeline, struct ndtd_s
     if (pipeline->track.has_pose &&
         (!is_convincing || other->agreements <= lead->agreements || other->fit < BETTER_FIT * lead->fit))
         return NDT_OK;
-    return change_lead(pipeline, job, other, err);
+    return ndtd_scan_change_lead(pipeline, job, other, err);
 }
 
 static int is_believed(const struct ndtd_pipeline *pipeline)
@@ -295,7 +297,8 @@ static int is_near_verified(const struct ndtd_pipeline *pipeline, const struct n
     return !pipeline->recovery.is_active && job->is_sought;
 }
 
-/* Before any scan was verified: a pose that was given counts near itself, and one that a search has found never. */
+/* Before any scan was verified: a pose that was given counts near itself and with its heading, and one that a
+ * search has found never. */
 static int is_near_told(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     const struct ndt_track_state *told = &pipeline->told;
@@ -303,7 +306,7 @@ static int is_near_told(const struct ndtd_pipeline *pipeline, const struct ndtd_
     const double reach_m =
         3 * ndt_track_position_deviation(told) + pipeline->settings->recovery.max_speed_mps * dt_s;
     const double *a = told->T_map_base.t_m, *b = job->updated.T_map_base.t_m;
-    if (!pipeline->has_told)
+    if (!pipeline->has_told || !ndtd_scan_heads_as_told(pipeline, &job->updated.T_map_base))
         return 0;
     return !pipeline->recovery.is_active ||
            hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]) <= fmin(reach_m, TOLD_M);
@@ -316,7 +319,9 @@ static int is_tracking(const struct ndtd_pipeline *pipeline, const struct ndtd_s
     const double confidence = ndtd_scan_confidence(pipeline, job, &fits);
     if (!pipeline->track.has_pose || !fits || !job->is_updated || confidence < pipeline->settings->min_confidence)
         return 0;
-    if (job->is_sought && job->margin < LEAST_MARGIN)
+    if (job->is_open || (job->is_sought && job->margin < LEAST_MARGIN))
+        return 0;
+    if (ndtd_speed_mps(&job->updated.twist) > pipeline->settings->recovery.max_speed_mps)
         return 0;
     return pipeline->is_verified ? is_near_verified(pipeline, job) : is_near_told(pipeline, job);
 }

@@ -173,18 +173,6 @@ static enum ndt_status seek_motion(struct ndtd_pipeline *pipeline, struct ndtd_s
     return status;
 }
 
-/* A guess is worth as much as an initial pose without a covariance. */
-static void set_wide_prior(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
-                           double covariance[36])
-{
-    const struct ndt_track_params *track = &pipeline->track.params;
-    struct ndt_track_state wide = job->predicted;
-    memset(wide.P, 0, sizeof(wide.P));
-    for (int i = 0; i < 6; i++)
-        wide.P[(NDT_TRACK_STATES + 1) * i] = pow(i < 3 ? track->pose_deviation_m : track->pose_deviation_rad, 2);
-    ndt_track_pose_covariance(&wide, job->T_base_sensor, covariance);
-}
-
 /* The prediction itself, with a wide prior: it corrects what the narrow one has held. */
 static int is_prediction(const struct ndtd_scan_job *job, const struct ndt_prior *guess)
 {
@@ -197,20 +185,25 @@ static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_
                                struct ndt_error *err)
 {
     struct ndtd_scan_record *record = job->record;
-    const size_t count = pipeline->hypotheses.count;
+    size_t count = 0;
     const struct ndt_align_result *found = pipeline->many.results, *best = NULL;
     struct ndt_align_result costs = record->result;
     struct ndt_align_params params = ndtd_scan_params(pipeline, job);
     double wide[36], best_score = ndtd_optimum_score(&record->result, &job->expected) + better;
-    if (count == 0 || !ndtd_scan_has_time(pipeline, &params))
+    if (!ndtd_scan_has_time(pipeline, &params))
         return NDT_OK;
     params.deadline_s *= TIME_PART;
-    set_wide_prior(pipeline, job, wide);
-    for (size_t i = 0; i < count; i++) {
-        struct ndt_prior *prior = &pipeline->many.priors[i];
+    ndtd_scan_wide_covariance(pipeline, job, wide);
+    for (size_t i = 0; i < pipeline->hypotheses.count; i++) {
+        struct ndt_prior *prior = &pipeline->many.priors[count];
+        if (!ndtd_scan_heads_as_told(pipeline, &pipeline->hypotheses.T_map_base[i]))
+            continue;
+        count++;
         prior->T_map_sensor = ndt_pose_compose(&pipeline->hypotheses.T_map_base[i], job->T_base_sensor);
         memcpy(prior->covariance, wide, sizeof(wide));
     }
+    if (count == 0)
+        return NDT_OK;
     const enum ndt_status status = ndtd_scan_align_many(pipeline, job, &params, count, err);
     if (status != NDT_OK)
         return status;

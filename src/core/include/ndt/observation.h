@@ -63,6 +63,11 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
  * points. ratio[k]: eigenvalue over the largest one, in [0, 1]; all 0 where nothing is observed. axes: row k is
  * unit length in these units and projects an error d to metres along direction k. */
 void ndt_observation_directions(const struct ndt_observation *observation, double ratio[6], double axes[36]);
+/** The error d that moves a pose by one metre along direction k: the inverse of row k of `axes`. */
+void ndt_observation_step(const double axes[36], int k, double step[6]);
+/** Removes all that an observation says along a direction, about the pose and about the twist. axis, step: as given
+ * by ndt_observation_directions and ndt_observation_step. */
+void ndt_observation_forget(struct ndt_observation *observation, const double axis[6], const double step[6]);
 /** The observation of a body that carries the sensor: errors of T_map_body instead of T_map_sensor. */
 void ndt_observation_to_body(const struct ndt_observation *observation, const struct ndt_pose *T_body_sensor,
                              struct ndt_observation *out);
