@@ -238,7 +238,7 @@ int ndtd_autotune_cache_find(const struct ndtd_settings *settings, uint64_t map_
         return 0;
     const int stored_row = out->choice.row;
     out->map_id = map_id;
-    out->budget_us = settings->budget_s * 1e6;
+    out->budget_us = ndtd_settings_budget_s(settings) * 1e6;
     out->choice = ndtd_autotune_decide(out->rows, out->row_count, out->budget_us);
     out->took_us = ndt_clock_us() - start_us;
     return out->choice.row >= 0 && out->choice.row == stored_row;

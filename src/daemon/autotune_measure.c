@@ -432,7 +432,7 @@ enum ndt_status ndtd_autotune_measure(const struct ndtd_autotune_request *reques
     *out = (struct ndtd_autotune_result){.source = NDTD_AUTOTUNE_MEASURED,
                                          .measured_s = (int64_t)time(NULL),
                                          .map_id = request->map->id,
-                                         .budget_us = request->settings->budget_s * 1e6,
+                                         .budget_us = ndtd_settings_budget_s(request->settings) * 1e6,
                                          .choice.row = -1};
     if (!all)
         return ndt_fail(err, NDT_ERR_MEMORY, "out of memory for the autotuner");

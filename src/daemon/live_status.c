@@ -144,7 +144,8 @@ static void write_candidates(const struct ndtd_autotune_result *tuned, struct nd
 /* The backend in use and the measurements behind the choice. The key is part of the wire format. */
 static void write_autotune(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
-    const double budget_us = live->settings->settings.budget_s * 1e6; /* may have changed since the measurement */
+    const double budget_us =
+        ndtd_settings_budget_s(&live->settings->settings) * 1e6; /* may have changed since the measurement */
     struct ndtd_autotune_result tuned = {0};
     if (live->worker)
         ndtd_worker_autotune_result(live->worker, &tuned);
@@ -221,7 +222,7 @@ static void write_latency(struct ndtd_live *live, struct ndtd_worker_timing *tim
     ndt_reply_real(writer, "p90", ndtd_samples_quantile(&latency, 0.9));
     ndt_reply_real(writer, "p99", ndtd_samples_quantile(&latency, 0.99));
     ndt_reply_real(writer, "max", ndtd_samples_quantile(&latency, 1));
-    ndt_reply_real(writer, "budget", live->settings->settings.budget_s * 1e3);
+    ndt_reply_real(writer, "budget", ndtd_settings_budget_s(&live->settings->settings) * 1e3);
     ndt_reply_close(writer);
     ndtd_samples_free(&latency);
 }

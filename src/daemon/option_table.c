@@ -369,7 +369,9 @@ const struct ndtd_option ndtd_option_table[] = {
 
     {MILLISECONDS("live.budget_ms", budget_s, RELOAD, 1, 60000,
                   "Time from the last byte of a scan to its result; an alignment that would exceed it ends early "
-                  "with the best pose so far")},
+                  "with the best pose so far. auto = 100 ms, and where scans come more seldom, up to 0.8 of the time "
+                  "between them"),
+     .word_for_zero = "auto"},
     {INT("live.queue_depth", queue_depth, FIXED, 1, 8, "scans",
          "Largest number of waiting scans; another one drops the oldest")},
     {INT("batch.max", batch_max, TUNE, 1, 8, "scans",

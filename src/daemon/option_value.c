@@ -55,6 +55,10 @@ static enum ndt_status parse_real(const struct ndtd_option *option, const char *
 {
     char *end;
     double value = strtod(item, &end);
+    if (option->word_for_zero && strcmp(item, option->word_for_zero) == 0) {
+        *out = 0;
+        return NDT_OK;
+    }
     /* strtod would also take "0x1p3", "nan" and "inf". */
     if (*item == '\0' || *end || strspn(item, "+-.0123456789eE") != strlen(item) || !isfinite(value))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: '%.40s' is not a number", option->name, item);
@@ -371,7 +375,10 @@ static void format_scalar(const char *at, const struct ndtd_option *option, char
     case NDTD_POSE:
     case NDTD_TRANSFORM:
         memcpy(&real, at, sizeof(real));
-        format_scaled(option, real, text, size);
+        if (option->word_for_zero && real == 0)
+            snprintf(text, size, "%s", option->word_for_zero);
+        else
+            format_scaled(option, real, text, size);
         return;
     case NDTD_SENSORS:
         format_sensor((const struct ndtd_sensor_frame *)(const void *)at, text, size);
@@ -438,7 +445,8 @@ static void range_of_numbers(const struct ndtd_option *option, char *text, size_
         format_real(option->min, low, sizeof(low));
         format_real(option->max, high, sizeof(high));
     }
-    snprintf(text, size, "%s .. %s%s%s", low, high, *option->unit ? " " : "", option->unit);
+    snprintf(text, size, "%s%s%s .. %s%s%s", option->word_for_zero ? option->word_for_zero : "",
+             option->word_for_zero ? ", " : "", low, high, *option->unit ? " " : "", option->unit);
 }
 
 void ndtd_option_range(const struct ndtd_option *option, char *text, size_t size)

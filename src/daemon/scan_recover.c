@@ -18,9 +18,9 @@ static const double BETTER_FIT = 1.1;
 static const double LIKELY_M = 3, LEAST_SPEED_MPS = 2;
 /* Odds of a pose over the next best one, as a logarithm. */
 static const double LEAST_MARGIN = 1.0;
-/* Farther than this from a pose that was given, and not confirmed at once, a pose needs the evidence of searches.
- */
-static const double TOLD_M = 3;
+/* Farther than this from a pose that was given, or later, and not confirmed at once, a pose needs the evidence of
+ * searches. */
+static const double TOLD_M = 3, TOLD_S = 2;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 /* Searches near GNSS positions that leave no place believed, after which the positions may be wrong: from then on
@@ -261,14 +261,37 @@ static enum ndt_status choose_lead(struct ndtd_pipeline *pipeline, struct ndtd_s
     return ndtd_scan_change_lead(pipeline, job, other, err);
 }
 
-static int is_believed(const struct ndtd_pipeline *pipeline)
+/* Whether the scan fits better at the lead than at any other place that is followed, by far: point by point, which
+ * tells more than the means of the fits where aisles and houses repeat. */
+static int leads_all(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+{
+    const struct ndtd_candidates *others = &pipeline->recovery.others;
+    const struct ndt_pose *lead = &pipeline->recovery.lead.state.T_map_base;
+    const struct ndt_pose T_map_lead = ndt_pose_compose(lead, job->T_base_sensor);
+    for (size_t i = 0; i < others->count; i++) {
+        const struct ndt_pose *other = &others->list[i].state.T_map_base;
+        const struct ndt_pose T_map_other = ndt_pose_compose(other, job->T_base_sensor);
+        if (ndtd_are_distinct(lead, other) &&
+            ndtd_scan_lead(pipeline, job, &T_map_lead, &T_map_other) < NDTD_SIGNIFICANT)
+            return 0;
+    }
+    return 1;
+}
+
+static enum ndt_status decide_belief(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                     struct ndt_error *err)
 {
     const struct ndtd_settings *settings = pipeline->settings;
     const struct ndtd_recovery *recovery = &pipeline->recovery;
     const double second = ndtd_candidates_second(&recovery->others, &recovery->lead.state.T_map_base);
-    return pipeline->track.has_pose &&
-           ndtd_candidate_is_believed(&recovery->lead, second, settings->min_confidence,
-                                      pipeline->is_verified && is_likely(pipeline, &recovery->lead.state));
+    const int is_near = pipeline->is_verified && is_likely(pipeline, &recovery->lead.state);
+    job->is_unbelieved = !pipeline->track.has_pose ||
+                         !ndtd_candidate_is_believed(&recovery->lead, second, settings->min_confidence, is_near);
+    if (job->is_unbelieved)
+        return NDT_OK;
+    const enum ndt_status status = ndtd_scan_points_needed(pipeline, job, err);
+    job->is_unbelieved = status != NDT_OK || !leads_all(pipeline, job);
+    return status;
 }
 
 /* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in
@@ -297,19 +320,22 @@ static int is_near_verified(const struct ndtd_pipeline *pipeline, const struct n
     return !pipeline->recovery.is_active && job->is_sought;
 }
 
-/* Before any scan was verified: a pose that was given counts near itself and with its heading, and one that a
- * search has found never. */
+/* Before any scan was verified: a pose that was given counts for a while, near where it leads and with its heading,
+ * and one that a search has found never. */
 static int is_near_told(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     const struct ndt_track_state *told = &pipeline->told;
     const double dt_s = fabs(ndt_track_seconds(told->stamp_ns, job->predicted.stamp_ns));
-    const double reach_m =
-        3 * ndt_track_position_deviation(told) + pipeline->settings->recovery.max_speed_mps * dt_s;
-    const double *a = told->T_map_base.t_m, *b = job->updated.T_map_base.t_m;
+    struct ndt_track_state expected;
     if (!pipeline->has_told || !ndtd_scan_heads_as_told(pipeline, &job->updated.T_map_base))
         return 0;
-    return !pipeline->recovery.is_active ||
-           hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]) <= fmin(reach_m, TOLD_M);
+    if (!pipeline->recovery.is_active)
+        return 1;
+    ndt_track_predict_from(&pipeline->track, told, job->predicted.stamp_ns, &expected);
+    const double reach_m =
+        3 * ndt_track_position_deviation(told) + pipeline->settings->recovery.max_speed_mps * dt_s;
+    const double *a = expected.T_map_base.t_m, *b = job->updated.T_map_base.t_m;
+    return dt_s <= TOLD_S && hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]) <= fmin(reach_m, TOLD_M);
 }
 
 /* Confirmed near the last verified pose. */
@@ -350,7 +376,8 @@ enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_sc
         return status;
     take_places(pipeline);
     status = choose_lead(pipeline, job, err);
-    job->is_unbelieved = !is_believed(pipeline);
+    if (status == NDT_OK)
+        status = decide_belief(pipeline, job, err);
     recovery->is_active = job->is_unbelieved;
     return status;
 }

@@ -32,7 +32,6 @@ static const struct ndtd_settings daemon_defaults = {
     .max_connections = 32,
     .max_message_bytes = 64 << 20,
     .recording = {.queue_mb = 64, .min_free_mb = 500},
-    .budget_s = 0.1,
     .queue_depth = 3,
     .batch_max = 3,
     .dynamic_map = 1,
@@ -192,6 +191,11 @@ enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_
 int ndtd_settings_starts_at_pose(const struct ndtd_settings *settings)
 {
     return settings->has_initial_pose && settings->initial_pose_mode != NDTD_POSE_SEARCH;
+}
+
+double ndtd_settings_budget_s(const struct ndtd_settings *settings)
+{
+    return settings->budget_s > 0 ? settings->budget_s : NDTD_BUDGET_S;
 }
 
 int ndtd_settings_threads(const struct ndtd_settings *settings)

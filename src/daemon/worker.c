@@ -20,7 +20,9 @@
 #include "ndt/clock.h"
 #include "worker_log.h"
 
-enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000 };
+enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000, GAPS_KEPT = 8 };
+/* Part of the time between scans that one of them may take, and the most. */
+static const double GAP_PART = 0.8, MOST_BUDGET_US = 1e6;
 /* Longest wait for a frame; then the thread checks for new maps. While a map is uploaded to
  * a device, each round uploads a part. */
 static const double WAIT_US = 50e3, MAP_WAIT_US = 1e3;
@@ -68,6 +70,8 @@ struct ndtd_worker {
     uint64_t map_id, config_hash;
     int64_t trusted_ns; /* stamp of the last scan with a trusted pose, or of the first scan */
     double publish_us, reserve_us;
+    double arrival_us, gaps_us[GAPS_KEPT]; /* of the last scan; between the last scans */
+    unsigned gap_count;
     struct ndtd_worker_log log;
     atomic_uint_fast64_t beats;
 };
@@ -299,9 +303,31 @@ static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_frame *fr
     pthread_mutex_unlock(&worker->lock);
 }
 
+/* The time since the scan before, for live.budget_ms = auto. */
+static void follow_gaps(struct ndtd_worker *worker, const struct ndtd_frame *frame)
+{
+    if (worker->arrival_us > 0)
+        worker->gaps_us[worker->gap_count++ % GAPS_KEPT] = frame->arrival_us - worker->arrival_us;
+    worker->arrival_us = frame->arrival_us;
+}
+
+/* live.budget_ms = auto: while no scan waits, one that is not followed by another for long may take longer. The
+ * least of the last gaps counts, so that the next scan does not wait. */
+static double budget_of(const struct ndtd_worker *worker)
+{
+    const double budget_us = ndtd_settings_budget_s(worker->settings) * 1e6;
+    double least_us = MOST_BUDGET_US;
+    if (worker->settings->budget_s > 0 || worker->gap_count == 0 ||
+        ndtd_queue_counters(worker->parts.queue).scans_waiting > 0)
+        return budget_us;
+    for (unsigned i = 0; i < worker->gap_count && i < GAPS_KEPT; i++)
+        least_us = fmin(least_us, worker->gaps_us[i]);
+    return fmax(budget_us, GAP_PART * least_us);
+}
+
 static double deadline_of(const struct ndtd_worker *worker, const struct ndtd_frame *frame)
 {
-    const double budget_us = worker->settings->budget_s * 1e6;
+    const double budget_us = budget_of(worker);
     return frame->arrival_us + budget_us - fmin(worker->reserve_us + RESERVE_LEAST_US, RESERVE_MOST * budget_us);
 }
 
@@ -363,6 +389,8 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
         ndtd_autotuner_enter(worker->tuner, frame->arrival_us);
     const int is_watched = worker->parts.points && ndtd_points_publisher_is_wanted(worker->parts.points);
     ndtd_pipeline_watch(worker->pipeline, is_watched);
+    if (is_scan)
+        follow_gaps(worker, frame);
     ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frame));
     const enum ndt_status status = ndtd_pipeline_frame(worker->pipeline, frame, &record, &err);
     if (status != NDT_OK)

@@ -53,9 +53,10 @@ struct ndtd_option {
     const char *alias_of;    /**< alias of another option; such a row is read, not printed */
     const char *former_name; /**< accepted with a warning; may be NULL */
     enum ndtd_option_type type;
-    double min, max;                /**< of every number, in `unit`; both 0 = any */
-    const char *unit;               /**< "" when it has none */
-    const char *help;               /**< one line, no full stop at the end */
+    double min, max;           /**< of every number, in `unit`; both 0 = any */
+    const char *unit;          /**< "" when it has none */
+    const char *word_for_zero; /**< of a real: read and printed for 0, which `min` need not allow; NULL: none */
+    const char *help;          /**< one line, no full stop at the end */
     const struct ndt_label *labels; /**< of enums and choices, ends with a NULL name */
     int reloadable;                 /**< can change while the daemon runs */
     int affects_autotune;           /**< part of the key under which autotune results are cached */

@@ -82,7 +82,7 @@ struct ndtd_settings {
         uint32_t max_file_mb;          /**< recording.max_file_mb; 0 = no limit */
         uint32_t min_free_mb;          /**< recording.min_free_mb */
     } recording;
-    double budget_s;                     /**< live.budget_ms: from the last byte of a scan to its result */
+    double budget_s;                     /**< live.budget_ms: from the last byte of a scan to its result; 0: auto */
     int queue_depth;                     /**< live.queue_depth: largest number of waiting scans */
     int batch_max;                       /**< batch.max: frames taken from the queue at once */
     int batch_together;                  /**< batch.together */
@@ -108,6 +108,10 @@ void ndtd_settings_check(const struct ndtd_settings *settings, struct ndtd_fault
 NDT_MUST_CHECK enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_error *err);
 /** Whether the first scan starts at the configured pose. */
 int ndtd_settings_starts_at_pose(const struct ndtd_settings *settings);
+/** The budget of a scan with live.budget_ms = auto, unless scans come so seldom that there is more time. */
+#define NDTD_BUDGET_S 0.1
+/** The budget that every scan has. */
+double ndtd_settings_budget_s(const struct ndtd_settings *settings);
 /** Number of CPU threads that cpu.threads means on this machine. */
 int ndtd_settings_threads(const struct ndtd_settings *settings);
 /** Whether security.isolation leaves a backend what it needs: a CUDA device needs files, system calls and programs

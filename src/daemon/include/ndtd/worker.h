@@ -11,9 +11,9 @@
  * was sent is in force for that scan. A new map goes to a device in parts, one before each frame and one every
  * millisecond without frames, and is used once it is complete.
  *
- * Deadline: budget_s after the arrival of the last byte, less the recent duration of publishing. The clock bounds
- * the work and is used for timings, nothing else: if no deadline is hit, the results are bit-identical to those of
- * the replay, unless scans went together.
+ * Deadline: the budget (live.budget_ms) after the arrival of the last byte, less the recent duration of publishing.
+ * The clock bounds the work and is used for timings, nothing else: if no deadline is hit, the results are
+ * bit-identical to those of the replay, unless scans went together.
  *
  * Backend: chosen by the autotuner (autotuner.h), at the start when there is a map, otherwise with the first map,
  * and again when scans take longer. The thread changes the backend between scans.
