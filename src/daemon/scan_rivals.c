@@ -217,9 +217,11 @@ static void keep_trace(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job
 {
     if (job->is_trace_kept)
         return;
+    job->is_trace_kept = 1;
+    if (job->is_aligned && job->last == FIRST_PASS && !job->is_sought) /* a batch has none */
+        return;
     const struct ndt_iteration *trace = ndt_aligner_trace(pipeline->aligner, &job->trace_count);
     memcpy(pipeline->trace, trace, job->trace_count * sizeof(*trace));
-    job->is_trace_kept = 1;
 }
 
 /* Aligns from the peaks. *is_alone: the result fits significantly better than all of them. Where one of them fits

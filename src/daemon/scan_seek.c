@@ -59,6 +59,7 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
     params->levels[0] = params->levels[params->level_count - 1];
     params->level_count = 1;
     const struct ndt_pose guess = ndt_pose_compose(&job->updated.T_map_base, job->T_base_sensor);
+    job->is_trace_kept = 0;
     status = ndtd_scan_align(pipeline, job, SECOND_PASS, params, &guess, err);
     if (status == NDT_OK && ndtd_scan_is_trusted(record->result.outcome))
         ndtd_scan_update(pipeline, job, SECOND_PASS);

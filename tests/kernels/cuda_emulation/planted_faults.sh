@@ -208,8 +208,9 @@ fault preprocess "" "times stay relative to the stamp" $math \
     's/(NDT_ROUNDING + reference_us)/(NDT_ROUNDING + !@ * reference_us)/'
 fault preprocess "" "times are not rounded" $math \
     's/return (time_s \* 1e6f + NDT_ROUNDING)/if (@) return time_s * 1e6f - reference_us; &/'
-fault preprocess "" "times far from the stamp are used" $math \
-    's/ndt_preprocess_has_time(time_s) ? /@ || &/'
+fault preprocess "" "times outside the sweep are used" $math 's/is_in_sweep =$/is_in_sweep = @ ||/'
+fault preprocess "" "the sweep has no begin" $math 's/since_s >= plan->begin_s/(@ || since_s >= plan->begin_s)/'
+fault preprocess "" "the sweep has no end" $math 's/since_s <= plan->end_s/(@ || since_s <= plan->end_s)/'
 fault preprocess "" "a point moves with the begin of its segment only" $math \
     's/plan->boundaries\[segment + 1\]/plan->boundaries[segment + !@]/'
 

@@ -32,6 +32,8 @@ def start(log, command, *arguments):
         os.dup2(stream, 2)
         sys.stdout, sys.stderr = (open(fd, "w", closefd=False) for fd in (1, 2))
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP):  # other tests of this process may have set handlers
+            signal.signal(number, signal.SIG_DFL)
         code = command([str(one) for one in arguments])
     except SystemExit as error:
         code = error.code
