@@ -12,8 +12,15 @@ enum ndt_status ndt_aligner_create(struct ndt_aligner **out, struct ndt_backend 
     *out = calloc(1, sizeof(**out));
     if (!*out)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for an aligner");
-    (*out)->backend = backend;
     ndt_cloud_init(&(*out)->turned);
+    (*out)->of_batch = malloc(sizeof(*(*out)->of_batch));
+    if (!(*out)->of_batch) {
+        ndt_aligner_destroy(*out);
+        *out = NULL;
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for an aligner");
+    }
+    (*out)->backend = backend;
+    ndt_aligner_init_traces(*out);
     return NDT_OK;
 }
 
@@ -31,6 +38,7 @@ void ndt_aligner_destroy(struct ndt_aligner *aligner)
         ndt_cloud_free(&aligner->lanes[i].aligner.turned);
     free(aligner->lanes);
     free(aligner->poses);
+    free(aligner->of_batch);
     free(aligner);
 }
 
@@ -65,20 +73,20 @@ enum ndt_status ndt_aligner_set_map_async(struct ndt_aligner *aligner, struct nd
 
 const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count)
 {
-    *count = aligner->last.count;
-    return aligner->last.trace;
+    *count = aligner->last->count;
+    return aligner->last->trace;
 }
 
 enum ndt_status ndt_aligner_dump(struct ndt_aligner *aligner, size_t iteration, FILE *file, struct ndt_error *err)
 {
     struct ndt_backend *backend = aligner->backend;
     struct ndt_eval_request request;
-    if (iteration >= aligner->last.count)
+    if (iteration >= aligner->last->count)
         return ndt_fail(err, NDT_ERR_LIMIT, "iteration %zu does not exist: the alignment had %zu", iteration,
-                        aligner->last.count);
+                        aligner->last->count);
     if (!backend->ops->dump)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "backend %s keeps no intermediate values", backend->ops->name);
-    const struct ndt_newton_row *row = &aligner->last.rows[iteration];
+    const struct ndt_newton_row *row = &aligner->last->rows[iteration];
     request.level = row->level;
     request.neighbours = (enum ndt_neighbours)row->neighbours;
     memcpy(request.p, row->p, sizeof(request.p));
@@ -88,7 +96,7 @@ enum ndt_status ndt_aligner_dump(struct ndt_aligner *aligner, size_t iteration, 
 /* The rows of the solver as rows of the trace, with poses in the map. */
 static void write_trace(const struct ndt_solve *solve)
 {
-    struct ndt_newton_rows *last = &solve->aligner->last;
+    struct ndt_newton_rows *last = solve->aligner->last;
     last->count =
         (size_t)(solve->newton.row_count < solve->row_capacity ? solve->newton.row_count : solve->row_capacity);
     for (size_t i = 0; i < last->count; i++) {
@@ -143,7 +151,7 @@ enum ndt_status ndt_align_since(struct ndt_aligner *aligner, const struct ndt_al
                             .scan = scan,
                             .points = scan->count,
                             .start_us = start_us};
-    aligner->last.count = 0;
+    aligner->last->count = 0;
     if (!ndt_solve_can_begin(aligner->map, scan->count, &item->T_map_guess, out))
         return NDT_OK;
     enum ndt_status status = ndt_rules_from(&rules, params, aligner->map, err);
@@ -181,7 +189,7 @@ static enum ndt_status align_on_device(struct ndt_solve *one, size_t raw_points,
     one->start_us = ndt_clock_us();
     one->rules = &rules;
     one->prior = one->params->prior;
-    aligner->last.count = 0;
+    aligner->last->count = 0;
     if (!ndt_solve_can_begin(aligner->map, raw_points, T_map_guess, out))
         return NDT_OK;
     enum ndt_status status = ndt_rules_from(&rules, one->params, aligner->map, err);

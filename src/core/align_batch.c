@@ -148,6 +148,14 @@ static enum ndt_status run_together(const struct call *call, size_t *next, size_
     return status;
 }
 
+/* The trace stays that of the last ndt_align. */
+static void swap_traces(struct ndt_aligner *aligner)
+{
+    struct ndt_newton_rows *last = aligner->last;
+    aligner->last = aligner->of_batch;
+    aligner->of_batch = last;
+}
+
 enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                 const struct ndt_align_item *items, size_t count, struct ndt_align_result *out,
                                 struct ndt_error *err)
@@ -159,7 +167,7 @@ enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_al
         .out = out};
     enum ndt_status status = aligner->map ? ndt_rules_from(&rules, params, aligner->map, err) : NDT_ERR_UNSUPPORTED;
     size_t next = 0;
-    aligner->last.count = 0;
+    swap_traces(aligner);
     if (status == NDT_OK) {
         status = NDT_ERR_UNSUPPORTED;
         for (int i = 0; i < NDT_DEVICE_ATTEMPTS && status == NDT_ERR_UNSUPPORTED && ndt_solve_limit(aligner) > 0;
@@ -169,7 +177,7 @@ enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_al
     if (status == NDT_ERR_UNSUPPORTED)
         status =
             ndt_align_in_lanes(aligner, params, call.solve.start_us, &items[next], count - next, &out[next], err);
-    aligner->last.count = 0;
+    swap_traces(aligner);
     return status;
 }
 

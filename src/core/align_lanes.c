@@ -95,6 +95,7 @@ static enum ndt_status reserve(struct ndt_aligner *aligner, size_t lanes, size_t
         struct ndt_lane *lane = &aligner->lanes[i];
         lane->failure = (struct ndt_batch_failure){0};
         lane->aligner.map = aligner->map;
+        ndt_aligner_init_traces(&lane->aligner);
         lend_costs(&lane->aligner, aligner, lanes);
         status = ndt_cloud_reserve(&lane->aligner.turned, points, NDT_CLOUD_TIME, err);
     }

@@ -196,12 +196,12 @@ static enum ndt_status try_finest(struct ndt_solve *solve, const struct ndt_newt
     const struct ndt_newton chain = solve->newton;
     solve->newton = *start;
     solve->newton.first_level = solve->rules->level_count - 1;
-    solve->trace = &solve->aligner->other;
+    solve->trace = solve->aligner->other;
     enum ndt_status status = run_on_host(solve, err);
-    solve->trace = &solve->aligner->last;
+    solve->trace = solve->aligner->last;
     const int evaluations = chain.evaluations + solve->newton.evaluations;
     if (ndt_solve_is_better(&solve->newton, &chain))
-        copy_trace(&solve->aligner->last, &solve->aligner->other, &solve->newton);
+        copy_trace(solve->aligner->last, solve->aligner->other, &solve->newton);
     else
         solve->newton = chain;
     solve->newton.evaluations = evaluations;
@@ -228,7 +228,7 @@ enum ndt_status ndt_solve_on_host(struct ndt_solve *solve, double *upload_us, st
     if (status != NDT_OK)
         return status;
     solve->row_capacity = NDT_MAX_ITERATIONS;
-    solve->trace = &solve->aligner->last;
+    solve->trace = solve->aligner->last;
     status = run_on_host(solve, err);
     if (status == NDT_OK && ndt_solve_tries_finest(newton, solve->params) && !is_late(solve))
         status = try_finest(solve, &start, err);
@@ -292,7 +292,7 @@ static enum ndt_status upload(const struct ndt_solve *solve, struct ndt_error *e
 static enum ndt_status try_on_device(struct ndt_solve *solve, double *upload_us, struct ndt_error *err)
 {
     struct ndt_backend *backend = solve->aligner->backend;
-    struct ndt_newton_rows *last = &solve->aligner->last, *other = &solve->aligner->other;
+    struct ndt_newton_rows *last = solve->aligner->last, *other = solve->aligner->other;
     struct ndt_solve_item item = {.newton = solve->newton, .rows = last->rows, .row_capacity = NDT_MAX_ITERATIONS};
     struct ndt_solve_item finest = {
         .newton = solve->newton, .rows = other->rows, .row_capacity = NDT_MAX_ITERATIONS};

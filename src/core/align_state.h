@@ -49,7 +49,9 @@ struct ndt_aligner {
         struct ndt_newton_row rows[NDT_MAX_ITERATIONS];
         struct ndt_iteration trace[NDT_MAX_ITERATIONS];
         size_t count;
-    } last, other; /* of the last ndt_align: of the solve that counts, and room for that from the finest level */
+    } traces[2], *of_batch; /* of_batch: room for what a batch writes; NULL in lanes */
+    /* Of the last ndt_align: of the solve that counts, and room for that from the finest level. */
+    struct ndt_newton_rows *last, *other;
     /* Typical costs, for the deadline only: one evaluation per level, and the assessment. */
     double level_us[NDT_MAX_LEVELS], assess_us;
     struct ndt_align_costs costs; /* expected before anything was measured, see ndt_aligner_set_costs */
@@ -68,6 +70,13 @@ struct ndt_aligner {
     struct ndt_lane *lanes;
     size_t lane_count;
 };
+
+/* Before the first alignment. */
+static inline void ndt_aligner_init_traces(struct ndt_aligner *aligner)
+{
+    aligner->last = &aligner->traces[0];
+    aligner->other = &aligner->traces[1];
+}
 
 /* The first item that failed, in the order of the list, and why. */
 struct ndt_batch_failure {

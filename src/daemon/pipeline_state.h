@@ -102,7 +102,6 @@ struct ndtd_pipeline {
     struct ndtd_optima optima; /* of the scan */
     struct ndtd_many many;
     struct ndtd_point_fits fits;
-    struct ndt_iteration trace[NDT_MAX_ITERATIONS]; /* of the pass that found the result, see scan_rivals.h */
     struct ndtd_recovery recovery;
     struct ndtd_localize localize;
     struct ndtd_drain *drain; /* scans that wait, aligned ahead */

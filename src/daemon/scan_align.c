@@ -183,7 +183,8 @@ enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan
     struct ndt_align_result *result = &job->record->result;
     job->last = pass;
     job->record->hypotheses += pass == FIRST_PASS;
-    if (job->is_aligned && pass == FIRST_PASS)
+    job->has_trace = !(job->is_aligned && pass == FIRST_PASS); /* a batch has none */
+    if (!job->has_trace)
         return NDT_OK;
     if (job->preprocessed == ON_BACKEND) {
         enum ndt_status status =

@@ -28,8 +28,7 @@ struct ndtd_scan_job {
     struct ndt_prior expected; /* the prediction, while job->prior is that of a guess */
     double margin;             /* of the result over other optima, with is_sought; see ndtd_optima_margin */
     int is_sought;             /* other guesses were tried */
-    int is_trace_kept;         /* that of the result is in pipeline->trace: other places were aligned since then */
-    size_t trace_count;
+    int has_trace;             /* that of the aligner belongs to the result */
     int is_open;               /* more places are possible than were tried: searches have to tell */
     int blind_count;           /* directions about which the scan tells nothing, see scan_rivals.h */
     struct ndtd_direction blind[6];

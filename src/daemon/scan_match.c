@@ -173,12 +173,8 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     ndtd_scan_assess(pipeline, job);
     ndtd_scan_doubt(pipeline, job);
     record->is_ahead = job->is_aligned && job->last == FIRST_PASS && !job->is_sought;
-    if (job->is_trace_kept) {
-        record->trace = pipeline->trace;
-        record->trace_count = job->trace_count;
-    } else if (!record->is_ahead) { /* a batch has none */
+    if (job->has_trace)
         record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
-    }
     record->result.align_us += delay_us;
     record->upload_us = record->result.upload_us;
     record->align_us = record->result.align_us - record->upload_us;

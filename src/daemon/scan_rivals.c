@@ -207,21 +207,9 @@ static void move_result(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *jo
     result->align_us += before.align_us;
     result->upload_us += before.upload_us;
     job->prior = pipeline->many.priors[number];
-    job->trace_count = 0;
+    job->has_trace = 0;
     ndtd_scan_update(pipeline, job, job->last);
     ndtd_scan_keep_points(pipeline, job);
-}
-
-/* The aligner writes its trace over. */
-static void keep_trace(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
-{
-    if (job->is_trace_kept)
-        return;
-    job->is_trace_kept = 1;
-    if (job->is_aligned && job->last == FIRST_PASS && !job->is_sought) /* a batch has none */
-        return;
-    const struct ndt_iteration *trace = ndt_aligner_trace(pipeline->aligner, &job->trace_count);
-    memcpy(pipeline->trace, trace, job->trace_count * sizeof(*trace));
 }
 
 /* Aligns from the peaks. *is_alone: the result fits significantly better than all of them. Where one of them fits
@@ -238,7 +226,6 @@ static enum ndt_status try_peaks(struct ndtd_pipeline *pipeline, struct ndtd_sca
     *is_moved = 0;
     if (count == 0 || !ndtd_scan_has_time(pipeline, &params))
         return NDT_OK;
-    keep_trace(pipeline, job);
     for (size_t i = 0; i < count; i++)
         ndtd_scan_wide_covariance(pipeline, job, pipeline->many.priors[i].covariance);
     const enum ndt_status status = ndtd_scan_align_many(pipeline, job, &params, count, err);

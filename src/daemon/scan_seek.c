@@ -59,7 +59,6 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
     params->levels[0] = params->levels[params->level_count - 1];
     params->level_count = 1;
     const struct ndt_pose guess = ndt_pose_compose(&job->updated.T_map_base, job->T_base_sensor);
-    job->is_trace_kept = 0;
     status = ndtd_scan_align(pipeline, job, SECOND_PASS, params, &guess, err);
     if (status == NDT_OK && ndtd_scan_is_trusted(record->result.outcome))
         ndtd_scan_update(pipeline, job, SECOND_PASS);
@@ -115,6 +114,7 @@ static int try_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
         return *status == NDT_OK;
     const struct ndt_align_result costs = *result;
     *result = before;
+    job->has_trace = 0; /* it was written over */
     set_costs(result, &costs);
     job->updated = updated;
     job->last = last;
@@ -226,6 +226,7 @@ static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_
     costs.align_us += found[count - 1].align_us;
     if (best) {
         record->result = *best;
+        job->has_trace = 0;
         job->prior = pipeline->many.priors[best - found];
         job->is_updated = 0;
         if (ndtd_scan_is_trusted(best->outcome))

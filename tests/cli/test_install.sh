@@ -42,7 +42,7 @@ has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/
     usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_search.a,libndt_io.a,libndt_proto.a,libndt_pipeline.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
 [ ! -x "$bin/ndt-web" ] || has stage usr/lib/systemd/system/ndt-web.service
 for program in "$bin"/ndtd "$bin"/ndt-*; do
-    [[ -x $program && $program != *_emulated ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
+    [[ -x $program && $program != *_emulated && $program != *_contracted ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
 done
 has "$usr" share/bash-completion/completions/ndtd share/zsh/site-functions/_ndtd
 ! command -v help2man >/dev/null || has "$usr" share/man/man1/ndtd.1

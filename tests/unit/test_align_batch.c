@@ -220,6 +220,27 @@ START_TEST(after_a_change_of_the_map)
 }
 END_TEST
 
+/* Also by a batch of one, which is aligned as if alone. */
+START_TEST(the_trace_stays_that_of_the_last_alignment)
+{
+    static struct ndt_iteration before[NDT_MAX_ITERATIONS];
+    size_t count, later;
+    open_aligner(2);
+    align_alone(8);
+    align_alone(1);
+    const struct ndt_iteration *trace = ndt_aligner_trace(aligner, &count);
+    ck_assert_uint_gt(count, 0);
+    memcpy(before, trace, count * sizeof(*trace));
+    for (size_t of = 1; of <= 8; of += 7) {
+        check_batch(of);
+        trace = ndt_aligner_trace(aligner, &later);
+        ck_assert_uint_eq(later, count);
+        ck_assert_mem_eq(trace, before, count * sizeof(*trace));
+    }
+    close_aligner();
+}
+END_TEST
+
 START_TEST(without_a_map)
 {
     for (int threads = 1; threads <= 2; threads++) {
@@ -319,6 +340,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_unchecked_fixture(tcase, make_items, free_items);
     tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_test(tcase, the_trace_stays_that_of_the_last_alignment);
     tcase_add_test(tcase, items_have_the_bits_that_they_have_alone);
     tcase_add_test(tcase, with_observations_and_a_position);
     tcase_add_test(tcase, with_the_step_rule_of_autoware);

@@ -409,6 +409,63 @@ START_TEST(directions_name_the_weak_axis)
 }
 END_TEST
 
+static double square_of(const double matrix[36], const double step[6])
+{
+    double sum = 0;
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            sum += step[i] * matrix[6 * i + j] * step[j];
+    return sum;
+}
+
+START_TEST(a_step_is_a_metre_along_its_direction)
+{
+    double ratio[6], axes[36], step[6];
+    make_points();
+    const struct ndt_observation observation = observe(points);
+    ndt_observation_directions(&observation, ratio, axes);
+    for (int k = 0; k < 6; k++) {
+        ndt_observation_step(axes, k, step);
+        for (int row = 0; row < 6; row++) {
+            double along = 0;
+            for (int i = 0; i < 6; i++)
+                along += axes[6 * row + i] * step[i];
+            close_to(along, row == k, 1);
+        }
+    }
+}
+END_TEST
+
+/* Nothing is left along the direction, and what the others say stays. */
+START_TEST(a_forgotten_direction_says_nothing)
+{
+    double ratio[6], axes[36], step[6], other[6];
+    make_points();
+    const struct ndt_observation original = observe(points);
+    ndt_observation_directions(&original, ratio, axes);
+    for (int k = 0; k < 6; k++) {
+        struct ndt_observation left = original;
+        double along = 0, along_time = 0;
+        ndt_observation_step(axes, k, step);
+        ndt_observation_forget(&left, axes + 6 * k, step);
+        for (int i = 0; i < 6; i++) {
+            along += step[i] * left.gradient[i];
+            along_time += step[i] * left.time_gradient[i];
+        }
+        close_to(along, 0, 1e4);
+        close_to(along_time, 0, 1e3);
+        close_to(square_of(left.curvature, step), 0, 1e4);
+        for (int part = 0; part < 3; part++)
+            close_to(square_of(left.information[part], step), 0, 1e4);
+        for (int row = 0; row < 6; row++) {
+            ndt_observation_step(axes, row, other);
+            if (row != k)
+                close_to(square_of(left.information[0], other), square_of(original.information[0], other), 1e4);
+        }
+    }
+}
+END_TEST
+
 /* The same points seen from the body: moved by T_body_sensor, normals turned. */
 START_TEST(of_the_body_against_moving_the_points)
 {
@@ -468,6 +525,8 @@ int main(void)
     tcase_add_test(all, weak_directions_fade_out);
     tcase_add_test(all, indefinite_sums_become_semidefinite);
     tcase_add_test(all, nothing_observed_is_no_information);
+    tcase_add_test(all, a_step_is_a_metre_along_its_direction);
+    tcase_add_test(all, a_forgotten_direction_says_nothing);
     tcase_add_test(all, weak_directions_of_the_twist_fade);
     tcase_add_test(all, directions_name_the_weak_axis);
     tcase_add_test(all, of_the_body_against_moving_the_points);

@@ -129,6 +129,10 @@ START_TEST(every_type_is_read)
     ck_assert_double_eq_tol(settings.align.step_limit_rad, 1.5707963267948966, 1e-15);
     must_set("ndt.deadline_ms", "5");
     ck_assert_double_eq(settings.align.deadline_s, 0.005);
+    must_set("live.budget_ms", "auto");
+    ck_assert_double_eq(settings.budget_s, 0);
+    must_set("live.budget_ms", "50");
+    ck_assert_double_eq(settings.budget_s, 0.05);
     must_set("preprocess.deskew", "azimuth_ccw");
     ck_assert_int_eq(settings.preprocess.deskew, NDT_DESKEW_AZIMUTH_CCW);
     must_set("map.path", "some where/[map], 1.pcd");

@@ -247,6 +247,47 @@ START_TEST(a_wrong_prediction_that_is_sure_of_itself_is_overcome)
 }
 END_TEST
 
+/* Until a scan has confirmed it, a pose given in mid-drive is not trusted, and the track that it ends goes on
+ * beside it: the next scan is back there. Also where no scan has time to be aligned. */
+START_TEST(a_wrong_pose_in_mid_drive_does_not_end_the_track)
+{
+    enum { GIVEN_AT = 6 };
+    struct ndt_pose_message wrong = {.stamp_ns = stamp_ns(GIVEN_AT), .frame_id = "map", .has_pose = 1};
+    struct ndt_frame frame;
+    struct ndtd_scan_record record;
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    for (size_t i = 0; i < GIVEN_AT; i++)
+        ck_assert_int_eq(feed(pipeline, i).result.outcome, NDT_CONVERGED);
+    wrong.pose = truth[GIVEN_AT];
+    wrong.pose.t_m[0] += 25;
+    ndt_frame_init(&frame);
+    must(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &wrong, &err));
+    const struct ndtd_frame message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
+    must(ndtd_pipeline_frame(pipeline, &message, &record, &err));
+    ck_assert_int_eq(ndtd_pipeline_state(pipeline), NDT_STATE_INITIALISING);
+    size_t i = GIVEN_AT;
+    if (_i == 1) { /* too late for two scans */
+        ndtd_pipeline_set_deadline(pipeline, 1);
+        for (; i < GIVEN_AT + 2; i++) {
+            record = feed(pipeline, i);
+            ck_assert_int_eq(record.result.outcome, NDT_DEADLINE);
+            ck_assert_int_eq(record.state, NDT_STATE_INITIALISING);
+            ck_assert(!(record.confidence > 0.7));
+        }
+        ndtd_pipeline_set_deadline(pipeline, 0);
+    }
+    for (; i < SCANS; i++) {
+        record = feed(pipeline, i);
+        ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+        ck_assert_int_eq(record.state, NDT_STATE_TRACKING);
+        ck_assert_double_lt(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[i]), 0.05);
+    }
+    ndt_frame_free(&frame);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
 /* With stamps at the begin of the sweep the pose is found half a sweep later: also a result that is not trusted is
  * carried back, by the predicted 8 m/s. */
 START_TEST(a_refused_alignment_is_carried_to_the_stamp)
@@ -589,6 +630,7 @@ int main(void)
     tcase_add_test(all, every_scan_is_answered);
     tcase_add_test(all, scan_off_the_map_is_reported);
     tcase_add_test(all, a_wrong_prediction_that_is_sure_of_itself_is_overcome);
+    tcase_add_loop_test(all, a_wrong_pose_in_mid_drive_does_not_end_the_track, 0, 2);
     tcase_add_test(all, a_refused_alignment_is_carried_to_the_stamp);
     tcase_add_test(all, a_damaged_frame_changes_nothing);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);

@@ -57,6 +57,32 @@ static struct ndt_score_job job_of(double leaf_m)
         .leaf_m = leaf_m, .neighbours = NDT_DIRECT7, .scan = &scan, .count = POSES, .T_map_sensor = poses};
 }
 
+/* The parts of the points are over -d1 of the level. */
+START_TEST(points_add_up_to_the_score)
+{
+    struct ndt_pose_score out[POSES];
+    struct ndt_score_request request = {
+        .level = _i / 4, .neighbours = (enum ndt_neighbours)(_i % 4), .count = POSES, .poses = packed};
+    static float values[POINTS], third[POINTS];
+    size_t done;
+    ck_assert_int_eq(ndt_score_poses_plain(map, &scan, &request, out, &done, &err), NDT_OK);
+    for (int i = 0; i < POSES; i++) {
+        double sum = 0;
+        size_t matched = 0;
+        ndt_score_points(map, request.level, request.neighbours, &scan, 1, &packed[i], values);
+        ndt_score_points(map, request.level, request.neighbours, &scan, 3, &packed[i], third);
+        for (size_t j = 0; j < scan.count; j++) {
+            sum += (double)values[j];
+            matched += values[j] > 0;
+            if (j % 3 == 0)
+                ck_assert_float_eq(third[j / 3], values[j]);
+        }
+        ck_assert_uint_le(matched, out[i].matched);
+        ck_assert_double_eq_tol(-map->levels[request.level].d1 * sum, out[i].score, 1e-3 + 1e-5 * out[i].score);
+    }
+}
+END_TEST
+
 /* Points on the border of a cell or of the radius may count in one of both only. */
 START_TEST(plain_scores_are_those_of_the_evaluation)
 {
@@ -201,6 +227,7 @@ int main(void)
     TCase *tests = tcase_create("pose_scores");
     tcase_add_unchecked_fixture(tests, make_inputs, free_inputs);
     tcase_add_loop_test(tests, plain_scores_are_those_of_the_evaluation, 0, 12);
+    tcase_add_loop_test(tests, points_add_up_to_the_score, 0, 12);
     tcase_add_test(tests, an_aligner_scores_with_the_bits_of_the_plain_c);
     tcase_add_test(tests, an_aligner_refuses);
     tcase_add_test(tests, lanes_score);

@@ -251,7 +251,8 @@ struct ndt_align_item {
  *
  * An item that fails (a prior that is not positive definite, a scan beyond a limit) does not stop the others,
  * unless the backend solves; the status is that of the first one in the list that failed, which keeps its guess.
- * Writes no trace. Allocates when a batch or one of its scans is larger than any before. */
+ * The trace stays that of the last ndt_align. Allocates when a batch or one of its scans is larger than any before.
+ */
 NDT_MUST_CHECK enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                                const struct ndt_align_item *items, size_t count,
                                                struct ndt_align_result *out, struct ndt_error *err);
