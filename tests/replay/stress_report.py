@@ -3,10 +3,12 @@
 
   stress_report.py one BIN_DIR BAG TIMING.csv FILE [--since STAMP_NS]   appends the figures of one replay to FILE
   stress_report.py sum NAME FILE   prints one line for all replays in FILE; status 1: limits of --strict, 2: wrong > 0
+  stress_report.py check FILE LOST   status 1: a scan is off and trusted, or a replay has more than LOST not converged
+  stress_report.py offset BIN_DIR BAG ALONG ACROSS YAW   X,Y,Z,YAW for ndt-bag cut --offset-pose, along the first heading
   stress_report.py stamp BIN_DIR BAG N                                  prints the stamp of scan N, from 1
 
 A pose is right within 1 m and 5 deg. `off` counts the scans whose pose is not right, whatever their outcome, `wrong`
-those of them that claim `converged`. A replay is back at the first of three right and converged scans in a row (two
+those of them that claim `converged`, and `trusted` those in state `tracking` or `coasting`. A replay is back at the first of three right and converged scans in a row (two
 or one at its end), counted from --since: the first scan after the disturbance. Where the file has a column `state`,
 only scans in state `tracking` count."""
 import csv
@@ -43,6 +45,8 @@ def one(bin_dir, bag, timing, out, since_ns=None):
             for is_it, row in zip(right, rows)]
     figures = {"scans": len(rows), "converged": sum(row["outcome"] == "converged" for row in rows),
                "off": len(rows) - sum(right),
+               "trusted": sum(row.get("state") in ("tracking", "coasting") and not is_it
+                              for is_it, row in zip(right, rows)),
                "wrong": sum(row["outcome"] == "converged" and not is_it for is_it, row in zip(right, rows))}
     if since_ns is not None:
         first = next(i for i, row in enumerate(rows) if int(row["stamp_ns"]) >= int(since_ns))
@@ -56,8 +60,9 @@ def one(bin_dir, bag, timing, out, since_ns=None):
 def summarise(name, path):
     with open(path, encoding="utf-8") as file:
         runs = [json.loads(line) for line in file]
-    total = {key: sum(run[key] for run in runs) for key in ("scans", "converged", "off", "wrong")}
-    line = f"{name}: {total['scans']} scans, {total['converged']} converged, {total['off']} off, {total['wrong']} wrong converged"
+    total = {key: sum(run[key] for run in runs) for key in ("scans", "converged", "off", "wrong", "trusted")}
+    line = (f"{name}: {total['scans']} scans, {total['converged']} converged, {total['off']} off, "
+            f"{total['wrong']} wrong converged, {total['trusted']} wrong trusted")
     kept = True
     if "back_s" in runs[0]:
         back = sorted(run["back_s"] for run in runs if run["back_s"] is not None)
@@ -73,11 +78,32 @@ def summarise(name, path):
     return 2 if total["wrong"] > 0 else 0 if kept else 1
 
 
+def check(path, lost):
+    with open(path, encoding="utf-8") as file:
+        runs = [json.loads(line) for line in file]
+    bad = [run for run in runs if run["wrong"] + run["trusted"] > 0 or run["scans"] - run["converged"] > int(lost)]
+    for run in bad:
+        print("FAIL", run)
+    return int(bool(bad))
+
+
+def offset(bin_dir, bag, along_m, across_m, yaw_deg):
+    x, y, z, w = dump(bin_dir, bag, "truth")[0]["pose"][3:7]
+    yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+    along_m, across_m = float(along_m), float(across_m)
+    print(f"{along_m * math.cos(yaw) - across_m * math.sin(yaw):.4f},"
+          f"{along_m * math.sin(yaw) + across_m * math.cos(yaw):.4f},0,{yaw_deg}")
+
+
 if __name__ == "__main__":
     command, words = sys.argv[1], [word for word in sys.argv[2:] if word != "--since"]
     if command == "one":
         one(*words)
     elif command == "sum":
         sys.exit(summarise(*words))
+    elif command == "check":
+        sys.exit(check(*words))
+    elif command == "offset":
+        offset(*words)
     else:
         print(dump(words[0], words[1], "scan")[int(words[2]) - 1]["stamp_ns"])
