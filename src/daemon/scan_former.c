@@ -49,13 +49,16 @@ static double lead_of_former(struct ndtd_pipeline *pipeline, const struct ndtd_s
 enum ndt_status ndtd_scan_follow_former(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                         struct ndt_error *err)
 {
+    return ndtd_scan_follow_places(pipeline, job, &pipeline->former.track, err);
+}
+
+enum ndt_status ndtd_scan_judge_former(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                       struct ndt_error *err)
+{
     struct ndtd_candidates *track = &pipeline->former.track;
     const double least = pipeline->settings->min_confidence;
     if (track->count == 0)
         return NDT_OK;
-    const enum ndt_status status = ndtd_scan_follow_places(pipeline, job, track, err);
-    if (status != NDT_OK || track->count == 0)
-        return status;
     const struct ndtd_candidate *former = &track->list[0];
     int fits;
     const double confidence = ndtd_scan_confidence(pipeline, job, &fits);

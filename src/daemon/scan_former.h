@@ -11,10 +11,14 @@
 void ndtd_former_keep(struct ndtd_pipeline *pipeline, int64_t stamp_ns);
 /* Nothing is known of it any more: another map, another time. */
 void ndtd_former_forget(struct ndtd_pipeline *pipeline);
-/* Aligns the scan with the former track as well. Where it fits there and not at the pose that was given, or
- * significantly better, the estimator returns to it; where it fits here only, the former track ends. Where both fit
- * alike, job->is_open is set. */
+/* Aligns the scan with the former track: before anything else, so that it has time whatever the pose that was given
+ * costs. */
 NDT_MUST_CHECK enum ndt_status ndtd_scan_follow_former(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                                        struct ndt_error *err);
+/* Where the scan fits at the former track and not at the pose that was given, or significantly better, the
+ * estimator returns to it; where it fits here only, the former track ends. Where both fit alike, job->is_open is
+ * set. */
+NDT_MUST_CHECK enum ndt_status ndtd_scan_judge_former(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                                      struct ndt_error *err);
 
 #endif

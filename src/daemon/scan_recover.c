@@ -231,8 +231,13 @@ enum ndt_status ndtd_scan_change_lead(struct ndtd_pipeline *pipeline, struct ndt
     ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
     params = ndtd_scan_params(pipeline, job);
     job->is_updated = job->is_open = job->blind_count = 0;
-    if (!ndtd_scan_has_time(pipeline, &params))
+    if (!ndtd_scan_has_time(pipeline, &params)) {
+        job->record->result.T_map_sensor = job->prior.T_map_sensor;
+        job->has_trace = 0;
+        ndtd_scan_refuse(job->record, NDT_DEADLINE,
+                         "no time left to align it at another place: the pose is the prediction");
         return NDT_OK;
+    }
     enum ndt_status status = ndtd_scan_align(pipeline, job, job->last, &params, &job->prior.T_map_sensor, err);
     if (status == NDT_OK && ndtd_scan_is_trusted(job->record->result.outcome))
         ndtd_scan_update(pipeline, job, job->last);
