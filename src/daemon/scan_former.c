@@ -52,8 +52,8 @@ enum ndt_status ndtd_scan_follow_former(struct ndtd_pipeline *pipeline, struct n
     return ndtd_scan_follow_places(pipeline, job, &pipeline->former.track, err);
 }
 
-enum ndt_status ndtd_scan_judge_former(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
-                                       struct ndt_error *err)
+enum ndt_status ndtd_scan_compare_former(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                         struct ndt_error *err)
 {
     struct ndtd_candidates *track = &pipeline->former.track;
     const double least = pipeline->settings->min_confidence;

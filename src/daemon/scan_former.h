@@ -18,7 +18,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_scan_follow_former(struct ndtd_pipeline *pip
 /* Where the scan fits at the former track and not at the pose that was given, or significantly better, the
  * estimator returns to it; where it fits here only, the former track ends. Where both fit alike, job->is_open is
  * set. */
-NDT_MUST_CHECK enum ndt_status ndtd_scan_judge_former(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
-                                                      struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndtd_scan_compare_former(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                                        struct ndt_error *err);
 
 #endif

@@ -155,7 +155,7 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     struct ndt_align_params params = ndtd_scan_params(pipeline, job);
     if (!ndtd_scan_has_time(pipeline, &params)) {
         ndtd_scan_refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction");
-        return ndtd_scan_judge_former(pipeline, job, err);
+        return ndtd_scan_compare_former(pipeline, job, err);
     }
     if (pipeline->track.has_pose)
         status = first_pass(pipeline, job, &params, err);
@@ -164,7 +164,7 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     if (status == NDT_OK && pipeline->track.has_pose)
         status = ndtd_scan_rivals(pipeline, job, err);
     if (status == NDT_OK && pipeline->track.has_pose)
-        status = ndtd_scan_judge_former(pipeline, job, err);
+        status = ndtd_scan_compare_former(pipeline, job, err);
     if (status == NDT_OK)
         status = ndtd_scan_recover(pipeline, job, err);
     if (status != NDT_OK || !pipeline->track.has_pose)
