@@ -7,10 +7,15 @@
  *                   in scan_match.c:
  *   predict         the estimator predicts pose and motion at the reference moment of the sweep
  *   preprocess      crop, deskew, voxel filter and sampling on the host, or a plan for a backend that does it
+ *   follow_former   the track that an initial pose in mid-drive has ended is aligned, too (scan_former.c)
  *   first_pass      the aligner refines the predicted pose, with the prediction as prior; the estimator is updated
- *   search_wider    once more, where the alignment contradicts the prediction
+ *   seek            other guesses and motions, where the prediction is not trusted or not confirmed (scan_seek.c)
+ *   rivals          other places along directions that the scan hardly observes (scan_rivals.c)
+ *   compare_former  the former track or the pose that was given, or neither yet (scan_former.c)
+ *   recover         while the pose is not confirmed: places are searched, followed and believed (scan_recover.c)
  *   second_pass     with deskew_passes = 2: deskews with the motion that the first pass found, aligns again
- *   assess          the confidence of the result
+ *   assess          the confidence of the result (scan_estimate.c)
+ *   doubt           a place that is not believed yet is reported as lost (scan_recover.c)
  *                   and here again:
  *   conclude        the state of the estimator follows; the result is the estimate, carried to the stamp
  *

@@ -9,7 +9,7 @@
 
 /* Before the estimator begins anew at an initial pose: keeps its track, if scans have confirmed it up to now. */
 void ndtd_former_keep(struct ndtd_pipeline *pipeline, int64_t stamp_ns);
-/* Nothing is known of it any more: another map, another time. */
+/* A scan has confirmed a pose: the former track ends. */
 void ndtd_former_forget(struct ndtd_pipeline *pipeline);
 /* Aligns the scan with the former track: before anything else, so that it has time whatever the pose that was given
  * costs. */

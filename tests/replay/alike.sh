@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# alike.sh BIN_DIR [--worlds LIST] [--seeds LIST] [--starts LIST] [--inputs LIST] [--scans N] [--strict]
+# alike.sh BIN_DIR [--worlds LIST] [--seeds LIST] [--starts LIST] [--inputs LIST] [--scans N] [--lost N]
 #
 # Places that look alike one step aside: along a corridor, a tunnel, an aisle of racks, rows of parked cars, a street of
 # equal houses. Drives from first poses that are wrong along the way; prints, for each world: scans, converged, off (the
