@@ -39,6 +39,7 @@
 #include "scan_former.h"
 #include "scan_localize.h"
 #include "scan_match.h"
+#include "scan_order.h"
 #include "scan_points.h"
 
 /* Of the mean time that a scan takes. */
@@ -169,7 +170,7 @@ static void conclude(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
     if (job->is_updated) {
         ndt_track_commit(&pipeline->track, &job->updated);
         check_certainty(pipeline, job);
-        if (job->record->result.outcome == NDT_CONVERGED) {
+        if (job->record->result.outcome == NDT_CONVERGED && !job->is_late) {
             pipeline->verified = job->updated;
             pipeline->is_verified = 1;
             pipeline->fastest_mps = fmax(pipeline->fastest_mps, fmin(ndtd_speed_mps(&job->updated.twist),
@@ -203,6 +204,7 @@ static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_me
     if (!ndt_pose_is_finite(&start->pose))
         return;
     ndtd_former_keep(pipeline, stamp_ns);
+    ndtd_scan_order_forget(pipeline);
     /* Wherever it is, it moves as before. */
     const struct ndt_twist *twist =
         pipeline->former.track.count > 0 ? &pipeline->former.track.list[0].state.twist : NULL;
@@ -267,6 +269,7 @@ static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
     pipeline->told = pipeline->track.state;
     pipeline->state = NDT_STATE_INITIALISING;
     ndtd_drain_forget(pipeline->drain);
+    ndtd_scan_order_forget(pipeline);
     pipeline->events.reinitialised++;
 }
 
@@ -328,6 +331,8 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         ndtd_scan_refuse(record, NDT_REJECTED, "localising is stopped");
         return NDT_OK;
     }
+    if (ndtd_scan_is_repeated(pipeline, &frame->scan, record))
+        return NDT_OK;
     enum ndt_status status = decode_points(pipeline, frame, record, err);
     int is_complete = 1;
     if (status == NDT_OK && frames->merge_sensors)
@@ -343,6 +348,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
             *err = why;
         return status;
     }
+    ndtd_scan_order_keep(pipeline, &frame->scan);
     if (status != NDT_OK)
         ndtd_scan_refuse(record, status == NDT_ERR_CANCELLED ? NDT_DEADLINE : NDT_REJECTED, why.text);
     conclude(pipeline, &job);

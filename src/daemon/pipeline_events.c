@@ -50,6 +50,27 @@ static int refused_pose_event(const struct ndtd_pipeline_events *now, const stru
     return now->refused_poses != told->refused_poses;
 }
 
+static int repeated_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                          char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "they stand still: %" PRIu64
+             " scans so far have that of the scan before and are rejected; a clock that stands still, or a scan "
+             "sent twice",
+             now->repeated);
+    return now->repeated != told->repeated;
+}
+
+static int late_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                      char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "they run backwards: %" PRIu64
+             " scans so far are older than the estimate, the last by %.3g s, and change nothing",
+             now->late, now->late_s);
+    return now->late != told->late;
+}
+
 static int memory_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                         char text[NDTD_EVENT_BYTES])
 {
@@ -178,6 +199,8 @@ static const struct {
              {"result: %s", unsound_event},
              {"estimate: %s", reinitialised_event},
              {"initial pose: %s", refused_pose_event},
+             {"stamps: %s", repeated_event},
+             {"order of stamps: %s", late_event},
              {"memory: %s", memory_event},
              {"pose: %s", far_event},
              {"slow scans: %s", slow_event},

@@ -65,6 +65,13 @@ struct ndtd_scan_points; /* what viewers get of a scan, see scan_points.h */
 
 enum pass { FIRST_PASS, SECOND_PASS, PASS_COUNT };
 
+/* The last scan that was matched, see scan_order.h. */
+struct ndtd_last_scan {
+    int is_known;
+    int64_t stamp_ns;
+    char frame_id[NDT_PROTO_MAX_NAME + 1];
+};
+
 struct ndtd_pipeline {
     const struct ndtd_settings_snapshot *snapshot;
     const struct ndtd_settings *settings; /* the snapshot's */
@@ -83,7 +90,8 @@ struct ndtd_pipeline {
     double evaluation_us; /* mean duration of an evaluation in the last alignment, including everything around it */
     size_t evaluation_points; /* that it is for; 0: not known */
     int together;             /* scans that wait to align at once, as measured; 0: any number */
-    int has_start;            /* `start` gets the stamp of the next scan */
+    struct ndtd_last_scan last_scan;
+    int has_start; /* `start` gets the stamp of the next scan */
     struct ndt_pose_message start;
     struct ndtd_transforms transforms;
     struct ndtd_scan_times times;

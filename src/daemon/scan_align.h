@@ -23,6 +23,7 @@ struct ndtd_scan_job {
     struct ndt_track_state predicted;     /* at the reference moment */
     struct ndt_track_state updated;       /* with is_updated */
     int is_updated;
+    int is_late;               /* older than the state of the estimator, which stays */
     enum pass last;            /* that aligned */
     int is_unbelieved;         /* the estimator follows a place that other scans have to confirm */
     struct ndt_prior expected; /* the prediction, while job->prior is that of a guess */

@@ -9,6 +9,7 @@
 #include "drain.h"
 #include "scan_former.h"
 #include "scan_match.h"
+#include "scan_order.h"
 #include "scan_recover.h"
 #include "scan_rivals.h"
 #include "scan_seek.h"
@@ -25,6 +26,7 @@ static int predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
             return 0;
         ndtd_scan_predict_nothing(pipeline, job);
     }
+    job->is_late = ndt_track_is_late(&pipeline->track, job->predicted.stamp_ns);
     if (pipeline->deadline_us > 0 && ndt_clock_us() >= pipeline->deadline_us) {
         ndtd_scan_refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction");
         return 0;
@@ -128,6 +130,20 @@ static enum ndt_status estimate_covariance(struct ndtd_pipeline *pipeline, struc
     return status;
 }
 
+/* Where the first pass does not settle it: guesses, other places, the former track, searches. */
+static enum ndt_status look_elsewhere(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                      struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    if (pipeline->track.has_pose)
+        status = ndtd_scan_seek(pipeline, job, err);
+    if (status == NDT_OK && pipeline->track.has_pose)
+        status = ndtd_scan_rivals(pipeline, job, err);
+    if (status == NDT_OK && pipeline->track.has_pose)
+        status = ndtd_scan_compare_former(pipeline, job, err);
+    return status == NDT_OK ? ndtd_scan_recover(pipeline, job, err) : status;
+}
+
 /* From the prediction to the pose. A failure concerns the scan, memory or the device. */
 enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
 {
@@ -159,14 +175,10 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     }
     if (pipeline->track.has_pose)
         status = first_pass(pipeline, job, &params, err);
-    if (status == NDT_OK && pipeline->track.has_pose)
-        status = ndtd_scan_seek(pipeline, job, err);
-    if (status == NDT_OK && pipeline->track.has_pose)
-        status = ndtd_scan_rivals(pipeline, job, err);
-    if (status == NDT_OK && pipeline->track.has_pose)
-        status = ndtd_scan_compare_former(pipeline, job, err);
-    if (status == NDT_OK)
-        status = ndtd_scan_recover(pipeline, job, err);
+    if (status == NDT_OK && job->is_late)
+        ndtd_scan_end_late(pipeline, job);
+    else if (status == NDT_OK)
+        status = look_elsewhere(pipeline, job, err);
     if (status != NDT_OK || !pipeline->track.has_pose)
         return status;
     if (status == NDT_OK && settings->deskew_passes > 1 && job->preprocess.deskew != NDT_DESKEW_OFF)

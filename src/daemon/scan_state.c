@@ -51,7 +51,9 @@ void ndtd_scan_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_sc
                                             .deviation_m = ndt_track_position_deviation(&pipeline->track.state),
                                             .lost_deviation_m = pipeline->settings->track.lost_deviation_m};
     struct ndt_track_state at_stamp;
-    pipeline->state = record->state = ndtd_scan_state_next(pipeline->state, &scan);
+    if (!job->is_late)
+        pipeline->state = ndtd_scan_state_next(pipeline->state, &scan);
+    record->state = pipeline->state;
     record->is_refused = !job->is_updated && record->result.evaluations > 0;
     record->has_guess = record->hypotheses > 0;
     if (!record->has_guess)

@@ -520,15 +520,15 @@ void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state
 
 /* ---- the state ---- */
 
-static int is_late(const struct ndt_track *track, int64_t stamp_ns)
+int ndt_track_is_late(const struct ndt_track *track, int64_t stamp_ns)
 {
     const double dt_s = ndt_track_seconds(track->state.stamp_ns, stamp_ns);
-    return dt_s < 0 && !has_jumped(track, dt_s);
+    return track->has_pose && dt_s < 0 && !has_jumped(track, dt_s);
 }
 
 void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *updated)
 {
-    if (!track->has_pose || is_late(track, updated->stamp_ns) || !ndt_track_state_is_plausible(updated))
+    if (!track->has_pose || ndt_track_is_late(track, updated->stamp_ns) || !ndt_track_state_is_plausible(updated))
         return;
     if (track->is_measured && updated->stamp_ns == track->state.stamp_ns)
         return;
@@ -541,7 +541,8 @@ void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *upd
 /* Nothing confirms a velocity for longer than max_prediction_s: it must not carry the pose off the map. */
 void ndt_track_coast(struct ndt_track *track, const struct ndt_track_state *predicted)
 {
-    if (!track->has_pose || is_late(track, predicted->stamp_ns) || !ndt_track_state_is_plausible(predicted))
+    if (!track->has_pose || ndt_track_is_late(track, predicted->stamp_ns) ||
+        !ndt_track_state_is_plausible(predicted))
         return;
     if (track->is_measured && predicted->stamp_ns == track->state.stamp_ns)
         return;

@@ -288,6 +288,60 @@ START_TEST(a_wrong_pose_in_mid_drive_does_not_end_the_track)
 }
 END_TEST
 
+START_TEST(a_scan_that_is_sent_twice_is_not_aligned_again)
+{
+    struct ndtd_scan_record record;
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(feed(pipeline, i).result.outcome, NDT_CONVERGED);
+        record = feed(pipeline, i);
+        ck_assert_int_eq(record.result.outcome, NDT_REJECTED);
+        ck_assert_int_eq(record.result.evaluations, 0);
+        ck_assert_int_eq(record.state, NDT_STATE_TRACKING);
+        ck_assert_str_eq(record.result.reason, "its stamp is that of the scan before");
+    }
+    ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->repeated, 3);
+    feed_start(pipeline); /* with a new pose it is tried again */
+    ck_assert_int_gt(feed(pipeline, 2).result.evaluations, 0);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+/* Of a scan with the stamp of number `at` and the points of number `of`. */
+static struct ndtd_scan_record feed_with_stamp(struct ndtd_pipeline *pipeline, size_t at, size_t of)
+{
+    struct ndtd_scan_record record;
+    struct ndtd_frame frame = frame_of(NDT_MESSAGE_SCAN, &frames[of]);
+    frame.scan.stamp_ns = stamp_ns(at);
+    must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+    return record;
+}
+
+/* Whether it fits or not: nothing else is tried, and the scans that follow have the same bits. */
+START_TEST(a_late_scan_is_aligned_once_and_changes_nothing)
+{
+    struct ndt_pose poses[SCANS];
+    run_all(poses);
+    for (size_t of = 4; of < SCANS; of += 6) {
+        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        feed_start(pipeline);
+        for (size_t i = 0; i < 7; i++)
+            (void)feed(pipeline, i);
+        const struct ndtd_scan_record late = feed_with_stamp(pipeline, 4, of);
+        ck_assert_int_eq(late.result.outcome, of == 4 ? NDT_CONVERGED : NDT_REJECTED);
+        ck_assert_int_eq(late.hypotheses, 1);
+        ck_assert_int_eq(late.state, NDT_STATE_TRACKING);
+        ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->late, 1);
+        for (size_t i = 7; i < SCANS; i++) {
+            const struct ndtd_scan_record record = feed(pipeline, i);
+            ck_assert_mem_eq(&record.result.T_map_sensor, &poses[i], sizeof(poses[i]));
+        }
+        ndtd_pipeline_destroy(pipeline);
+    }
+}
+END_TEST
+
 /* With stamps at the begin of the sweep the pose is found half a sweep later: also a result that is not trusted is
  * carried back, by the predicted 8 m/s. */
 START_TEST(a_refused_alignment_is_carried_to_the_stamp)
@@ -631,6 +685,8 @@ int main(void)
     tcase_add_test(all, scan_off_the_map_is_reported);
     tcase_add_test(all, a_wrong_prediction_that_is_sure_of_itself_is_overcome);
     tcase_add_loop_test(all, a_wrong_pose_in_mid_drive_does_not_end_the_track, 0, 2);
+    tcase_add_test(all, a_scan_that_is_sent_twice_is_not_aligned_again);
+    tcase_add_test(all, a_late_scan_is_aligned_once_and_changes_nothing);
     tcase_add_test(all, a_refused_alignment_is_carried_to_the_stamp);
     tcase_add_test(all, a_damaged_frame_changes_nothing);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);

@@ -25,6 +25,9 @@ struct ndtd_pipeline_events {
     uint64_t
         refused_poses; /**< initial poses that no scan has confirmed, while the track before them went on to fit */
     double refused_m;  /**< of the last of them: its distance from that track */
+    uint64_t repeated; /**< scans with the stamp of the one before: they are answered `rejected` */
+    uint64_t late;     /**< scans older than the estimate: they change nothing */
+    double late_s;     /**< of the last of them */
     uint64_t memory_released;      /**< scans for which memory did not suffice: buffers were given back */
     uint64_t memory_points;        /**< of the last of them */
     uint64_t far;                  /**< poses farther from the guess than validation.* allows */

@@ -218,6 +218,10 @@ void ndt_track_update(const struct ndt_track *track, const struct ndt_track_stat
 void ndt_track_update_from(const struct ndt_track *track, const struct ndt_track_state *before,
                            const struct ndt_track_state *predicted, const struct ndt_track_measurement *measurement,
                            struct ndt_track_state *out, double *innovation, double *weakest);
+/** Whether a moment is before that of the state, and time has not restarted: what is measured there changes
+ * nothing.
+ */
+int ndt_track_is_late(const struct ndt_track *track, int64_t stamp_ns);
 /** Makes an updated state the state, unless it is late. */
 void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *updated);
 /** The state follows the prediction: the scan told nothing. */
