@@ -37,11 +37,12 @@ void ndtd_scan_end_late(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *jo
     char reason[96];
     pipeline->events.late++;
     pipeline->events.late_s = late_s;
-    job->is_unbelieved = pipeline->recovery.is_active;
-    if (ndtd_scan_has_prior(pipeline) ? ndtd_scan_is_confirmed(pipeline, job)
-                                      : job->record->result.outcome == NDT_CONVERGED)
+    const int fits = ndtd_scan_has_prior(pipeline) ? ndtd_scan_is_confirmed(pipeline, job)
+                                                   : job->record->result.outcome == NDT_CONVERGED;
+    if (fits && !pipeline->recovery.is_active)
         return;
-    snprintf(reason, sizeof(reason), "%.3f s older than the estimate, and it does not fit there", late_s);
+    snprintf(reason, sizeof(reason), "%.3f s older than the estimate, %s", late_s,
+             fits ? "which is not certain" : "and it does not fit there");
     ndtd_scan_refuse(job->record, NDT_REJECTED, reason);
     job->is_updated = 0;
 }

@@ -47,12 +47,13 @@ void ndtd_scan_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_sc
     const int has_places = recovery->others.count > 0 || recovery->lead.agreements > 0;
     const struct ndtd_scan_evidence scan = {.has_pose = pipeline->track.has_pose,
                                             .is_recovering = recovery->is_active && has_places,
-                                            .outcome = record->result.outcome,
+                                            .outcome = job->is_late ? NDT_REJECTED : record->result.outcome,
                                             .deviation_m = ndt_track_position_deviation(&pipeline->track.state),
                                             .lost_deviation_m = pipeline->settings->track.lost_deviation_m};
     struct ndt_track_state at_stamp;
-    if (!job->is_late)
-        pipeline->state = ndtd_scan_state_next(pipeline->state, &scan);
+    const enum ndt_state next = ndtd_scan_state_next(pipeline->state, &scan);
+    if (!job->is_late || !ndtd_state_is_trusted(next)) /* a late scan changes nothing */
+        pipeline->state = next;
     record->state = pipeline->state;
     record->is_refused = !job->is_updated && record->result.evaluations > 0;
     record->has_guess = record->hypotheses > 0;
