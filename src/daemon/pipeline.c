@@ -161,6 +161,27 @@ static void report_alignment(const struct ndtd_pipeline *pipeline, const struct 
     result->T_map_sensor = at_stamp.T_map_base;
 }
 
+/* Whether odometry and gyro told the motion that the scans found since the one that was verified before. */
+static void check_inputs(struct ndtd_pipeline *pipeline, const struct ndt_track_state *before)
+{
+    const double dt_s = ndt_track_seconds(before->stamp_ns, pipeline->verified.stamp_ns);
+    const struct ndt_pose D = ndt_pose_between(&before->T_map_base, &pipeline->verified.T_map_base);
+    const int is_seen = pipeline->is_verified && dt_s > 0 && dt_s <= pipeline->track.params.max_prediction_s;
+    const struct ndt_twist seen = is_seen ? ndt_pose_log(&D, dt_s) : (struct ndt_twist){0};
+    for (int i = 0; i < NDT_TRACK_INPUT_COUNT; i++) {
+        ndt_track_input_check_scan(&pipeline->inputs[i], &pipeline->track, (enum ndt_track_input)i,
+                                   &pipeline->verified, is_seen ? &seen : NULL);
+        pipeline->events.inputs[i] = (struct ndtd_input_fault){
+            pipeline->inputs[i].faults, pipeline->inputs[i].fault, pipeline->inputs[i].value};
+    }
+}
+
+static void forget_intervals(struct ndtd_pipeline *pipeline)
+{
+    for (int i = 0; i < NDT_TRACK_INPUT_COUNT; i++)
+        ndt_track_input_check_break(&pipeline->inputs[i]);
+}
+
 /* The state of the estimator follows the scan, and the result is the estimate. */
 static void conclude(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
 {
@@ -171,7 +192,9 @@ static void conclude(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
         ndt_track_commit(&pipeline->track, &job->updated);
         check_certainty(pipeline, job);
         if (job->record->result.outcome == NDT_CONVERGED && !job->is_late) {
+            const struct ndt_track_state before = pipeline->verified;
             pipeline->verified = job->updated;
+            check_inputs(pipeline, &before);
             pipeline->is_verified = 1;
             pipeline->fastest_mps = fmax(pipeline->fastest_mps, fmin(ndtd_speed_mps(&job->updated.twist),
                                                                      pipeline->settings->recovery.max_speed_mps));
@@ -204,6 +227,7 @@ static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_me
     if (!ndt_pose_is_finite(&start->pose))
         return;
     ndtd_former_keep(pipeline, stamp_ns);
+    forget_intervals(pipeline);
     ndtd_scan_order_forget(pipeline);
     /* Wherever it is, it moves as before. */
     const struct ndt_twist *twist =
@@ -262,6 +286,8 @@ static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
     const int has_pose = (pipeline->is_verified || pipeline->has_told) && ndt_track_state_is_plausible(from);
     ndt_track_init(&pipeline->track, &pipeline->settings->track);
     pipeline->track.odometry_restarts = restarts;
+    for (int i = 0; i < NDT_TRACK_INPUT_COUNT; i++)
+        pipeline->inputs[i] = (struct ndt_track_input_check){.faults = pipeline->inputs[i].faults};
     if (has_pose)
         ndt_track_reset(&pipeline->track, stamp_ns, &from->T_map_base, NULL, NULL);
     pipeline->is_verified = pipeline->recovery.is_active = 0;

@@ -16,6 +16,49 @@ static int odometry_event(const struct ndtd_pipeline_events *now, const struct n
     return jump->count != told->odometry_restarts.count;
 }
 
+/* One line for each fault, and one when it is over. */
+static int input_event(const struct ndtd_input_fault *now, const struct ndtd_input_fault *told,
+                       char text[NDTD_EVENT_BYTES])
+{
+    static const char *const faults[] = {[NDT_TRACK_STANDS_STILL] = "it stands still while they move",
+                                         [NDT_TRACK_MOVES_ALONE] = "it moves while they stand still",
+                                         [NDT_TRACK_WRONG_SCALE] = "scale",
+                                         [NDT_TRACK_BACKWARDS] = "it runs backwards, scale",
+                                         [NDT_TRACK_TURNED] = "its direction is turned by",
+                                         [NDT_TRACK_OTHER_MOTION] = "its motion is another one",
+                                         [NDT_TRACK_TURN_STANDS_STILL] = "it does not turn while they turn",
+                                         [NDT_TRACK_TURNS_ALONE] = "it turns while they do not",
+                                         [NDT_TRACK_WRONG_TURN_SCALE] = "scale of the rotation",
+                                         [NDT_TRACK_OPPOSITE_TURN] = "it turns the other way, scale",
+                                         [NDT_TRACK_OTHER_TURN] = "its rotation is another one: another frame?"};
+    char value[32] = "";
+    if (now->fault == NDT_TRACK_NO_FAULT) {
+        snprintf(text, NDTD_EVENT_BYTES, "agrees with the scans again and is used");
+        return told->fault != NDT_TRACK_NO_FAULT;
+    }
+    if (now->fault == NDT_TRACK_TURNED)
+        snprintf(value, sizeof(value), " %.0f deg", now->value / DEG);
+    else if (now->fault == NDT_TRACK_WRONG_SCALE || now->fault == NDT_TRACK_BACKWARDS ||
+             now->fault == NDT_TRACK_WRONG_TURN_SCALE || now->fault == NDT_TRACK_OPPOSITE_TURN)
+        snprintf(value, sizeof(value), " %.2g", now->value);
+    snprintf(text, NDTD_EVENT_BYTES,
+             "disagrees with the scans: %s%s; it is not used until it agrees (%" PRIu64 " times so far)",
+             faults[now->fault], value, now->count);
+    return now->count != told->count;
+}
+
+static int wrong_odometry_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                                char text[NDTD_EVENT_BYTES])
+{
+    return input_event(&now->inputs[NDT_TRACK_INPUT_ODOMETRY], &told->inputs[NDT_TRACK_INPUT_ODOMETRY], text);
+}
+
+static int wrong_imu_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                           char text[NDTD_EVENT_BYTES])
+{
+    return input_event(&now->inputs[NDT_TRACK_INPUT_GYRO], &told->inputs[NDT_TRACK_INPUT_GYRO], text);
+}
+
 static int thinned_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                          char text[NDTD_EVENT_BYTES])
 {
@@ -195,6 +238,8 @@ static const struct {
     int (*happened)(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                     char text[NDTD_EVENT_BYTES]);
 } kinds[] = {{"odometry: %s", odometry_event},
+             {"odometry %s", wrong_odometry_event},
+             {"imu %s", wrong_imu_event},
              {"large scans: %s", thinned_event},
              {"result: %s", unsound_event},
              {"estimate: %s", reinitialised_event},

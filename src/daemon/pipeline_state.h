@@ -80,6 +80,7 @@ struct ndtd_pipeline {
     struct ndt_map *map;
     struct ndt_preprocessor *preprocessor;
     struct ndt_track track;
+    struct ndt_track_input_check inputs[NDT_TRACK_INPUT_COUNT];
     struct ndtd_scan_merge *merge;
     struct ndt_cloud scan;                      /* the points of the current scan */
     struct ndt_sweep_motion motion[PASS_COUNT]; /* of the sensor during the current sweep */

@@ -30,6 +30,7 @@ struct ndtd_scan_job {
     double margin;             /* of the result over other optima, with is_sought; see ndtd_optima_margin */
     int is_sought;             /* other guesses were tried */
     int has_trace;             /* that of the aligner belongs to the result */
+    int is_cut;                /* no time was left to look for other places */
     int is_open;               /* more places are possible than were tried: searches have to tell */
     int blind_count;           /* directions about which the scan tells nothing, see scan_rivals.h */
     struct ndtd_direction blind[6];

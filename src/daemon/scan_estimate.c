@@ -98,7 +98,13 @@ void ndtd_scan_assess(const struct ndtd_pipeline *pipeline, struct ndtd_scan_job
     if (!record->is_doubted)
         return;
     job->is_updated = job->is_updated && fits;
-    if (result->outcome == NDT_CONVERGED) {
+    if (result->outcome != NDT_CONVERGED)
+        return;
+    if (job->is_cut) {
+        result->outcome = NDT_DEADLINE;
+        snprintf(result->reason, sizeof(result->reason),
+                 "confidence %.3f: no time left to compare the pose with other places", record->confidence);
+    } else {
         result->outcome = NDT_LOW_SCORE;
         snprintf(result->reason, sizeof(result->reason), "confidence %.3f is below the minimum %.3f",
                  record->confidence, least);

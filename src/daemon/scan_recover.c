@@ -230,7 +230,7 @@ enum ndt_status ndtd_scan_change_lead(struct ndtd_pipeline *pipeline, struct ndt
     job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
     ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
     params = ndtd_scan_params(pipeline, job);
-    job->is_updated = job->is_open = job->blind_count = 0;
+    job->is_updated = job->is_open = job->is_cut = job->blind_count = 0;
     if (!ndtd_scan_has_time(pipeline, &params)) {
         job->record->result.T_map_sensor = job->prior.T_map_sensor;
         job->has_trace = 0;

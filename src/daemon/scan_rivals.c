@@ -224,8 +224,12 @@ static enum ndt_status try_peaks(struct ndtd_pipeline *pipeline, struct ndtd_sca
     double most = NDTD_SIGNIFICANT;
     *is_alone = count == 0;
     *is_moved = 0;
-    if (count == 0 || !ndtd_scan_has_time(pipeline, &params))
+    if (count == 0)
         return NDT_OK;
+    if (!ndtd_scan_has_time(pipeline, &params)) {
+        job->is_cut = 1;
+        return NDT_OK;
+    }
     for (size_t i = 0; i < count; i++)
         ndtd_scan_wide_covariance(pipeline, job, pipeline->many.priors[i].covariance);
     const enum ndt_status status = ndtd_scan_align_many(pipeline, job, &params, count, err);
@@ -342,7 +346,8 @@ enum ndt_status ndtd_scan_rivals(struct ndtd_pipeline *pipeline, struct ndtd_sca
             continue;
         ndt_observation_step(axes, k, line.step);
         examined++;
-        if (examined > LINES_MOST || !ndtd_scan_has_time(pipeline, &params)) {
+        job->is_cut = job->is_cut || !ndtd_scan_has_time(pipeline, &params);
+        if (examined > LINES_MOST || job->is_cut) {
             forget_direction(pipeline, job, &line);
             continue;
         }

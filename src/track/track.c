@@ -85,6 +85,18 @@ static int is_odometry(enum ndt_track_source source)
     return source == NDT_TRACK_ODOMETRY || source == NDT_TRACK_ODOMETRY_TWIST;
 }
 
+static int odometry_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns,
+                            struct ndt_track_motion *out)
+{
+    return !track->ignores[NDT_TRACK_INPUT_ODOMETRY] && ndt_track_odometry_between(track, from_ns, to_ns, out);
+}
+
+static int gyro_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns, const double bias[3],
+                        const double v_mps[3], struct ndt_track_motion *out)
+{
+    return !track->ignores[NDT_TRACK_INPUT_GYRO] && ndt_track_gyro_between(track, from_ns, to_ns, bias, v_mps, out);
+}
+
 /* Odometry and gyro each have a bias of their own. */
 static void use_bias_of(const struct ndt_track *track, struct ndt_track_state *state, int gyro)
 {
@@ -403,7 +415,7 @@ static void predict(const struct ndt_track *track, const struct ndt_track_state 
 {
     const double dt_s = ndt_track_seconds(state->stamp_ns, stamp_ns);
     struct ndt_track_motion motion;
-    if (ndt_track_odometry_between(track, state->stamp_ns, stamp_ns, &motion)) {
+    if (odometry_between(track, state->stamp_ns, stamp_ns, &motion)) {
         predict_by_odometry(track, &motion, dt_s, out);
         add_stamp_noise(track, out);
         return;
@@ -414,7 +426,7 @@ static void predict(const struct ndt_track *track, const struct ndt_track_state 
     }
     struct ndt_track_state by_gyro = *out;
     use_bias_of(track, &by_gyro, 1);
-    if (ndt_track_gyro_between(track, state->stamp_ns, stamp_ns, by_gyro.bias_radps, out->twist.v_mps, &motion)) {
+    if (gyro_between(track, state->stamp_ns, stamp_ns, by_gyro.bias_radps, out->twist.v_mps, &motion)) {
         *out = by_gyro;
         predict_by_gyro(track, &motion, dt_s, out);
     } else {
@@ -470,7 +482,7 @@ int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state
     for (int i = 0; i < count; i++) {
         struct ndt_track_motion motion;
         const int64_t stamp_ns = state->stamp_ns + (int64_t)llround(time_s[i] * 1e9);
-        if (!ndt_track_gyro_between(track, before_ns, stamp_ns, bias, state->twist.v_mps, &motion))
+        if (!gyro_between(track, before_ns, stamp_ns, bias, state->twist.v_mps, &motion))
             return 0;
         T_reference_at[i] = i == 0 ? motion.D : ndt_pose_compose(&T_reference_at[i - 1], &motion.D);
         before_ns = stamp_ns;
@@ -499,10 +511,10 @@ void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state
     if (dt_s == 0)
         return;
     out->stamp_ns = state->stamp_ns + (int64_t)llround(dt_s * 1e9);
-    if (ndt_track_odometry_between(track, state->stamp_ns, out->stamp_ns, &motion)) {
+    if (odometry_between(track, state->stamp_ns, out->stamp_ns, &motion)) {
         predict_by_odometry(track, &motion, dt_s, out);
     } else if (state->bias_of_gyro &&
-               ndt_track_gyro_between(track, state->stamp_ns, out->stamp_ns, state->bias_radps, v0, &motion)) {
+               gyro_between(track, state->stamp_ns, out->stamp_ns, state->bias_radps, v0, &motion)) {
         predict_by_gyro(track, &motion, dt_s, out);
     } else {
         if (dt_s < 0 && state->since_s > 0)
@@ -519,6 +531,25 @@ void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state
 }
 
 /* ---- the state ---- */
+
+void ndt_track_ignore(struct ndt_track *track, enum ndt_track_input input, int is_ignored,
+                      const struct ndt_twist *seen)
+{
+    struct ndt_track_state *state = &track->state;
+    if (track->ignores[input] == is_ignored)
+        return;
+    track->ignores[input] = is_ignored;
+    state->scale = 0;
+    memset(state->bias_radps, 0, sizeof(state->bias_radps));
+    set_variance(state->P, AT_SCALE, 1, track->params.scale_deviation);
+    set_variance(state->P, AT_BIAS, 3,
+                 state->bias_of_gyro ? track->params.gyro_bias_radps : track->params.odometry_bias_radps);
+    if (!seen || !ndt_track_is_plausible(NULL, seen))
+        return;
+    forget_twist(track, state);
+    state->twist = *seen;
+    state->has_twist = 1;
+}
 
 int ndt_track_is_late(const struct ndt_track *track, int64_t stamp_ns)
 {

@@ -290,6 +290,8 @@ int ndt_track_gravity(const struct ndt_track *track, int64_t stamp_ns, double up
 {
     double sum[3] = {0}, norm2 = 0;
     int count = 0;
+    if (track->ignores[NDT_TRACK_INPUT_GYRO]) /* it may be the whole IMU */
+        return 0;
     for (uint32_t age = 0; age < track->imu.count; age++) {
         const struct ndt_track_imu_sample *sample = imu_at_age(track, age);
         const double *w = sample->angular_velocity_radps;

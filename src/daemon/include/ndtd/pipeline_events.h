@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "ndt_track/track.h"
+#include "ndt_track/input_check.h"
 #include "ndtd/scan_times.h"
 #include "ndtd/transforms.h"
 
@@ -16,7 +16,14 @@ extern "C" {
 #endif
 
 /** Counts since the pipeline was created. */
+struct ndtd_input_fault {
+    uint64_t count;             /**< times that the input was found to be wrong */
+    enum ndt_track_fault fault; /**< now, see ndt_track/input_check.h */
+    double value;
+};
+
 struct ndtd_pipeline_events {
+    struct ndtd_input_fault inputs[NDT_TRACK_INPUT_COUNT]; /**< odometry and gyro against the scans */
     struct ndt_track_restarts odometry_restarts;
     uint64_t thinned;                      /**< scans of which only a part of the points was read */
     uint64_t thinned_points, thinned_read; /**< of the last of them: points, and those that were read */

@@ -134,6 +134,9 @@ struct ndt_track_restarts {
     double gap_s;               /**< that was so much older */
 };
 
+/** Inputs of motion that can be wrong as a whole. */
+enum ndt_track_input { NDT_TRACK_INPUT_ODOMETRY, NDT_TRACK_INPUT_GYRO, NDT_TRACK_INPUT_COUNT };
+
 /** The estimator. The members are internal but for params, has_pose and odometry_restarts. */
 struct ndt_track {
     struct ndt_track_params params;
@@ -150,7 +153,8 @@ struct ndt_track {
         struct ndt_track_imu_sample samples[NDT_TRACK_SAMPLES];
         uint32_t head, count;
     } imu;
-    int has_gnss; /**< a sample that was not used yet */
+    int ignores[NDT_TRACK_INPUT_COUNT]; /**< 1: predictions do without this input, see ndt_track_ignore */
+    int has_gnss;                       /**< a sample that was not used yet */
     struct ndt_track_gnss_sample gnss;
 };
 
@@ -184,6 +188,11 @@ void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry
 void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample);
 void ndt_track_gnss(struct ndt_track *track, const struct ndt_track_gnss_sample *sample);
 /** @} */
+
+/** Whether predictions do without an input, as if no sample of it had come. Where that changes, what was estimated
+ * of its scale and bias is forgotten. seen: the twist that the scans found instead; NULL: that of the state. */
+void ndt_track_ignore(struct ndt_track *track, enum ndt_track_input input, int is_ignored,
+                      const struct ndt_twist *seen);
 
 /** The estimate at a stamp, before the scan of that stamp. Returns 0 when no pose is known; `out` is then the
  * identity.
