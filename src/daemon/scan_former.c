@@ -59,6 +59,10 @@ enum ndt_status ndtd_scan_compare_former(struct ndtd_pipeline *pipeline, struct 
     const double least = pipeline->settings->min_confidence;
     if (track->count == 0)
         return NDT_OK;
+    if (job->is_updated && !ndtd_are_distinct(&track->list[0].state.T_map_base, &job->updated.T_map_base)) {
+        ndtd_former_forget(pipeline); /* the pose that was given is that of the track */
+        return NDT_OK;
+    }
     const struct ndtd_candidate *former = &track->list[0];
     int fits;
     const double confidence = ndtd_scan_confidence(pipeline, job, &fits);

@@ -391,6 +391,10 @@ void ndtd_scan_doubt(const struct ndtd_pipeline *pipeline, struct ndtd_scan_job 
 {
     struct ndt_align_result *result = &job->record->result;
     const struct ndtd_candidate *lead = &pipeline->recovery.lead;
+    if (job->is_open && !ndtd_scan_can_recover(pipeline) && result->outcome == NDT_CONVERGED) {
+        ndtd_scan_refuse(job->record, NDT_LOW_SCORE, "another place may fit as well, and no search can tell");
+        return;
+    }
     if (!job->is_unbelieved || result->outcome != NDT_CONVERGED)
         return;
     result->outcome = NDT_LOST;

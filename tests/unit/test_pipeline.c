@@ -247,6 +247,33 @@ START_TEST(a_wrong_prediction_that_is_sure_of_itself_is_overcome)
 }
 END_TEST
 
+/* A pose that only repeats what is known. */
+START_TEST(a_pose_on_the_track_keeps_it)
+{
+    enum { GIVEN_AT = 6 };
+    struct ndt_pose_message same = {
+        .stamp_ns = stamp_ns(GIVEN_AT), .frame_id = "map", .has_pose = 1, .pose = truth[GIVEN_AT]};
+    struct ndt_frame frame;
+    struct ndtd_scan_record record;
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    for (size_t i = 0; i < GIVEN_AT; i++)
+        (void)feed(pipeline, i);
+    ndt_frame_init(&frame);
+    must(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &same, &err));
+    const struct ndtd_frame message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
+    must(ndtd_pipeline_frame(pipeline, &message, &record, &err));
+    for (size_t i = GIVEN_AT; i < SCANS; i++) {
+        record = feed(pipeline, i);
+        ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+        ck_assert_int_eq(record.state, NDT_STATE_TRACKING);
+    }
+    ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->refused_poses, 0);
+    ndt_frame_free(&frame);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
 /* Until a scan has confirmed it, a pose given in mid-drive is not trusted, and the track that it ends goes on
  * beside it: the next scan is back there. Also where no scan has time to be aligned. */
 START_TEST(a_wrong_pose_in_mid_drive_does_not_end_the_track)
@@ -684,6 +711,7 @@ int main(void)
     tcase_add_test(all, every_scan_is_answered);
     tcase_add_test(all, scan_off_the_map_is_reported);
     tcase_add_test(all, a_wrong_prediction_that_is_sure_of_itself_is_overcome);
+    tcase_add_test(all, a_pose_on_the_track_keeps_it);
     tcase_add_loop_test(all, a_wrong_pose_in_mid_drive_does_not_end_the_track, 0, 2);
     tcase_add_test(all, a_scan_that_is_sent_twice_is_not_aligned_again);
     tcase_add_test(all, a_late_scan_is_aligned_once_and_changes_nothing);
