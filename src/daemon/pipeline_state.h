@@ -65,6 +65,9 @@ struct ndtd_scan_points; /* what viewers get of a scan, see scan_points.h */
 
 enum pass { FIRST_PASS, SECOND_PASS, PASS_COUNT };
 
+/* Lists of guesses, the likely ones first. */
+enum ndtd_list { NDTD_LIST_OBVIOUS, NDTD_LIST_NEAR, NDTD_LIST_SPREAD, NDTD_LIST_COUNT };
+
 /* The last scan that was matched, see scan_order.h. */
 struct ndtd_last_scan {
     int is_known;
@@ -108,7 +111,8 @@ struct ndtd_pipeline {
     struct ndt_track_state told;
     struct ndtd_former former; /* the track that `told` has ended */
     struct ndtd_hypotheses hypotheses;
-    struct ndtd_optima optima; /* of the scan */
+    size_t tried[NDTD_LIST_COUNT]; /* guesses of each list that scans before had time for, modulo its size */
+    struct ndtd_optima optima;     /* of the scan */
     struct ndtd_many many;
     struct ndtd_point_fits fits;
     struct ndtd_recovery recovery;

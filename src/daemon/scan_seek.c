@@ -180,34 +180,53 @@ static int is_prediction(const struct ndtd_scan_job *job, const struct ndt_prior
     return memcmp(&guess->T_map_sensor, &job->expected.T_map_sensor, sizeof(guess->T_map_sensor)) == 0;
 }
 
+/* The guesses of a list as priors, which go on where the last scan had no more time. Returns how many. */
+static size_t choose_guesses(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job, enum ndtd_list list)
+{
+    const struct ndtd_hypotheses *guesses = &pipeline->hypotheses;
+    double wide[36];
+    size_t count = 0;
+    ndtd_scan_wide_covariance(pipeline, job, wide);
+    for (size_t i = 0; i < guesses->count; i++) {
+        const struct ndt_pose *T_map_base = &guesses->T_map_base[(i + pipeline->tried[list]) % guesses->count];
+        struct ndt_prior *prior = &pipeline->many.priors[count];
+        if (!ndtd_scan_heads_as_told(pipeline, T_map_base))
+            continue;
+        count++;
+        prior->T_map_sensor = ndt_pose_compose(T_map_base, job->T_base_sensor);
+        memcpy(prior->covariance, wide, sizeof(wide));
+    }
+    return count;
+}
+
+/* A list that was cut by the deadline begins at the next scan with those that it has not tried. */
+static void go_on_next_time(struct ndtd_pipeline *pipeline, enum ndtd_list list,
+                            const struct ndt_align_result *found, size_t count)
+{
+    size_t begun = 0;
+    while (begun < count && !(found[begun].outcome == NDT_DEADLINE && found[begun].evaluations == 0))
+        begun++;
+    pipeline->tried[list] = begun < count ? pipeline->tried[list] + begun : 0;
+}
+
 /* Aligns from all of pipeline->hypotheses; where more than `better` speaks for the best of them over the result, it
  * becomes the result. */
-static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, double better,
-                               struct ndt_error *err)
+static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum ndtd_list list,
+                               double better, struct ndt_error *err)
 {
     struct ndtd_scan_record *record = job->record;
-    size_t count = 0;
+    size_t count = choose_guesses(pipeline, job, list);
     const struct ndt_align_result *found = pipeline->many.results, *best = NULL;
     struct ndt_align_result costs = record->result;
     struct ndt_align_params params = ndtd_scan_params(pipeline, job);
-    double wide[36], best_score = ndtd_optimum_score(&record->result, &job->expected) + better;
-    if (!ndtd_scan_has_time(pipeline, &params))
+    double best_score = ndtd_optimum_score(&record->result, &job->expected) + better;
+    if (count == 0 || !ndtd_scan_has_time(pipeline, &params))
         return NDT_OK;
     params.deadline_s *= TIME_PART;
-    ndtd_scan_wide_covariance(pipeline, job, wide);
-    for (size_t i = 0; i < pipeline->hypotheses.count; i++) {
-        struct ndt_prior *prior = &pipeline->many.priors[count];
-        if (!ndtd_scan_heads_as_told(pipeline, &pipeline->hypotheses.T_map_base[i]))
-            continue;
-        count++;
-        prior->T_map_sensor = ndt_pose_compose(&pipeline->hypotheses.T_map_base[i], job->T_base_sensor);
-        memcpy(prior->covariance, wide, sizeof(wide));
-    }
-    if (count == 0)
-        return NDT_OK;
     const enum ndt_status status = ndtd_scan_align_many(pipeline, job, &params, count, err);
     if (status != NDT_OK)
         return status;
+    go_on_next_time(pipeline, list, found, count);
     if (pipeline->is_watched)
         ndtd_scan_points_tried(pipeline, job, found, count);
     for (size_t i = 0; i < count; i++) {
@@ -264,10 +283,10 @@ static int is_trusted_prediction(const struct ndtd_scan_job *job)
     return 3 * sqrt(move_m2 + TYPICAL_RANGE_M * TYPICAL_RANGE_M * turn_rad2) < TRUSTED_M;
 }
 
-static enum ndt_status try_list(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, double better,
-                                struct ndt_error *err)
+static enum ndt_status try_list(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum ndtd_list list,
+                                double better, struct ndt_error *err)
 {
-    enum ndt_status status = try_all(pipeline, job, better, err);
+    enum ndt_status status = try_all(pipeline, job, list, better, err);
     return status == NDT_OK ? seek_motion(pipeline, job, err) : status;
 }
 
@@ -279,16 +298,16 @@ static enum ndt_status try_lists(struct ndtd_pipeline *pipeline, struct ndtd_sca
     const int is_gap = ndt_track_position_deviation(&job->predicted) > pipeline->track.params.lost_deviation_m;
     const int is_confirmed = ndtd_scan_is_confirmed(pipeline, job), is_trusted = is_trusted_prediction(job);
     ndtd_hypotheses_obvious(&pipeline->hypotheses, &sources);
-    enum ndt_status status = try_list(pipeline, job, is_confirmed ? CLEARLY_BETTER : 0, err);
+    enum ndt_status status = try_list(pipeline, job, NDTD_LIST_OBVIOUS, is_confirmed ? CLEARLY_BETTER : 0, err);
     if (status != NDT_OK || ((is_found(pipeline, job) || is_confirmed) && is_trusted))
         return status;
     ndtd_hypotheses_near(&pipeline->hypotheses, &sources);
-    status = try_list(pipeline, job, 0, err);
+    status = try_list(pipeline, job, NDTD_LIST_NEAR, 0, err);
     const int is_lost = pipeline->recovery.is_active && pipeline->recovery.scans > LOST_SCANS;
     if (status != NDT_OK || is_lost || (is_found(pipeline, job) && !is_gap))
         return status;
     ndtd_hypotheses_spread(&pipeline->hypotheses, &sources, spread_m(pipeline, job), SPREAD_COUNT);
-    return try_list(pipeline, job, 0, err);
+    return try_list(pipeline, job, NDTD_LIST_SPREAD, 0, err);
 }
 
 enum ndt_status ndtd_scan_seek(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
