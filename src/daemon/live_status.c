@@ -208,9 +208,10 @@ static void write_search_progress(struct ndtd_live *live, struct ndt_reply_write
 }
 
 /* Over the last NDTD_TIMINGS_KEPT scans. */
-static void write_latency(struct ndtd_live *live, struct ndtd_worker_timing *timings,
-                          struct ndt_reply_writer *writer)
+static void write_latency(struct ndtd_live *live, const struct ndtd_worker_status *worker,
+                          struct ndtd_worker_timing *timings, struct ndt_reply_writer *writer)
 {
+    const double least_us = ndtd_settings_budget_s(&live->settings->settings) * 1e6;
     struct ndtd_samples latency = {0};
     const size_t count = live->worker ? ndtd_worker_timings(live->worker, timings, NDTD_TIMINGS_KEPT) : 0;
     for (size_t i = 0; i < count; i++)
@@ -222,7 +223,7 @@ static void write_latency(struct ndtd_live *live, struct ndtd_worker_timing *tim
     ndt_reply_real(writer, "p90", ndtd_samples_quantile(&latency, 0.9));
     ndt_reply_real(writer, "p99", ndtd_samples_quantile(&latency, 0.99));
     ndt_reply_real(writer, "max", ndtd_samples_quantile(&latency, 1));
-    ndt_reply_real(writer, "budget", ndtd_settings_budget_s(&live->settings->settings) * 1e3);
+    ndt_reply_real(writer, "budget", (worker->budget_us > 0 ? worker->budget_us : least_us) * 1e-3);
     ndt_reply_close(writer);
     ndtd_samples_free(&latency);
 }
@@ -279,7 +280,7 @@ void ndtd_live_write_status(struct ndtd_live *live, struct ndtd_worker_timing *t
     write_localisation(&worker, writer);
     write_search_progress(live, writer);
     write_outcomes(&worker, ndtd_queue_counters(live->queue).dropped, writer);
-    write_latency(live, timings, writer);
+    write_latency(live, &worker, timings, writer);
     write_map(live, writer);
     write_flow(live, writer);
     write_process(writer);

@@ -72,6 +72,7 @@ struct ndtd_worker {
     double publish_us, reserve_us;
     double arrival_us, gaps_us[GAPS_KEPT]; /* of the last scan; between the last scans */
     unsigned gap_count;
+    double budget_us; /* of the current scan */
     struct ndtd_worker_log log;
     atomic_uint_fast64_t beats;
 };
@@ -248,6 +249,7 @@ static void keep_timing(struct ndtd_worker *worker, const struct ndtd_scan_recor
     row->latency_us = latency_us;
     row->queue_depth = queue_depth;
     worker->status.scans++;
+    worker->status.budget_us = worker->budget_us;
     worker->status.outcomes[record->result.outcome]++;
     pthread_mutex_unlock(&worker->lock);
 }
@@ -325,9 +327,9 @@ static double budget_of(const struct ndtd_worker *worker)
     return fmax(budget_us, GAP_PART * least_us);
 }
 
-static double deadline_of(const struct ndtd_worker *worker, const struct ndtd_frame *frame)
+static double deadline_of(struct ndtd_worker *worker, const struct ndtd_frame *frame)
 {
-    const double budget_us = budget_of(worker);
+    const double budget_us = worker->budget_us = budget_of(worker);
     return frame->arrival_us + budget_us - fmin(worker->reserve_us + RESERVE_LEAST_US, RESERVE_MOST * budget_us);
 }
 

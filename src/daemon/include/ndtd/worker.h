@@ -81,6 +81,7 @@ struct ndtd_worker_status {
     uint64_t state_changes;
     struct ndtd_state_change state_change; /**< the last one */
     uint64_t scans, frames_refused, send_failures;
+    double budget_us; /**< of the last scan; 0: none yet */
     struct ndtd_pipeline_events events;
     int has_pose; /**< whether the estimator has a pose */
     struct ndt_pose T_map_sensor;
