@@ -196,7 +196,7 @@ const struct web_metric web_metric_table[] = {
                {"pipeline", "route.pipeline"},
                {"threads", "route.threads"},
                {"batch", "route.batch"}}},
-    {"ndtd_budget_seconds", WEB_GAUGE, "seconds", .help = "Time that a scan may take: live.budget_ms in force.",
+    {"ndtd_budget_seconds", WEB_GAUGE, "seconds", .help = "Time that the last scan had, see live.budget_ms.",
      NUMBER("latency_ms.budget"), .scale = 1e-3},
     {"ndtd_uptime_seconds", WEB_GAUGE, "seconds", .help = "Since the daemon started.", NUMBER("uptime_s")},
     {"ndtd_resident_memory_bytes", WEB_GAUGE, "bytes", .help = "Resident memory of the daemon.",
