@@ -169,7 +169,7 @@ static void apply(struct ndtd_pipeline *pipeline, const struct ndtd_candidate *p
     pipeline->localize.report.applied = 1;
     if (is_there)
         return;
-    ndt_track_adopt(&pipeline->track, &place->state);
+    ndt_track_adopt(&pipeline->track, &place->state, 1);
     pipeline->verified = place->state;
     pipeline->is_verified = 1;
     pipeline->has_told = pipeline->has_start = pipeline->recovery.is_active = 0;

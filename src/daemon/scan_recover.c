@@ -225,7 +225,7 @@ enum ndt_status ndtd_scan_change_lead(struct ndtd_pipeline *pipeline, struct ndt
         *next = previous;
     else
         *next = recovery->others.list[--recovery->others.count];
-    ndt_track_adopt(&pipeline->track, &recovery->lead.before);
+    ndt_track_adopt(&pipeline->track, &recovery->lead.before, 0);
     job->predicted = recovery->lead.before;
     job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
     ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);

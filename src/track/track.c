@@ -223,13 +223,13 @@ void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt
     track->fixed_ns = stamp_ns;
 }
 
-void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *state)
+void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *state, int is_measured)
 {
     if (!ndt_track_state_is_plausible(state))
         return;
     track->state = *state;
     track->has_pose = 1;
-    track->is_measured = 1;
+    track->is_measured = is_measured;
     track->fixed_ns = state->stamp_ns;
     track->has_gnss = 0;
 }

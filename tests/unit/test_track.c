@@ -122,6 +122,19 @@ START_TEST(a_scan_after_one_that_told_nothing_counts)
 }
 END_TEST
 
+/* The scan that a search was for updates the prediction there, and one that is in the state already does not. */
+START_TEST(a_prediction_that_is_adopted_is_updated)
+{
+    for (int is_measured = 0; is_measured < 2; is_measured++) {
+        struct ndt_track_state place = guess(0.1);
+        place.T_map_base.t_m[0] = 40;
+        ndt_track_adopt(&track, &place, is_measured);
+        found(0.1, 40.5);
+        ck_assert_double_eq_tol(guess_x(0.1), is_measured ? 40 : 40.5, 1e-9);
+    }
+}
+END_TEST
+
 START_TEST(scans_that_tell_nothing_keep_the_prediction)
 {
     found(0.1, 1);
@@ -488,6 +501,7 @@ int main(void)
     tcase_add_test(all, duplicates_and_late_scans_change_no_bit);
     tcase_add_test(all, a_scan_at_the_stamp_of_the_initial_pose_counts);
     tcase_add_test(all, a_scan_after_one_that_told_nothing_counts);
+    tcase_add_test(all, a_prediction_that_is_adopted_is_updated);
     tcase_add_test(all, scans_that_tell_nothing_keep_the_prediction);
     tcase_add_test(all, long_gap_resets_the_velocity);
     tcase_add_test(all, restarted_time_is_followed);

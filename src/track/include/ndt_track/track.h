@@ -173,8 +173,9 @@ void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt
 /** The state that ndt_track_reset would set. */
 void ndt_track_start_state(const struct ndt_track *track, int64_t stamp_ns, const struct ndt_pose *T_map_base,
                            const struct ndt_twist *twist, const double covariance[36], struct ndt_track_state *out);
-/** Continues from a state that was measured elsewhere, such as that of a candidate. */
-void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *state);
+/** Continues from another state, such as that of a candidate. is_measured: it contains the scan of its stamp; 0: it
+ * is a prediction, which a measurement of that stamp may update. */
+void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *state, int is_measured);
 
 /** @name Inputs
  * Samples that are not finite, or faster than 1000 m/s or 100 rad/s, are ignored. Odometry that goes or turns
