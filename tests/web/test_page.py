@@ -55,12 +55,11 @@ def test_scan_and_trail_are_drawn(programs, open_page):
         page.settle()
         before = page.canvas()
         page.page.uncheck(f"#show-{layer}")
+        wait_until(f"{layer} vanishes", lambda: pixels_that_changed(before, page.canvas()) > least)
         page.settle()
         vanished = pixels_that_changed(before, page.canvas())
-        assert vanished > least, layer
         page.page.check(f"#show-{layer}")
-        page.settle()
-        assert pixels_that_changed(before, page.canvas()) < vanished / 4, f"{layer} is not as before"
+        wait_until(f"{layer} is as before", lambda: pixels_that_changed(before, page.canvas()) < vanished / 4)
 
 
 def test_values_of_the_last_scan(programs, open_page, pictures):
