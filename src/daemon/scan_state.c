@@ -14,7 +14,9 @@ enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_sca
         return NDT_STATE_INITIALISING;
     if (scan->outcome == NDT_CONVERGED)
         return NDT_STATE_TRACKING;
-    if (scan->outcome == NDT_LOST || scan->outcome == NDT_OFF_MAP || scan->deviation_m > scan->lost_deviation_m)
+    const int is_turned = ndtd_state_is_trusted(before) && scan->deviation_rad > NDTD_LOST_RAD;
+    if (scan->outcome == NDT_LOST || scan->outcome == NDT_OFF_MAP || scan->deviation_m > scan->lost_deviation_m ||
+        is_turned)
         return scan->is_recovering ? NDT_STATE_RECOVERING : NDT_STATE_LOST;
     return before == NDT_STATE_TRACKING ? NDT_STATE_COASTING : before;
 }
@@ -49,7 +51,8 @@ void ndtd_scan_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_sc
                                             .is_recovering = recovery->is_active && has_places,
                                             .outcome = job->is_late ? NDT_REJECTED : record->result.outcome,
                                             .deviation_m = ndt_track_position_deviation(&pipeline->track.state),
-                                            .lost_deviation_m = pipeline->settings->track.lost_deviation_m};
+                                            .lost_deviation_m = pipeline->settings->track.lost_deviation_m,
+                                            .deviation_rad = ndt_track_attitude_deviation(&pipeline->track.state)};
     struct ndt_track_state at_stamp;
     const enum ndt_state next = ndtd_scan_state_next(pipeline->state, &scan);
     if (!job->is_late || !ndtd_state_is_trusted(next)) /* a late scan changes nothing */

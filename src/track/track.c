@@ -144,13 +144,24 @@ void ndt_track_pose_covariance(const struct ndt_track_state *state, const struct
     ndt_congruence(6, 6, transposed, block, covariance);
 }
 
-double ndt_track_position_deviation(const struct ndt_track_state *state)
+/* Along the least certain axis of the three states from `first` on. */
+static double deviation_of(const struct ndt_track_state *state, int first)
 {
-    const double *P = state->P;
+    const double *P = state->P + (N + 1) * first;
     const double upper[6] = {P[0], P[1], P[2], P[N + 1], P[N + 2], P[2 * N + 2]};
     double values[3], V[9];
     ndt_eigen_symmetric(3, upper, values, V);
     return sqrt(fmax(values[2], 0));
+}
+
+double ndt_track_position_deviation(const struct ndt_track_state *state)
+{
+    return deviation_of(state, AT_POSE);
+}
+
+double ndt_track_attitude_deviation(const struct ndt_track_state *state)
+{
+    return deviation_of(state, AT_ROTATION);
 }
 
 /* ---- start ---- */

@@ -52,6 +52,19 @@ START_TEST(an_uncertain_position_or_a_lost_outcome_is_lost)
 }
 END_TEST
 
+/* Where the pose is not trusted yet, as at a start, it changes nothing. */
+START_TEST(an_uncertain_attitude_is_not_trusted)
+{
+    struct ndtd_scan_evidence scan = {
+        .has_pose = 1, .outcome = NDT_LOW_SCORE, .lost_deviation_m = 2, .deviation_rad = 1.01 * NDTD_LOST_RAD};
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_TRACKING, &scan), NDT_STATE_LOST);
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_COASTING, &scan), NDT_STATE_LOST);
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_INITIALISING, &scan), NDT_STATE_INITIALISING);
+    scan.deviation_rad = 0.99 * NDTD_LOST_RAD;
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_TRACKING, &scan), NDT_STATE_COASTING);
+}
+END_TEST
+
 START_TEST(tracking_and_coasting_are_trusted)
 {
     struct ndtd_scan_record record = {.state = NDT_STATE_LOST};
@@ -105,6 +118,7 @@ int main(void)
     tcase_add_test(tcase, a_converged_scan_makes_it_tracking);
     tcase_add_test(tcase, only_tracking_turns_into_coasting);
     tcase_add_test(tcase, an_uncertain_position_or_a_lost_outcome_is_lost);
+    tcase_add_test(tcase, an_uncertain_attitude_is_not_trusted);
     tcase_add_test(tcase, tracking_and_coasting_are_trusted);
     tcase_add_test(tcase, a_change_is_one_line);
     suite_add_tcase(suite, tcase);
