@@ -108,7 +108,7 @@ static void must(int good, const char *what)
 static void await_subscription(void)
 {
     zmq_pollitem_t item = {.socket = probe.out, .events = ZMQ_POLLIN};
-    must(zmq_poll(&item, 1, 20000) == 1, "the daemon does not subscribe to scans");
+    must(zmq_poll(&item, 1, 120000) == 1, "the daemon does not subscribe to scans");
     char topic[16];
     (void)zmq_recv(probe.out, topic, sizeof(topic), 0);
 }
