@@ -18,8 +18,8 @@ static const double SIGMAS = 3.5, LEAST_RADIUS_M = 20, LEAST_HEADING_RAD = 10 * 
 static const double HEADING_REACH_RAD = 30 * 0.017453292519943295;
 /* Scans after the first place was found, and searches that find nothing, after which there is no answer. */
 enum { SCANS_MOST = 15, EMPTY_MOST = 3 };
-/* After this time without a scan a search ends with what it has. */
-static const double SILENCE_US = 1e6;
+/* After this time without a scan a search ends with what it has: scanners of 1 Hz miss one now and then. */
+static const double SILENCE_US = 5e6;
 
 /* A scan that was answered. */
 struct ndtd_localize_scan {
