@@ -21,8 +21,8 @@
 #include "worker_log.h"
 
 enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000, GAPS_KEPT = 8 };
-/* Part of the time between scans that one of them may take, and the most. */
-static const double GAP_PART = 0.8, MOST_BUDGET_US = 1e6;
+/* Part of the time between scans that one of them may take, and the longest time between them that counts. */
+static const double GAP_PART = 0.8, MOST_GAP_US = 1e6;
 /* Longest wait for a frame; then the thread checks for new maps. While a map is uploaded to
  * a device, each round uploads a part. */
 static const double WAIT_US = 50e3, MAP_WAIT_US = 1e3;
@@ -318,7 +318,7 @@ static void follow_gaps(struct ndtd_worker *worker, const struct ndtd_frame *fra
 static double budget_of(const struct ndtd_worker *worker)
 {
     const double budget_us = ndtd_settings_budget_s(worker->settings) * 1e6;
-    double least_us = MOST_BUDGET_US;
+    double least_us = MOST_GAP_US;
     if (worker->settings->budget_s > 0 || worker->gap_count == 0 ||
         ndtd_queue_counters(worker->parts.queue).scans_waiting > 0)
         return budget_us;

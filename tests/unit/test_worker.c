@@ -234,17 +234,17 @@ START_TEST(slow_scans_trigger_another_measurement)
 }
 END_TEST
 
-/* A slow alignment is stopped: the scan is answered after about 30 ms. */
+/* A slow alignment is stopped: the scan is answered after about 30 ms, not after a minute. */
 START_TEST(a_budget_is_kept)
 {
     set("live.budget_ms", "30");
-    set("debug.align_delay_ms", "1000");
+    set("debug.align_delay_ms", "60000");
     start(drive.map);
     push_start();
     const double start_us = ndt_clock_us();
     ck_assert_int_eq(send_request(0)->result.outcome, NDT_DEADLINE);
     ck_assert_double_gt(ndt_clock_us() - start_us, 15e3);
-    ck_assert_double_lt(ndt_clock_us() - start_us, 500e3);
+    ck_assert_double_lt(ndt_clock_us() - start_us, 30e6);
 }
 END_TEST
 
