@@ -1,5 +1,6 @@
 /* Messages of every type. What a decoder accepts is encoded and decoded again: the second encoding has the bytes of
  * the first. Every message is printed as JSON, too. */
+#include <math.h>
 #include <string.h>
 
 #include "fuzz.h"
@@ -77,11 +78,24 @@ static enum ndt_status encode(enum ndt_message_type type, struct ndt_frame *fram
     }
 }
 
-/* Float64 points are rounded to the origin that the decoder chooses: they need not have a second equal form. */
+/* No sweep lasts this long (proto/point_blob.c): a larger time is a stray one, or that of another clock. */
+static const float MAX_OFFSET_S = 10;
+
+static int has_stray_times(void)
+{
+    for (size_t i = 0; cloud.time_s && i < cloud.count; i++)
+        if (fabsf(cloud.time_s[i]) > MAX_OFFSET_S)
+            return 1;
+    return 0;
+}
+
+/* Float64 points are rounded to the origin that the decoder chooses, and from a few times of which most are stray it
+ * takes another zero each time: neither has a second equal form. */
 static int is_exact(enum ndt_message_type type)
 {
-    return (type != NDT_MESSAGE_SCAN && type != NDT_MESSAGE_POINTS) ||
-           (cloud.origin_m[0] == 0 && cloud.origin_m[1] == 0 && cloud.origin_m[2] == 0);
+    if (type != NDT_MESSAGE_SCAN && type != NDT_MESSAGE_POINTS)
+        return 1;
+    return cloud.origin_m[0] == 0 && cloud.origin_m[1] == 0 && cloud.origin_m[2] == 0 && !has_stray_times();
 }
 
 static void check_round_trip(enum ndt_message_type type, const uint8_t *data, size_t size)

@@ -165,10 +165,10 @@ START_TEST(late_scan_is_answered_with_the_prediction)
 }
 END_TEST
 
-/* Scans that came every gap_s seconds, each answered; the last has arrived 0.2 s ago. */
+/* Scans that came every gap_s seconds, each answered; the last has arrived 0.12 s ago. */
 static enum ndt_outcome outcome_of_last(double gap_s)
 {
-    const double last_us = ndt_clock_us() - 0.2e6;
+    const double last_us = ndt_clock_us() - 0.12e6;
     answer_count = 0;
     start(drive.map);
     push_start();
@@ -185,7 +185,7 @@ static enum ndt_outcome outcome_of_last(double gap_s)
     return answers[DRIVE_SCANS - 1].result.outcome;
 }
 
-/* Scans that come ten times a second have 0.1 s each; where none follows for 1.2 s, 0.2 s are not too late. A
+/* Scans that come ten times a second have 0.1 s each; where none follows for 1.2 s, 0.12 s are not too late. A
  * machine that is busy may need another try for the latter. */
 START_TEST(scans_that_come_seldom_have_more_time)
 {
