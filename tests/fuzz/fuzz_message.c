@@ -89,8 +89,8 @@ static int has_stray_times(void)
     return 0;
 }
 
-/* Float64 points are rounded to the origin that the decoder chooses, and from a few times of which most are stray it
- * takes another zero each time: neither has a second equal form. */
+/* Float64 points are rounded to the origin that the decoder chooses, and from a few times of which most are stray
+ * it takes another zero each time: neither has a second equal form. */
 static int is_exact(enum ndt_message_type type)
 {
     if (type != NDT_MESSAGE_SCAN && type != NDT_MESSAGE_POINTS)

@@ -879,7 +879,8 @@ static void close_all(struct checks *c)
     solve_host_close(&c->assess);
 }
 
-/* The case of every planted fault has to detect it, however large it is: --largest bounds the run without faults. */
+/* The case of every planted fault has to detect it, however large it is: --largest bounds the run without faults.
+ */
 static void self_test(struct checks *c)
 {
     check_all(c);
