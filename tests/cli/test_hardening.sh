@@ -45,17 +45,17 @@ done
 # The final link drops the marks of control-flow protection where a foreign object lacks them (libcudart): the
 # objects of the project have them. Stack-clash protection leaves no mark, so the command lines tell.
 commands=$build/compile_commands.json
-of_project=$(grep '"command"' "$commands" | grep -c '/src/\(core\|io\|daemon\|track\|search\)/[a-z_/]*\.c"')
+of_project=$(grep '"command"' "$commands" | grep -c '/src/\(base\|config\|core\|io\|live\|localizer\|ndtd\|replay\|search\|track\)/[a-z_/]*\.c"')
 for flag in NDT_HAVE_fstack_protector_strong:-fstack-protector-strong NDT_HAVE_fcf_protection_full:-fcf-protection=full \
     NDT_HAVE_fstack_clash_protection:-fstack-clash-protection; do
     known=$(setting "${flag%%:*}")
-    with=$(grep '"command"' "$commands" | grep '/src/\(core\|io\|daemon\|track\|search\)/[a-z_/]*\.c"' | grep -c -e "${flag#*:}")
+    with=$(grep '"command"' "$commands" | grep '/src/\(base\|config\|core\|io\|live\|localizer\|ndtd\|replay\|search\|track\)/[a-z_/]*\.c"' | grep -c -e "${flag#*:}")
     if [ "$known" = 1 ] && [ "$with" != "$of_project" ]; then
         fail "${flag#*:}: $with of $of_project sources"
     fi
 done
 if [ "$(setting NDT_HAVE_fcf_protection_full)" = 1 ] && [ "$(uname -m)" = x86_64 ]; then
-    for library in src/core/libndt_core.a src/io/libndt_io.a src/daemon/libndt_daemon.a; do
+    for library in src/core/libndt_core.a src/io/libndt_io.a src/localizer/libndt_localizer.a src/live/libndt_live.a; do
         [ -f "$build/$library" ] || continue
         objects=$(readelf --wide --notes "$build/$library" | grep -c '^File: ')
         marked=$(readelf --wide --notes "$build/$library" | grep -c 'IBT, SHSTK')

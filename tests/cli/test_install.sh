@@ -39,7 +39,7 @@ lib=$(cached CMAKE_INSTALL_LIBDIR)
 usr=$work/stage/usr
 has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/{autoware.yaml,prometheus-scrape.yaml,prometheus-alerts.yaml,grafana-dashboard.json} \
     usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_track/track.h,ndt_search/search.h,ndt_io/bag.h,ndt_proto/message.h} \
-    usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_search.a,libndt_io.a,libndt_proto.a,libndt_pipeline.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
+    usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_search.a,libndt_io.a,libndt_proto.a,libndt_base.a,libndt_config.a,libndt_localizer.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
 [ ! -x "$bin/ndt-web" ] || has stage usr/lib/systemd/system/ndt-web.service
 for program in "$bin"/ndtd "$bin"/ndt-*; do
     [[ -x $program && $program != *_emulated && $program != *_contracted ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
@@ -130,7 +130,7 @@ run_consumer() { # NAME PROGRAM
 
 export PKG_CONFIG_PATH=$usr/$lib/pkgconfig
 version=$(cached CMAKE_PROJECT_VERSION)
-for name in core track io proto pipeline; do
+for name in core track io proto localizer; do
     [ "$(pkg-config --modversion "ndt-$name")" = "$version" ] || fail "ndt-$name.pc: another version than $version"
     pkg-config --validate "ndt-$name" || fail "ndt-$name.pc is not valid"
 done

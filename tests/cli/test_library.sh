@@ -89,7 +89,7 @@ c='cc -std=c17 -Wall -Wextra -Wpedantic -Werror' cxx='c++ -std=c++17 -Wall -Wext
 for language in c cxx; do
     [ $language = c ] || [ "$has_cxx" = 1 ] || { echo "no C++ compiler here: left out"; continue; }
     [ "$is_shared" = 0 ] || LD_LIBRARY_PATH=$lib try "pkg-config, shared, $language" "${!language}" -x none $(pkg-config --cflags --libs ndtd)
-    try "pkg-config, static, $language" "${!language}" -x none $(pkg-config --static --cflags --libs ndt-pipeline)
+    try "pkg-config, static, $language" "${!language}" -x none $(pkg-config --static --cflags --libs ndt-localizer)
 done
 
 # CMake; programs in a build tree find the shared library by themselves.
@@ -164,7 +164,7 @@ int main(void)
 }
 END
 # shellcheck disable=SC2046
-$c wrong_use.c $(pkg-config --static --cflags --libs ndt-pipeline) -o wrong_use 2>log || fail "wrong_use.c: $(head -n 10 log)"
+$c wrong_use.c $(pkg-config --static --cflags --libs ndt-localizer) -o wrong_use 2>log || fail "wrong_use.c: $(head -n 10 log)"
 ./wrong_use >said 2>&1 || fail "wrong use: $(cat said)"
 
 # Every header alone in C++, but for the templates, whose user defines a type.

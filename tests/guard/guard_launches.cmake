@@ -6,7 +6,7 @@ function(ndt_guard_launches)
     ${CMAKE_SOURCE_DIR}/tests/kernels/street_world.c $<TARGET_OBJECTS:ndt_cuda_emulated>
     $<TARGET_OBJECTS:ndt_emulated_kernels>)
   target_include_directories(guard_launches PRIVATE ${emulation} ${emulation}/include ${emulation}/..
-    ${CMAKE_SOURCE_DIR}/gpu ${CMAKE_SOURCE_DIR}/gpu/include ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/core)
+    ${CMAKE_SOURCE_DIR}/gpu ${CMAKE_SOURCE_DIR}/gpu/include ${CMAKE_SOURCE_DIR}/src/backends/include ${CMAKE_SOURCE_DIR}/src/core)
   file(STRINGS ${CMAKE_SOURCE_DIR}/gpu/gpu_job.h single REGEX "^struct ndt_gpu_single")
   if(single) # an argument that earlier trees do not have
     target_compile_definitions(guard_launches PRIVATE NDT_GUARD_SINGLE)

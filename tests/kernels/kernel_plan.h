@@ -2,7 +2,7 @@
  * @brief The plans of check_kernels: one plan per backend, pipeline, CPU variant and number of threads, with the
  * tolerance it must keep.
  *
- * A new backend needs a row in src/backends.c and, unless it computes in float, one here. */
+ * A new backend needs a row in src/backends/backends.c and, unless it computes in float, one here. */
 #ifndef KERNEL_PLAN_H
 #define KERNEL_PLAN_H
 

@@ -37,8 +37,21 @@ private_headers() {
     files "$@" | grep -E '\.h$' | grep -v /include/ | sed 's#.*/##; s#\.#\\.#; s#$#[">]#' | paste -sd'|'
 }
 
+# Public and private headers of the parts of the daemon, as an include pattern.
+headers_of() { # PART...
+    local part
+    for part in "$@"; do
+        files "src/$part" | grep -E '/include/ndtd/.*\.h$' | sed 's#.*/#ndtd/#; s#\.#\\.#; s#$#[">]#'
+        private_headers "src/$part" | tr '|' '\n'
+    done | grep . | paste -sd'|'
+}
+
+# A part of the daemon, and those above it and beside it, which it does not include.
+parts=("base config localizer replay live ndtd" "config localizer replay live ndtd" "localizer replay live ndtd"
+    "replay live ndtd" "live replay ndtd")
+
 check_layers() {
-    local tools tests
+    local tools tests part others
     tools=$(private_headers tools) tests=$(private_headers tests)
     no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/core
     no_include 'ndt_search/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/track
@@ -46,7 +59,13 @@ check_layers() {
     no_include 'ndt_track/|ndt_search/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/io
     no_include 'ndt_track/|ndt_search/|ndt_io/|ndtd/|ndt_cuda/|backends\.h' proto
     no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndtd/|backends\.h' gpu
-    no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndtd/' src/backends.c src/backends.h
+    no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndtd/' src/backends
+    no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndt_cuda/|backends\.h' src/base
+    for part in "${parts[@]}"; do
+        # shellcheck disable=SC2086
+        others=$(headers_of ${part#* })
+        [ -z "$others" ] || no_include "$others" "src/${part%% *}"
+    done
     no_include '([^">]*/)?tools/' src proto gpu tests
     no_include '([^">]*/)?tests/' src proto gpu tools
     [ -z "$tools" ] || no_include "$tools" src proto gpu
@@ -55,7 +74,6 @@ check_layers() {
 
 public_headers() {
     files src gpu proto | grep -E '/include/.*\.h$'
-    files src/backends.h
 }
 
 # Definitions required before a header: point_math.h is a template over the real type.
@@ -189,6 +207,15 @@ check_selftest() {
     printf 'file: "/%s/someone/map.pcd"\n' home >extra/settings.txt
     printf '#include "../io/bag.h"\nint knot_count;\n' >src/core/up.c
     printf '#!/bin/bash\ncd /nowhere\n' >extra/script.sh
+    # Every include that the parts of the daemon forbid each other, of a public header and of a private one.
+    for r in "${parts[@]}"; do
+        for other in ${r#* }; do
+            mkdir -p "src/$other/include/ndtd" "src/${r%% *}"
+            echo "int of_$other;" | tee "src/$other/include/ndtd/public_$other.h" >"src/$other/private_$other.h"
+            echo "#include \"ndtd/public_$other.h\"" >"src/${r%% *}/${r%% *}_to_$other.c"
+            echo "#include \"private_$other.h\"" >"src/${r%% *}/${r%% *}_into_$other.c"
+        done
+    done
     # A circle by headers, and one by functions only.
     echo '#include "egg.h"' >src/io/hen.h
     echo '#include "hen.h"' >src/io/egg.h
@@ -205,6 +232,11 @@ check_selftest() {
         "config 77" | "format 77" | "shell 77" | *" 1") ;;
         *) complain "rule '$r' does not see that it is broken: $(cat report)" ;;
         esac
+        if [ "$r" = layers ]; then
+            for other in src/*/*_to_*.c src/*/*_into_*.c; do
+                grep -q "^$other:1:" report || complain "not the forbidden include of $other: $(cat report)"
+            done
+        fi
         if [ "$r" = circles ]; then
             grep -q 'circle of files: egg.h, hen.h' report && grep -q 'circle of files: ping, pong' report ||
                 complain "not both circles: $(cat report)"

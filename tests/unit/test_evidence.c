@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/candidates.h"
+#include "candidates.h"
 #include "ndt_search/evidence.h"
 
 static struct ndt_search_result result;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "daemon/libzmq_guard.h"
+#include "libzmq_guard.h"
 #include "live_peer.h"
 #include "raw_peer.h"
 #include "temp_dir.h"

@@ -40,13 +40,14 @@ foreach(folder src/core src/track src/search src/io proto)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h")
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/src/daemon/include/ndtd/session.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ndtd)
+install(FILES ${PROJECT_SOURCE_DIR}/src/localizer/include/ndtd/session.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ndtd)
 ndt_install_pc(ndt-core "NDT matching: poses, maps, alignment" "-lndt_core" "" "" "-lm -pthread")
 ndt_install_pc(ndt-track "Estimator of pose and motion around NDT matching" "-lndt_track" "ndt-core" "" "")
 ndt_install_pc(ndt-search "Localisation from nothing: places of scans in maps" "-lndt_search" "ndt-core" "" "")
 ndt_install_pc(ndt-io "Clouds, maps, bags and trajectories in files" "-lndt_io" "ndt-core" "yaml-0.1" "-llzf")
 ndt_install_pc(ndt-proto "Messages of ndtd" "-lndt_proto" "ndt-core" "" "-l${NDT_MSGPACK_NAME}")
-ndt_install_pc(ndt-pipeline "Scans, motion and a map in, poses out" "-lndt_pipeline -lndt_backends${NDT_CUDA_ARCHIVE}"
+ndt_install_pc(ndt-localizer "Scans, motion and a map in, poses out"
+  "-lndt_localizer -lndt_config -lndt_base -lndt_backends${NDT_CUDA_ARCHIVE}"
   "ndt-track ndt-search ndt-io ndt-proto" "" "${NDT_CUDA_LIBRARIES}")
 if(NDT_SHARED)
   install(TARGETS ndtd_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

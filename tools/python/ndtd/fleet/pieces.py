@@ -172,7 +172,7 @@ def _concatenated(tables: "list[Any]") -> Any:
 
 # ---- hash
 
-# As ndt_hash64() in ndt/hash.h, of one row after the other as in src/daemon/reference_trajectory.c
+# As ndt_hash64() in ndt/hash.h, of one row after the other as in src/replay/reference_trajectory.c
 _START, _BITS = 0x6E64746400000001, (1 << 64) - 1
 _NO_POSE = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 _OUTCOMES = {name: number for number, name in enumerate((  # enum ndt_outcome

@@ -186,7 +186,7 @@ enum ndt_status ndtd_backend_benchmark(const struct ndtd_settings *settings, con
     enum ndt_status status = ndtd_map_read(&map, settings->map_path, &settings->map, NULL, err);
     if (status != NDT_OK)
         return status;
-    ndtd_realtime_enter(settings);
+    ndtd_realtime_enter(settings->rt_cpus, settings->rt_priority);
     status = measure(settings, map, table, report, err);
     ndt_map_release(map);
     return status;

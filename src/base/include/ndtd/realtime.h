@@ -8,7 +8,7 @@
 
 #include <sched.h>
 
-#include "ndtd/settings.h"
+#include "ndt/status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,12 +16,13 @@ extern "C" {
 
 /** Parses "0,2-3"; an empty text is an empty set. NDT_ERR_ARGUMENT for anything else. */
 NDT_MUST_CHECK enum ndt_status ndtd_cpu_list_parse(const char *text, cpu_set_t *cpus, struct ndt_error *err);
-/** Applies rt.cpus and rt.priority to the calling thread and the threads that it starts afterwards. */
-void ndtd_realtime_enter(const struct ndtd_settings *settings);
+/** Cores (rt.cpus, "0,2-3"; empty: any) and SCHED_FIFO priority (rt.priority; 0: none) of the calling thread and
+ * the threads that it starts afterwards. */
+void ndtd_realtime_enter(const char *cpus, int priority);
 /** Names the calling thread; at most 15 bytes. */
 void ndtd_thread_name(const char *name);
-/** Applies rt.lock_memory to the whole process. */
-void ndtd_realtime_lock_memory(const struct ndtd_settings *settings);
+/** Locks the memory of the whole process (rt.lock_memory). */
+void ndtd_realtime_lock_memory(void);
 
 #ifdef __cplusplus
 }

@@ -366,7 +366,8 @@ static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_
 {
     enum ndt_status status = restrict_files(live, err);
     ndtd_log_start();
-    ndtd_realtime_lock_memory(&live->settings->settings);
+    if (live->settings->settings.rt_lock_memory)
+        ndtd_realtime_lock_memory();
     if (status == NDT_OK)
         status = ndtd_queue_create(&live->queue, (unsigned)live->settings->settings.queue_depth, err);
     if (status == NDT_OK)

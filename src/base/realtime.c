@@ -55,24 +55,22 @@ static void enter_cpus(const char *list)
         ndtd_log(NDTD_LOG_WARNING, "rt.cpus %s: %s; the matching threads run on any core", list, strerror(error));
 }
 
-void ndtd_realtime_enter(const struct ndtd_settings *settings)
+void ndtd_realtime_enter(const char *cpus, int priority)
 {
-    const struct sched_param priority = {.sched_priority = settings->rt_priority};
-    enter_cpus(settings->rt_cpus);
-    if (settings->rt_priority == 0)
+    const struct sched_param parameters = {.sched_priority = priority};
+    enter_cpus(cpus);
+    if (priority == 0)
         return;
-    const int error = pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
+    const int error = pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters);
     if (error)
         ndtd_log(NDTD_LOG_WARNING,
                  "rt.priority %d: %s; it needs CAP_SYS_NICE or LimitRTPRIO=%d. Continuing with normal priority",
-                 settings->rt_priority, strerror(error), settings->rt_priority);
+                 priority, strerror(error), priority);
 }
 
-void ndtd_realtime_lock_memory(const struct ndtd_settings *settings)
+void ndtd_realtime_lock_memory(void)
 {
     struct rlimit limit;
-    if (!settings->rt_lock_memory)
-        return;
     /* MCL_FUTURE only without a limit: otherwise allocations fail when the limit is reached. */
     const int unlimited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
     if (mlockall(unlimited ? MCL_CURRENT | MCL_FUTURE : MCL_CURRENT) != 0)

@@ -504,7 +504,7 @@ static void *work(void *context)
     struct ndtd_worker *worker = context;
     struct ndt_error err = {""};
     ndtd_thread_name("ndt-match");
-    ndtd_realtime_enter(worker->settings);
+    ndtd_realtime_enter(worker->settings->rt_cpus, worker->settings->rt_priority);
     enum ndt_status status = open_parts(worker, &err);
     report_opened(worker, status, &err);
     if (status == NDT_OK) {
