@@ -10,8 +10,8 @@
 #include "ndtd/frames.h"
 
 enum { MOST = NDTD_QUEUE_MAX_DEPTH };
-/* A motion that moves points at this range by more than this within half a sweep deskews differently. */
-static const double TYPICAL_RANGE_M = 15, MOTION_M = 0.05;
+/* A motion that moves a typical point by more than this within half a sweep deskews differently. */
+static const double MOTION_M = 0.05;
 /* A prior with larger variances, by this factor, searches elsewhere. */
 static const double WIDER = 1.5;
 /* So does a prior around a pose that is this far away: squared, in sigmas with 6 degrees of freedom: the median. */
@@ -278,34 +278,6 @@ static int same_sweep(const struct ndtd_scan_job *a, const struct ndtd_scan_job 
            a->sweep.end_s == b->sweep.end_s && a->sweep.strays == b->sweep.strays;
 }
 
-/* How far the motions move a point apart within half a sweep. */
-static double motion_off_m(const struct ndtd_scan_job *job, const struct ndt_sweep_motion *a,
-                           const struct ndt_sweep_motion *b)
-{
-    double v2 = 0, w2 = 0;
-    for (int i = 0; i < 3; i++) {
-        v2 += pow(a->twist.v_mps[i] - b->twist.v_mps[i], 2);
-        w2 += pow(a->twist.w_radps[i] - b->twist.w_radps[i], 2);
-    }
-    return fmax(job->sweep.end_s, -job->sweep.begin_s) * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2));
-}
-
-/* Squared distance of the pose from the mean of the prior, in sigmas. */
-static double sigmas2(const struct ndt_prior *prior, const struct ndt_pose *pose)
-{
-    const struct ndt_pose off = ndt_pose_between(&prior->T_map_sensor, pose);
-    const struct ndt_twist error = ndt_pose_log(&off, 1);
-    double inverse[36], d[6], scaled[6], sum = 0;
-    if (!ndt_invert_symmetric(6, prior->covariance, inverse))
-        return INFINITY;
-    memcpy(d, error.v_mps, sizeof(error.v_mps));
-    memcpy(d + 3, error.w_radps, sizeof(error.w_radps));
-    ndt_multiply(6, 6, 1, inverse, d, scaled);
-    for (int i = 0; i < 6; i++)
-        sum += d[i] * scaled[i];
-    return sum;
-}
-
 /* Whether the alignment that was made ahead finds what an alignment from the real prediction would find. */
 static int counts(const struct ndtd_pipeline *pipeline, const struct slot *slot, const struct ndtd_scan_job *job)
 {
@@ -317,15 +289,16 @@ static int counts(const struct ndtd_pipeline *pipeline, const struct slot *slot,
     if (is_same_guess && (is_same_prior || !ndtd_scan_has_prior(pipeline)) && same_motion(motion, &slot->motion))
         return slot->record.result.outcome != NDT_DEADLINE;
     const double off_m = ndt_pose_distance_m(&now->T_map_sensor, &then->T_map_sensor) +
-                         TYPICAL_RANGE_M * ndt_pose_angle_rad(&now->T_map_sensor, &then->T_map_sensor);
+                         NDTD_TYPICAL_RANGE_M * ndt_pose_angle_rad(&now->T_map_sensor, &then->T_map_sensor);
     int is_wider = 0;
     for (int i = 0; i < 6; i++)
         is_wider |= now->covariance[7 * i] > WIDER * then->covariance[7 * i];
-    if (ndtd_scan_has_prior(pipeline) && (is_wider || sigmas2(then, &now->T_map_sensor) > AWAY))
+    if (ndtd_scan_has_prior(pipeline) &&
+        (is_wider || ndtd_squared_mahalanobis(&then->T_map_sensor, then->covariance, &now->T_map_sensor) > AWAY))
         return 0;
     return slot->record.result.outcome == NDT_CONVERGED &&
            off_m <= align->basin * align->levels[align->level_count - 1].leaf_m &&
-           motion_off_m(job, motion, &slot->motion) <= MOTION_M;
+           ndtd_scan_motion_difference_m(job, &motion->twist, &slot->motion.twist) <= MOTION_M;
 }
 
 /* The preprocessor of the slot becomes that of the pipeline: a second pass moves its points. */

@@ -124,15 +124,15 @@ void ndtd_hypotheses_spread(struct ndtd_hypotheses *out, const struct ndtd_hypot
     }
 }
 
-/* Squared distance from the mean of a prior in sigmas. */
-static double squared_distance(const struct ndt_prior *prior, const struct ndt_pose *T_map_sensor)
+double ndtd_squared_mahalanobis(const struct ndt_pose *mean, const double covariance[36],
+                                const struct ndt_pose *pose)
 {
-    const struct ndt_pose off = ndt_pose_between(&prior->T_map_sensor, T_map_sensor);
+    const struct ndt_pose off = ndt_pose_between(mean, pose);
     const struct ndt_twist error = ndt_pose_log(&off, 1);
     double factor[36], z[6], solved[6], sum = 0;
     memcpy(z, error.v_mps, sizeof(error.v_mps));
     memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
-    memcpy(factor, prior->covariance, sizeof(factor));
+    memcpy(factor, covariance, sizeof(factor));
     memcpy(solved, z, sizeof(solved));
     if (!ndt_factor_cholesky(6, factor))
         return INFINITY;
@@ -147,8 +147,10 @@ double ndtd_optimum_score(const struct ndt_align_result *result, const struct nd
     const double fit = ndtd_fit(result);
     if (!(fit > 0))
         return -INFINITY;
-    return FIT_WEIGHT * fit -
-           (prior ? 0.5 * fmin(squared_distance(prior, &result->T_map_sensor), MOST_DISTANCE) : 0);
+    return FIT_WEIGHT * fit - (prior ? 0.5 * fmin(ndtd_squared_mahalanobis(&prior->T_map_sensor, prior->covariance,
+                                                                           &result->T_map_sensor),
+                                                  MOST_DISTANCE)
+                                     : 0);
 }
 
 void ndtd_optima_add(struct ndtd_optima *optima, const struct ndt_align_result *result,

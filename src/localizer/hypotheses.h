@@ -43,6 +43,10 @@ double ndtd_speed_mps(const struct ndt_twist *twist);
 double ndtd_fit(const struct ndt_align_result *result);
 /* Whether two poses are different optima, not two views of one. */
 int ndtd_are_distinct(const struct ndt_pose *a, const struct ndt_pose *b);
+/* Squared Mahalanobis distance of a pose from a mean with a covariance of its error log(mean^-1 pose), translation
+ * first, axes of the body; INFINITY where the covariance is not positive definite. */
+double ndtd_squared_mahalanobis(const struct ndt_pose *mean, const double covariance[36],
+                                const struct ndt_pose *pose);
 /* What speaks for a result: its fit, and its distance from the prior (0: none) in sigmas, up to a limit: a vehicle
  * may always do what it never did before. -INFINITY: no optimum. */
 double ndtd_optimum_score(const struct ndt_align_result *result, const struct ndt_prior *prior);

@@ -9,8 +9,6 @@
 
 /* Points of a scan that are read however late it is, and the part of the time for reading and preprocessing. */
 static const double LEAST_POINTS = 10000, READ_PART = 0.5;
-/* A GNSS position is used for scans at most this much older or newer. */
-static const double GNSS_REACH_S = 1.0;
 
 struct ndt_scan_header ndtd_scan_thinned(const struct ndtd_pipeline *pipeline, const struct ndt_scan_header *scan,
                                          size_t together)
@@ -145,16 +143,32 @@ enum ndt_status ndtd_scan_preprocess_again(struct ndtd_pipeline *pipeline, struc
     return NDT_OK;
 }
 
+int ndtd_scan_has_gnss(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
+{
+    return pipeline->has_gnss &&
+           fabs(ndt_track_seconds(pipeline->gnss.stamp_ns, stamp_ns)) <= NDT_TRACK_GNSS_REACH_S;
+}
+
+double ndtd_scan_motion_difference_m(const struct ndtd_scan_job *job, const struct ndt_twist *a,
+                                     const struct ndt_twist *b)
+{
+    double v2 = 0, w2 = 0;
+    for (int i = 0; i < 3; i++) {
+        v2 += pow(a->v_mps[i] - b->v_mps[i], 2);
+        w2 += pow(a->w_radps[i] - b->w_radps[i], 2);
+    }
+    return fmax(job->sweep.end_s, -job->sweep.begin_s) * (sqrt(v2) + NDTD_TYPICAL_RANGE_M * sqrt(w2));
+}
+
 /* The configured parameters, with the prior and the GNSS position that are valid for this scan. */
 struct ndt_align_params ndtd_scan_params(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     struct ndt_align_params params = pipeline->settings->align;
-    const double age_s = ((double)job->record->stamp_ns - (double)pipeline->gnss.stamp_ns) * 1e-9;
     if (ndtd_scan_has_prior(pipeline)) {
         params.prior = &job->prior;
         params.wants_observation = 1;
     }
-    params.has_gnss = pipeline->settings->use_gnss && pipeline->has_gnss && fabs(age_s) <= GNSS_REACH_S;
+    params.has_gnss = pipeline->settings->use_gnss && ndtd_scan_has_gnss(pipeline, job->record->stamp_ns);
     memcpy(params.gnss_position_m, pipeline->gnss.position_m, sizeof(params.gnss_position_m));
     return params;
 }

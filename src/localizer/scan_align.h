@@ -6,6 +6,8 @@
 #include "pipeline_state.h"
 
 enum ndtd_place { ON_HOST, ON_BACKEND };
+/* Range of a typical point [m]: the lever with which a turn moves points, in streets as in halls. */
+static const double NDTD_TYPICAL_RANGE_M = 15;
 
 /* A direction of the error of a pose: see ndt_observation_directions and ndt_observation_step. */
 struct ndtd_direction {
@@ -54,6 +56,11 @@ NDT_MUST_CHECK enum ndt_status ndtd_scan_find_sweep(struct ndtd_pipeline *pipeli
 int ndtd_scan_has_prior(const struct ndtd_pipeline *pipeline);
 /* Sets the outcome of a scan without an alignment; the pose stays the prediction. */
 void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason);
+/* Whether the last GNSS position counts at the stamp: see NDT_TRACK_GNSS_REACH_S. */
+int ndtd_scan_has_gnss(const struct ndtd_pipeline *pipeline, int64_t stamp_ns);
+/* How far two motions of the base move a typical point apart within half a sweep [m]. */
+double ndtd_scan_motion_difference_m(const struct ndtd_scan_job *job, const struct ndt_twist *a,
+                                     const struct ndt_twist *b);
 /* The configured parameters, with the prior and the GNSS position that are valid for this scan. */
 struct ndt_align_params ndtd_scan_params(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job);
 /* Sets the time left for the aligner. Returns 0 when it is less than an evaluation takes. */

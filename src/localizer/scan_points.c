@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A GNSS position is shown with scans at most this much older or newer. */
-static const double GNSS_REACH_S = 2.0;
 /* No sensor measures farther. */
 static const double MOST_M = 1e5;
 
@@ -93,8 +91,7 @@ static void add_places(struct ndt_points_message *message, const struct ndtd_can
 static void set_gnss(const struct ndtd_pipeline *pipeline, struct ndt_points_message *message)
 {
     const struct ndt_gnss_message *gnss = &pipeline->gnss;
-    message->has_gnss =
-        pipeline->has_gnss && fabs(ndt_track_seconds(gnss->stamp_ns, message->stamp_ns)) <= GNSS_REACH_S;
+    message->has_gnss = ndtd_scan_has_gnss(pipeline, message->stamp_ns);
     message->has_gnss_deviation = gnss->has_deviation;
     memcpy(message->gnss_position_m, gnss->position_m, sizeof(message->gnss_position_m));
     memcpy(message->gnss_deviation_m, gnss->deviation_m, sizeof(message->gnss_deviation_m));

@@ -21,8 +21,6 @@ static const double LEAST_MARGIN = 1.0;
 /* Farther than this from a pose that was given, or later, and not confirmed at once, a pose needs the evidence of
  * searches. */
 static const double TOLD_M = 3, TOLD_S = 2;
-/* A GNSS position is used for scans at most this much older or newer. */
-static const double GNSS_REACH_S = 1.0;
 /* Searches near GNSS positions that leave no place believed, after which the positions may be wrong: from then on
  * one search of GNSS_EVERY is near them, the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
@@ -127,8 +125,7 @@ static int set_gnss_window(const struct ndtd_pipeline *pipeline, int64_t stamp_n
     const struct ndt_gnss_message *gnss = &pipeline->gnss;
     const double *antenna = ndtd_pipeline_antenna_m(pipeline);
     const double reach_m = 3.5 * hypot(gnss->deviation_m[0], gnss->deviation_m[1]) + hypot(antenna[0], antenna[1]);
-    if (!pipeline->has_gnss || !gnss->has_deviation ||
-        fabs(ndt_track_seconds(gnss->stamp_ns, stamp_ns)) > GNSS_REACH_S)
+    if (!ndtd_scan_has_gnss(pipeline, stamp_ns) || !gnss->has_deviation)
         return 0;
     window->has_position = 1;
     memcpy(window->position_m, gnss->position_m, sizeof(window->position_m));
@@ -304,24 +301,15 @@ static enum ndt_status decide_belief(struct ndtd_pipeline *pipeline, struct ndtd
 static int is_near_verified(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     struct ndt_track_state expected;
-    double block[36], z[6], weighed = 0;
+    double block[36];
     ndt_track_predict_from(&pipeline->track, &pipeline->verified, job->predicted.stamp_ns, &expected);
     const double deviation_m = ndt_track_position_deviation(&expected);
-    const struct ndt_pose off = ndt_pose_between(&expected.T_map_base, &job->updated.T_map_base);
-    const struct ndt_twist error = ndt_pose_log(&off, 1);
-    memcpy(z, error.v_mps, sizeof(error.v_mps));
-    memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
     for (int i = 0; i < 6; i++)
         memcpy(block + 6 * i, expected.P + NDT_TRACK_STATES * i, 6 * sizeof(*block));
-    if (deviation_m <= pipeline->track.params.lost_deviation_m && ndt_factor_cholesky(6, block)) {
-        double solved[6];
-        memcpy(solved, z, sizeof(solved));
-        ndt_solve_cholesky(6, block, solved);
-        for (int i = 0; i < 6; i++)
-            weighed += z[i] * solved[i];
-        if (weighed <= pipeline->track.params.gate)
-            return 1;
-    }
+    if (deviation_m <= pipeline->track.params.lost_deviation_m &&
+        ndtd_squared_mahalanobis(&expected.T_map_base, block, &job->updated.T_map_base) <=
+            pipeline->track.params.gate)
+        return 1;
     return !pipeline->recovery.is_active && job->is_sought;
 }
 

@@ -6,8 +6,8 @@
 #include "scan_seek.h"
 #include "scan_points.h"
 
-/* A second pass pays where the first one moves points at this range by more than this at the ends of the sweep. */
-static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
+/* A second pass pays where the first one moves a typical point by more than this at the ends of the sweep. */
+static const double SECOND_PASS_M = 0.05;
 /* Where the scan may slide, as in a tunnel, a place elsewhere along it counts only if so much more speaks for it.
  */
 static const double CLEARLY_BETTER = 1;
@@ -71,14 +71,7 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
  */
 static int motion_differs(const struct ndtd_scan_job *job)
 {
-    const struct ndt_twist *used = &job->twist[job->last], *found = &job->updated.twist;
-    const double half_s = fmax(job->sweep.end_s, -job->sweep.begin_s);
-    double v2 = 0, w2 = 0;
-    for (int i = 0; i < 3; i++) {
-        v2 += pow(found->v_mps[i] - used->v_mps[i], 2);
-        w2 += pow(found->w_radps[i] - used->w_radps[i], 2);
-    }
-    return half_s * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2)) > SECOND_PASS_M;
+    return ndtd_scan_motion_difference_m(job, &job->updated.twist, &job->twist[job->last]) > SECOND_PASS_M;
 }
 
 enum ndt_status ndtd_scan_second_pass(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
@@ -280,7 +273,7 @@ static int is_trusted_prediction(const struct ndtd_scan_job *job)
         move_m2 += P[(NDT_TRACK_STATES + 1) * i];
         turn_rad2 += P[(NDT_TRACK_STATES + 1) * (3 + i)];
     }
-    return 3 * sqrt(move_m2 + TYPICAL_RANGE_M * TYPICAL_RANGE_M * turn_rad2) < TRUSTED_M;
+    return 3 * sqrt(move_m2 + NDTD_TYPICAL_RANGE_M * NDTD_TYPICAL_RANGE_M * turn_rad2) < TRUSTED_M;
 }
 
 static enum ndt_status try_list(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum ndtd_list list,

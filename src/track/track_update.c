@@ -13,8 +13,6 @@ static const double LONGEST_S = 0.5;
 static const double EXPECTED_INNOVATION = 6;
 /* One sudden turn in five scans is a habit. */
 static const double AGILITY_GAIN = 0.2, MOST_AGILITY = 50;
-/* A position is used for predictions at most this much older or newer. */
-static const double GNSS_REACH_S = 1.0;
 /* No antenna is known better. */
 static const double GNSS_LEAST_M = 1e-3;
 /* Chi-square with 3 degrees of freedom, 99.9 %. */
@@ -275,7 +273,7 @@ int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicte
     const struct ndt_track_gnss_sample *gnss = &track->gnss;
     const double dt_s = ndt_track_seconds(gnss->stamp_ns, predicted->stamp_ns);
     double R[9], antenna[3], drift[3], J[N * N], P[N * N], right[N] = {0}, x[N], distance = 0;
-    if (!track->has_gnss || fabs(dt_s) > GNSS_REACH_S)
+    if (!track->has_gnss || fabs(dt_s) > NDT_TRACK_GNSS_REACH_S)
         return 0;
     track->has_gnss = 0;
     if (!ndt_invert_symmetric(N, predicted->P, J))

@@ -10,7 +10,7 @@
  *     enum ndt_status status = ndt_output_open(&out, path, err);
  *     if (status != NDT_OK)
  *         return status;
- *     fprintf(out.file, ...);              // errors need no check here: commit reports them
+ *     fprintf(out.file, "%g\n", x);        // errors need no check here: commit reports them
  *     return ndt_output_commit(&out, err); // or ndt_output_discard(&out)
  *
  * One owner, one thread. Concurrent writers of the same path are not detected. */

@@ -7,7 +7,8 @@
  *     ndtd_session_start(session, NULL, &err);
  *     ndtd_session_pose(session, NDT_MESSAGE_ODOMETRY, &odometry, &err);    // also _imu, _gnss
  *     ndtd_session_scan(session, &scan, &points, &result, &err);            // result.result.T_map_sensor
- *     if (ndtd_session_is_pose_trusted(session)) ...
+ *     if (ndtd_session_is_pose_trusted(session))
+ *         printf("%g\n", result.result.T_map_sensor.t_m[0]);
  *     ndtd_session_destroy(session);
  *
  * This is `ndtd --replay` without a bag: equal options, map and messages give equal bits, for any number of

@@ -3,7 +3,7 @@
  *
  *     ndt_evidence_of(&result, i, &features);           // candidate i of a search over all that is possible
  *     ndt_evidence_add(&evidence, &features, &T_map_sensor);
- *     ndt_evidence_is_believed(&evidence)               // and ndt_evidence_probability(&evidence)
+ *     ndt_evidence_is_believed(&evidence, 1);           // and ndt_evidence_probability(&evidence)
  *
  * A search has a best candidate in a wrong world as well; how well it fits depends on sensor and map. Compared are
  * therefore the candidates of one search: two shares of the same n points, those that fit at the candidate (p) and

@@ -7,7 +7,7 @@
  *     ndt_track_odometry(&track, &sample);                     // also ndt_track_imu, ndt_track_gnss
  *     ndt_track_predict(&track, stamp_ns, &predicted);         // at the reference moment of the sweep
  *     // align from predicted.T_map_base with the prior ndt_track_pose_covariance(&predicted, ...)
- *     ndt_track_update(&track, &predicted, &measurement, &updated);
+ *     ndt_track_update(&track, &predicted, &measurement, &updated, NULL, NULL);
  *     ndt_track_commit(&track, &updated);
  *
  * State at `stamp_ns`: pose T_map_base, twist of the base in the base frame, scale of the odometry, bias of the
@@ -41,6 +41,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** A GNSS position counts for scans at most this much older or newer [s]: receivers send once a second. */
+#define NDT_TRACK_GNSS_REACH_S 1.0
 
 enum {
     NDT_TRACK_STATES = 16,
@@ -202,8 +205,9 @@ int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct nd
 /** The same from another state than that of the track, with the same inputs: for candidates that are followed. */
 void ndt_track_predict_from(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
                             struct ndt_track_state *out);
-/** Updates a prediction with the waiting GNSS sample, if it lies within a second of it and its innovation within
- * the gate (chi-square, 99.9 %). Returns 1 when it was used, -1 when it was rejected, 0 when there was none. */
+/** Updates a prediction with the waiting GNSS sample, if it lies within NDT_TRACK_GNSS_REACH_S of it and its
+ * innovation within the gate (chi-square, 99.9 %). Returns 1 when it was used, -1 when it was rejected, 0 when
+ * there was none. */
 int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted);
 /** Poses of the base at moments relative to the stamp of `state`, in the base frame there: T_reference_at[i] for
  * time_s[i], ascending. By the gyro where it reaches; returns 0, and writes nothing, when the twist of the state
