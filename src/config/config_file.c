@@ -126,13 +126,13 @@ static int join_name(struct config_reader *reader, const char *prefix, const cha
 static int is_in_section(const char *name, const char *section)
 {
     const size_t length = strlen(section);
-    return name && strncmp(name, section, length) == 0 && name[length] == '.';
+    return strncmp(name, section, length) == 0 && name[length] == '.';
 }
 
 static int is_section(const struct config_reader *reader, const char *name)
 {
     for (size_t i = 0; i < ndtd_option_count(); i++)
-        if (is_in_section(ndtd_option_at(i)->name, name) || is_in_section(ndtd_option_at(i)->former_name, name))
+        if (is_in_section(ndtd_option_at(i)->name, name))
             return 1;
     for (size_t i = 0; reader->is_wrapped && ndtd_foreign_key_at(i); i++)
         if (is_in_section(ndtd_foreign_key_at(i)->name, name))
@@ -206,7 +206,7 @@ static void refuse_name(struct config_reader *reader, const char *name)
 
 static void set_option(struct config_reader *reader, const char *name, const struct ndtd_value *value)
 {
-    const struct ndtd_option *option = ndtd_option_resolve(name);
+    const struct ndtd_option *option = ndtd_option_find(name);
     const struct ndtd_foreign_key *key = reader->is_wrapped ? ndtd_foreign_key_find(name) : NULL;
     if (option)
         set_known(reader, option, value);

@@ -22,19 +22,10 @@ const struct ndtd_option *ndtd_option_at(size_t i)
 const struct ndtd_option *ndtd_option_find(const char *name)
 {
     for (size_t i = 0; i < ndtd_option_table_count; i++) {
-        const struct ndtd_option *option = &ndtd_option_table[i];
-        if (strcmp(option->name, name) == 0 || (option->former_name && strcmp(option->former_name, name) == 0))
-            return option;
+        if (strcmp(ndtd_option_table[i].name, name) == 0)
+            return &ndtd_option_table[i];
     }
     return NULL;
-}
-
-const struct ndtd_option *ndtd_option_resolve(const char *name)
-{
-    const struct ndtd_option *option = ndtd_option_find(name);
-    if (option && strcmp(option->name, name) != 0)
-        ndtd_log_always(NDTD_LOG_WARNING, "%s is deprecated, use %s", name, option->name);
-    return option;
 }
 
 const struct ndtd_option *ndtd_option_target(const struct ndtd_option *option)
@@ -47,8 +38,6 @@ struct ndtd_nearest ndtd_option_nearest(const char *name)
     struct ndtd_nearest nearest = ndtd_nearest_start(name);
     for (size_t i = 0; i < ndtd_option_table_count; i++) {
         ndtd_nearest_consider(&nearest, ndtd_option_table[i].name);
-        if (ndtd_option_table[i].former_name)
-            ndtd_nearest_consider(&nearest, ndtd_option_table[i].former_name);
     }
     return nearest;
 }
@@ -56,6 +45,11 @@ struct ndtd_nearest ndtd_option_nearest(const char *name)
 enum ndt_status ndtd_option_unknown(const char *name, const struct ndtd_nearest *nearest, struct ndt_error *err)
 {
     char hint[128];
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < ndtd_option_table_count; i++)
+        if (strncmp(ndtd_option_table[i].name, name, length) == 0 && ndtd_option_table[i].name[length] == '.')
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is a section, as in %s", name,
+                            ndtd_option_table[i].name);
     ndtd_nearest_hint(nearest, hint, sizeof(hint));
     return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not an option%s", name, hint);
 }
@@ -107,7 +101,7 @@ enum ndt_status ndtd_option_set_text(struct ndtd_settings *settings, const char 
 {
     char copy[VALUE_TEXT_MAX];
     struct ndtd_value value = {.count = 1, .items = {copy}};
-    const struct ndtd_option *option = ndtd_option_resolve(name);
+    const struct ndtd_option *option = ndtd_option_find(name);
     if (!option) {
         const struct ndtd_nearest nearest = ndtd_option_nearest(name);
         return ndtd_option_unknown(name, &nearest, err);

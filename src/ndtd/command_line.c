@@ -21,7 +21,6 @@ struct flag {
     size_t offset;
     const char *option;
     enum ndtd_action only_for; /* valid with this action only; NDTD_NO_ACTION: with any */
-    const char *former_name;   /* accepted with a warning */
 };
 
 #define ACTS(member, act)   .kind = ACTION, .action = act, .offset = offsetof(struct ndtd_command, member)
@@ -41,7 +40,7 @@ static const struct flag flags[] = {
      ACTS(compiled, NDTD_COMPILE_MAP)},
     {"--autotune", NULL,
      "Measure on the map, for 756 to 100000 points, how long every backend and thread count takes",
-     SHOWS(NDTD_AUTOTUNE), .former_name = "--calibrate"},
+     SHOWS(NDTD_AUTOTUNE)},
     {"--make-keys", "PREFIX", "Create a CURVE key pair for tcp sockets: PREFIX.secret and PREFIX.public",
      ACTS(key_prefix, NDTD_MAKE_KEYS)},
     {"--print-config", NULL, "Print every option with its value, as a configuration file",
@@ -105,13 +104,12 @@ enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
 /* A flag as found in argv. */
 struct found {
     const struct flag *flag;
-    int is_former; /* given by its former name */
     const char *value;
 };
 
 static int is_name(const char *name, const char *word, size_t length)
 {
-    return name && strlen(name) == length && strncmp(name, word, length) == 0;
+    return strlen(name) == length && strncmp(name, word, length) == 0;
 }
 
 static const struct flag *find_flag(const char *word, size_t length)
@@ -119,7 +117,7 @@ static const struct flag *find_flag(const char *word, size_t length)
     if (strcmp(word, "-c") == 0)
         return find_flag("--config", strlen("--config"));
     for (size_t i = 0; i < FLAG_COUNT; i++)
-        if (is_name(flags[i].name, word, length) || is_name(flags[i].former_name, word, length))
+        if (is_name(flags[i].name, word, length))
             return &flags[i];
     return NULL;
 }
@@ -150,8 +148,6 @@ static enum ndt_status next_flag(struct found *out, int *at, int argc, char **ar
     out->value = equals ? equals + 1 : NULL;
     if (!out->flag)
         return unknown_flag(word, argc, argv, err);
-    const size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    out->is_former = is_name(out->flag->former_name, word, length);
     if (!out->flag->argument)
         return equals ? ndt_fail(err, NDT_ERR_ARGUMENT, "%s takes no value", out->flag->name) : NDT_OK;
     if (!out->value && *at < argc)
@@ -262,9 +258,6 @@ static void first_pass(struct ndtd_command *command, int seen[FLAG_COUNT])
         }
         if (status == NDT_OK && seen[found.flag - flags]++ == 1 && !may_repeat(found.flag))
             ndtd_faults_add(faults, "%s is given twice", found.flag->name);
-        if (status == NDT_OK && found.is_former)
-            ndtd_log_always(NDTD_LOG_WARNING, "%s is deprecated, use %s", found.flag->former_name,
-                            found.flag->name);
         if (status == NDT_OK)
             status = set_flag(command, &found, &why);
         if (status != NDT_OK)

@@ -145,23 +145,13 @@ expect 0 "" --check-config --set sockets.points=off
 expect 2 'sockets.points_max: 99 is outside 100' --check-config --set sockets.points_max=99
 mkfifo pipe.yaml
 expect 2 'pipe.yaml: is a pipe' --check-config --config pipe.yaml
-expect 2 "nearest is 'ndt.max_trials'|did you mean 'ndt.max_trials'|'ndt.max_trials'" --check-config --set ndt.max_trial=3
+expect 2 "did you mean 'ndt.max_iterations'?" --check-config --set ndt.max_iteration=3
+expect 2 "'initial_pose' is a section, as in initial_pose.mode" --check-config --set initial_pose=3
 
-# Former names: accepted with one line.
-printf 'routing:\n  cache: off\nndt.max_trials: 3\n' >former.yaml
-printf 'routing: {cache: off}\nautotune: {cache: on}\n' >twice.yaml
-"$bin/ndtd" --check-config --set ndt.max_trials=3 >stdout 2>stderr || fail "ndt.max_trials: $(cat stderr)"
-grep -q 'ndt.max_trials is deprecated, use ndt.max_line_search_steps' stderr || fail "ndt.max_trials: $(cat stderr)"
-"$bin/ndtd" --calibrate >stdout 2>stderr
-[ $? = 2 ] || fail "--calibrate without a map: $(cat stderr)"
-[ "$(wc -l <stderr)" = 2 ] || fail "--calibrate: $(cat stderr)"
-grep -q -- '--calibrate is deprecated, use --autotune' stderr || fail "--calibrate: $(cat stderr)"
-"$bin/ndtd" --print-config --config former.yaml >stdout 2>stderr || fail "former.yaml: $(cat stderr)"
-says '^  max_line_search_steps: 3$'
-says '^  cache: off$'
-[ "$(grep -c 'is deprecated' stderr)" = 2 ] || fail "former.yaml: $(cat stderr)"
+# One option under two names.
+printf 'cpu: {threads: 2}\nndt: {num_threads: 3}\n' >twice.yaml
 "$bin/ndtd" --check-config --config twice.yaml >stdout 2>stderr && fail "one option under two names is accepted"
-grep -q 'twice.yaml:2: autotune.cache was already set in line 1' stderr || fail "twice.yaml: $(cat stderr)"
+grep -q 'twice.yaml:2: cpu.threads was already set in line 1' stderr || fail "twice.yaml: $(cat stderr)"
 
 # Thousands of faults are counted in a moment: the names that are not shown are compared with no others.
 for i in $(seq 60000); do echo "k$i: {x: 1}"; done >faults.yaml

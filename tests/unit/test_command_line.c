@@ -37,7 +37,6 @@ START_TEST(every_action)
         {"--replay a.bag --map m.pcd", NDTD_REPLAY},
         {"--compile-map o.ndtmap --map m.pcd", NDTD_COMPILE_MAP},
         {"--autotune --map m.pcd", NDTD_AUTOTUNE},
-        {"--calibrate --map m.pcd", NDTD_AUTOTUNE},
         {"--make-keys server", NDTD_MAKE_KEYS},
         {"--print-config", NDTD_PRINT_CONFIG},
         {"--check-config", NDTD_CHECK_CONFIG},

@@ -58,7 +58,7 @@ START_TEST(lists_in_both_styles)
     ck_assert_uint_eq(settings.neighbours_count, 1);
     must_read("initial_pose:\n  mode: search\n  pose: [1, 2, 3,\n   0, 0, 0, 1]\n");
     ck_assert_double_eq(settings.initial_pose[2], 3);
-    must_read("initial_pose: []\n");
+    must_read("initial_pose.pose: []\n");
     ck_assert_int_eq(settings.has_initial_pose, 0);
 }
 END_TEST
@@ -104,7 +104,7 @@ START_TEST(wrong_values_name_the_line)
     must_refuse("ndt:\n  variant: [robust]\n", "a.yaml:2: ndt.variant: expected one value, not a list");
     must_refuse("ndt:\n  variant:\n    a: 1\n", "a.yaml:3: ndt.variant: an option, not a section");
     must_refuse("ndt: 3\n", "a.yaml:1: 'ndt' is a section, not an option");
-    must_refuse("ndt: [3]\n", "a.yaml:1: 'ndt' is not an option");
+    must_refuse("ndt: [3]\n", "a.yaml:1: 'ndt' is a section, as in ndt.variant");
     must_refuse("ndt:\n  levels: [[1.0]]\n", "a.yaml:2: ndt.levels: a list inside a list");
     must_refuse("ndt:\n  levels: [{a: 1}]\n", "a.yaml:2: ndt.levels: a list inside a list");
     must_refuse("ndt:\n  levels: [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]\n",

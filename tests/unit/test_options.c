@@ -57,8 +57,6 @@ START_TEST(table_is_well_formed)
         if (option->alias_of)
             ck_assert_uint_eq(option->offset, ndtd_option_target(option)->offset);
         ck_assert_int_eq(option->reloadable, ndtd_option_target(option)->reloadable);
-        if (option->former_name)
-            ck_assert_ptr_eq(ndtd_option_find(option->former_name), option);
         const int has_labels =
             option->type == NDTD_ENUM || option->type == NDTD_CHOICE || option->type == NDTD_ENUM_LIST;
         ck_assert_int_eq(option->labels != NULL, has_labels);
@@ -93,23 +91,6 @@ START_TEST(defaults_equal_those_of_the_core)
     ck_assert_mem_eq(&settings.map, &map, sizeof(map));
     ck_assert_mem_eq(&settings.preprocess, &preprocess, sizeof(preprocess));
     ck_assert_mem_eq(&settings.compute, &compute, sizeof(compute));
-}
-END_TEST
-
-START_TEST(former_names_are_accepted)
-{
-    must_set("ndt.max_trials", "5");
-    ck_assert_int_eq(settings.align.max_line_search_steps, 5);
-    must_set("routing.calibrate", "false");
-    ck_assert_int_eq(settings.autotune, 0);
-    must_set("routing.cache", "refresh");
-    ck_assert_int_eq(settings.autotune_cache, NDTD_CACHE_REFRESH);
-    must_set("routing.limit_ms", "500");
-    must_set("routing.recheck_s", "30");
-    must_set("routing.max_threads", "3");
-    ck_assert_int_eq(settings.max_threads, 3);
-    ck_assert_str_eq(ndtd_option_find("routing.cache")->name, "autotune.cache");
-    must_refuse("routing.cache", "sometimes", "autotune.cache: 'sometimes' is not one of");
 }
 END_TEST
 
@@ -454,7 +435,6 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, table_is_well_formed);
     tcase_add_test(tests, defaults_equal_those_of_the_core);
-    tcase_add_test(tests, former_names_are_accepted);
     tcase_add_test(tests, every_type_is_read);
     tcase_add_test(tests, names_of_enums_become_their_values);
     tcase_add_test(tests, map_and_neighbours_follow_the_levels);

@@ -3,7 +3,7 @@
  *
  * Nested sections and dotted names are equivalent; the file may have the two outer sections of ROS parameter files
  * (a node's name, or a slash and two stars; then ros__parameters). Every key must be an option (options.h) and
- * occur once; former names are accepted with a warning. With the outer sections, parameters of Autoware's
+ * occur once. With the outer sections, parameters of Autoware's
  * ndt_scan_matcher are accepted too (foreign_keys.h), and the log says how many have an effect; beside one that
  * only Autoware has, unknown names are warnings, each with the nearest name. Tags are ignored. Not accepted:
  * aliases, so that nothing can expand; several documents; files above 1 MiB; sections deeper than 8; lists longer

@@ -50,8 +50,7 @@ enum ndtd_option_scale { NDTD_PLAIN, NDTD_DEGREES, NDTD_MILLISECONDS };
 /** One row of the table. */
 struct ndtd_option {
     const char *name;
-    const char *alias_of;    /**< alias of another option; such a row is read, not printed */
-    const char *former_name; /**< accepted with a warning; may be NULL */
+    const char *alias_of; /**< alias of another option; such a row is read, not printed */
     enum ndtd_option_type type;
     double min, max;           /**< of every number, in `unit`; both 0 = any */
     const char *unit;          /**< "" when it has none */
@@ -71,10 +70,8 @@ struct ndtd_option {
 size_t ndtd_option_count(void);
 /** NULL after the last. */
 const struct ndtd_option *ndtd_option_at(size_t i);
-/** Finds an option by name or former name; for an alias, its own row. NULL if not found. */
+/** Finds an option by name; for an alias, its own row. NULL if not found. */
 const struct ndtd_option *ndtd_option_find(const char *name);
-/** As ndtd_option_find; a former name also writes one warning to the log. */
-const struct ndtd_option *ndtd_option_resolve(const char *name);
 /** The row to which an alias refers, or the row itself. */
 const struct ndtd_option *ndtd_option_target(const struct ndtd_option *option);
 
