@@ -11,7 +11,8 @@
 
 #include "cuda_pipeline.h"
 
-/** Of the kernels that the pipeline launches on this device, with or without preprocessing. Loads them. */
+/** Local memory of the kernels that the pipeline launches on this device [bytes], with or without preprocessing.
+ * Loads the kernels. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_local_bytes(size_t *out, struct ndt_cuda_device *device,
                                                     const struct ndt_cuda_facts *facts,
                                                     const struct ndt_cuda_pipeline *pipeline, int has_preprocess,

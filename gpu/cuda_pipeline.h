@@ -38,8 +38,8 @@ const struct ndt_cuda_pipeline *ndt_cuda_pipeline_find(const char *name, struct 
 /** "block" for NDT_CUDA_BLOCK, and so on. */
 const char *ndt_cuda_shape_name(enum ndt_cuda_shape shape);
 
-/** What kernels need of a pose p: the whole cell near_cell of its position, the rest t_m, and the sines and cosines
- * of its angles, as in struct ndt_gpu_job. The CPU backend splits a pose in the same way. */
+/** Splits a pose p for the kernels: the whole cell near_cell of its position, the rest t_m, and the sines and
+ * cosines of its angles, as in struct ndt_gpu_job. The CPU backend splits a pose in the same way. */
 void ndt_cuda_split_pose(const double p[6], double leaf_m, int32_t near_cell[3], float t_m[3], float angles[6]);
 
 /** Unpacks NDT_GPU_PLANES rows of sums. */

@@ -8,7 +8,7 @@ static size_t reserve(size_t *total, size_t bytes)
     return at;
 }
 
-/* Of the device and pinned. */
+/* Plans the buffers of dense scores, on the device and pinned. */
 static void plan_scores(struct ndt_cuda_plan *out)
 {
     const size_t poses = NDT_CUDA_SCORES_HEAD + NDT_CUDA_POSES * sizeof(struct ndt_packed_pose);

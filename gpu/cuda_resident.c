@@ -380,7 +380,7 @@ static enum ndt_status warm_up(struct ndt_cuda_resident *resident, enum ndt_cuda
     return run_once(resident, &launch, 1, err);
 }
 
-/* What this device can do beyond its facts. */
+/* Finds out what this device can do beyond its facts. */
 static enum ndt_status explore(struct ndt_cuda_resident *resident, struct ndt_error *err)
 {
     resident->job.batch = device_batch(resident);

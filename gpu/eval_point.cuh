@@ -163,7 +163,7 @@ static __device__ inline struct entries load_entries(const float *means, uint32_
     return out;
 }
 
-/* Which of eight entries are within the radius, as bits. */
+/* Returns the entries within the radius, of eight, as bits. */
 static __device__ inline uint32_t bits_within(const struct entries &entries, const float inside_m[3], float r2)
 {
     uint32_t hits = 0;
@@ -176,7 +176,7 @@ static __device__ inline uint32_t bits_within(const struct entries &entries, con
     return hits;
 }
 
-/* Which of the first `count` entries of a list are within the radius, as bits; at most 32 entries. Those between
+/* Returns the entries within the radius, of the first `count` of a list (at most 32), as bits. Entries between
  * the last one and the next multiple of eight are padding, far away. Sixteen are loaded at a time. */
 static __device__ inline uint32_t entries_within(const float *means, uint32_t padded, uint32_t count,
                                                  const float inside_m[3], float r2)

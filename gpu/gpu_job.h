@@ -64,7 +64,7 @@ struct ndt_gpu_level {
 
 enum ndt_gpu_stage { NDT_GPU_EVALUATE, NDT_GPU_COVERAGE, NDT_GPU_FINISHED };
 
-/** What the blocks of an item do in a pass. Who gives the orders also prepares the pose for all of them. */
+/** Orders for the blocks of an item in one pass. Who gives the orders also prepares the pose for all of them. */
 struct ndt_gpu_orders {
     double p[6];
     int32_t level, neighbours;

@@ -66,7 +66,7 @@ static __device__ inline bool ends_team(const struct team_share *share, const st
            (orders->stage == NDT_GPU_EVALUATE && pass >= share->batch.control.pass_limit);
 }
 
-/* What the leader's step reads and writes. */
+/* Collects the data that the leader's step reads and writes. */
 static __device__ inline struct step_data data_of_team(struct team_share *share, uint32_t number, int32_t pass,
                                                        uint32_t seen)
 {
@@ -118,8 +118,9 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM, 2)
 
 /* ---- a cluster per item ---- */
 
-/* What the blocks of a cluster write to one another. The rows go to the block with rank 0, the leader. The leader
- * writes the orders for a pass while a slow thread still reads those of the pass before: they alternate. */
+/* The memory in which the blocks of a cluster write to one another. The rows go to the block with rank 0, the
+ * leader. The leader writes the orders for a pass while a slow thread still reads those of the pass before: they
+ * alternate. */
 struct cluster_share {
     double sums[NDT_GPU_CLUSTER_ROWS][NDT_GPU_ROW];
     uint64_t seen[NDT_GPU_CLUSTER];

@@ -9,7 +9,7 @@
 #include "kernels.h"
 #include "ndt/score_math.h"
 
-/* What the threads of a block share. */
+/* The data that the threads of a block share. */
 struct score_place {
     const struct ndt_gpu_level *level;
     const struct ndt_packed_pose *pose;
@@ -17,12 +17,12 @@ struct score_place {
     int32_t neighbours;
 };
 
-/* Of one thread: no sum of eight points exceeds 32 bits. */
+/* Sums of one thread: none of eight points exceeds 32 bits. */
 struct thread_sums {
     uint32_t score, nearest, matched, pairs;
 };
 
-/* Which entries of a list have their mean within the radius, as bits. Padding is farther away than any radius.
+/* Returns the entries of a list whose mean is within the radius, as bits. Padding is farther away than any radius.
  * Sixteen entries are loaded at a time. */
 static __device__ inline uint32_t find_within(const struct ndt_score_scale *scale, const uint32_t *list,
                                               uint32_t padded, const float inside_m[3])

@@ -55,7 +55,7 @@ static __device__ inline void copy_words(void *to, const void *from, unsigned by
     }
 }
 
-/* What the view of an item keeps through all passes. One thread. */
+/* Sets what the view of an item keeps through all passes. One thread. */
 static __device__ inline void begin_view(struct pass_state *share, const struct ndt_gpu_batch *batch,
                                          const struct ndt_gpu_item *item)
 {
@@ -211,7 +211,7 @@ static __device__ inline void time_rows(int32_t row_capacity, struct ndt_gpu_ite
     item->clock_us = now_us;
 }
 
-/* What a step reads and writes besides the state of newton and the orders. */
+/* The data that a step reads and writes besides the state of newton and the orders. */
 struct step_data {
     const struct ndt_newton_rules *rules;
     struct ndt_gpu_item *item;

@@ -371,7 +371,7 @@ static void name_default(const struct config_reader *reader, const struct ndtd_f
     ndtd_log_always(NDTD_LOG_INFO, "%s: %s: %s, as there", reader->file, given->option, given->value);
 }
 
-/* What Autoware's node does without being asked. */
+/* Sets what Autoware's node does without being asked. */
 static void add_defaults(struct config_reader *reader, int verbose)
 {
     for (size_t i = 0; ndtd_foreign_default_at(i); i++) {

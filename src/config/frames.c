@@ -171,7 +171,7 @@ enum ndt_status ndtd_transform_parse(const char *const *texts, size_t count, str
 
 /* ---- several sensors ---- */
 
-/* What a YAML list holds without quotes. */
+/* Whether a YAML list holds the text without quotes. */
 static int is_frame_id(const char *text, size_t length)
 {
     static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/";

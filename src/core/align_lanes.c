@@ -64,7 +64,7 @@ static void work(void *context, size_t index, struct ndt_backend *backend)
         align_item(call, &lane->aligner, i, &lane->failure);
 }
 
-/* What nothing was measured for yet is expected to take as long as on all lanes together. */
+/* An evaluation for which nothing was measured yet is expected to take as long as on all lanes together. */
 static void lend_costs(struct ndt_aligner *to, const struct ndt_aligner *from, size_t lanes)
 {
     if (to->cost_points > 0)

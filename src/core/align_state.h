@@ -50,7 +50,7 @@ struct ndt_aligner {
         struct ndt_iteration trace[NDT_MAX_ITERATIONS];
         size_t count;
     } traces[2], *of_batch; /* of_batch: room for what a batch writes; NULL in lanes */
-    /* Of the last ndt_align: of the solve that counts, and room for that from the finest level. */
+    /* Rows of the last ndt_align: those of the solve that counts, and room for those from the finest level. */
     struct ndt_newton_rows *last, *other;
     /* Typical costs, for the deadline only: one evaluation per level, and the assessment. */
     double level_us[NDT_MAX_LEVELS], assess_us;

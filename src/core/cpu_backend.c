@@ -232,7 +232,7 @@ static void inform_chunk(void *context, size_t chunk)
                                cpu->chunk_informed + chunk * NDT_INFORM_COUNT);
 }
 
-/* What does not depend on the pose. */
+/* Sets what does not depend on the pose. */
 static void set_level(struct cpu_backend *cpu, int level, enum ndt_neighbours neighbours)
 {
     struct ndt_wide_job *job = &cpu->job;

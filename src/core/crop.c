@@ -220,7 +220,7 @@ enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params, const
 
 /* ---- the sweep ---- */
 
-/* Which times are looked at: those of the usable points, within the limit. */
+/* The times that are looked at: those of the usable points, within the limit. */
 struct time_look {
     struct limits limits;
     const struct ndt_preprocess_params *params;
@@ -238,7 +238,7 @@ static struct time_look look_at(const struct ndt_preprocess_params *params, cons
     return (struct time_look){limits_of(&crop), params, raw, -limit, limit};
 }
 
-/* Of WIDE points: the usable ones, and of those the ones that have a time. */
+/* Returns the points that have a time, of WIDE points; `inside` gets the usable ones. */
 static inline wide_i timed_at(const struct time_look *look, size_t at, wide_f *time_s, wide_i *inside)
 {
     const struct ndt_cloud *raw = look->raw;

@@ -171,7 +171,8 @@ static void split(const double V[36], const double l[6], const double f[6], cons
                 T2[6 * i + j] -= in_V[6 * k + i] * in_V[6 * k + j] / l[k];
 }
 
-/* What hardly observes the pose hardly observes the twist: M <- M S, T2 <- S T2 S, S = V diag(f^1/2) V^T. */
+/* Discounts directions of the twist as those of the pose, which the scan hardly observes: M <- M S, T2 <- S T2 S, S
+ * = V diag(f^1/2) V^T. */
 static void discount_twist(const double V[36], const double f[6], double M[36], double T2[36], double S[36])
 {
     double root[6], before[36];

@@ -30,7 +30,8 @@ static void turn(const struct ndt_pose *T, int to_map, const double in[36], doub
     ndt_congruence(6, 6, turned, in, out);
 }
 
-/* Of the base, axes of the base. The covariance of a result without an observation is already scaled. */
+/* Writes the covariance of the base, axes of the base. The covariance of a result without an observation is already
+ * scaled. */
 static int laplace(const struct ndt_aligned_pose *pose, const struct ndt_align_result *result, double out[36])
 {
     double of_sensor[36], Ad[36], transposed[36];

@@ -33,7 +33,7 @@ int ndt_scalar_is_whole(enum ndt_scalar type);
 
 enum ndt_slot { NDT_SLOT_X, NDT_SLOT_Y, NDT_SLOT_Z, NDT_SLOT_INTENSITY, NDT_SLOT_TIME, NDT_SLOT_COUNT };
 
-/* Of one field: value i begins at offset + i * stride. Bytes; in text, words of a line. */
+/* Place of one field: value i begins at offset + i * stride. Bytes; in text, words of a line. */
 struct ndt_point_slot {
     enum ndt_scalar type; /* NDT_SCALAR_NONE: the points have no such field */
     size_t offset;

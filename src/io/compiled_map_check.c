@@ -1,4 +1,4 @@
-/* What a compiled map must hold before it is used. */
+/* Checks of a compiled map before it is used. */
 #include "compiled_map_file.h"
 
 #include <math.h>
@@ -11,7 +11,8 @@
 /* As in the builder: more bricks are hashed; cells are counted up to this. */
 #define DENSE_BRICKS_MAX ((uint64_t)4 << 20)
 #define CELL_LIMIT       (1 << 20)
-/* Of slots in use side by side. Half of the slots are free, so that even 2^32 slots hardly have a run of 200. */
+/* Longest run of slots in use side by side. Half of the slots are free, so that even 2^32 slots hardly have a run
+ * of 200. */
 enum { LONGEST_RUN = 1024 };
 /* Checked at a time, some milliseconds each. */
 enum {

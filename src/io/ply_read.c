@@ -11,7 +11,7 @@ enum ply_stage { PLY_BEFORE_VERTEX, PLY_IN_VERTEX, PLY_AFTER_VERTEX };
 struct ply_header {
     int has_format, is_text;
     enum ply_stage stage; /* of the element whose properties are being read */
-    /* Of the element being read. */
+    /* Facts of the element being read. */
     int has_element, has_list;
     uint64_t count, size; /* size: bytes of one; in text its words */
     /* The answer. */

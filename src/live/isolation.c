@@ -15,8 +15,8 @@
 #include "socket_address.h"
 #include "syscall_filter.h"
 
-/* What the C library and libzmq read while the daemon runs: libraries that are loaded late, names of users for
- * sockets that filter by group, numbers of cores, the mode of overcommit. autotune reads cpuinfo. */
+/* Files that the C library and libzmq read while the daemon runs: libraries that are loaded late, names of users
+ * for sockets that filter by group, numbers of cores, the mode of overcommit. autotune reads cpuinfo. */
 static const char *const system_files[] = {
     "/usr/lib",       "/usr/lib32",       "/usr/lib64",          "/usr/local/lib", "/lib",
     "/lib64",         "/etc/ld.so.cache", "/etc/nsswitch.conf",  "/etc/passwd",    "/etc/group",

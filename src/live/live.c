@@ -23,7 +23,8 @@
 enum { ROUND_MS = 200, LOADING_MS = 20 };
 /* "ipc://" and the longest path of a socket, with the final zero. */
 enum { IPC_ADDRESS_BYTES = 6 + 108 };
-/* What waits per connection, see docs/operations.md: the receiver takes scans at once; a reply has up to 0.5 MB. */
+/* Messages that wait per connection, see docs/operations.md: the receiver takes scans at once; a reply has up to
+ * 0.5 MB. */
 enum { SCANS_WAITING = 2, REQUESTS_WAITING = 8, REPLIES_WAITING = 8, REQUEST_BYTES = 65536 };
 /* Reloads of the configuration: a storm of requests or signals must not keep the daemon busy. */
 static const double RELOADS_AT_ONCE = 5, RELOADS_HZ = 1;

@@ -17,7 +17,7 @@ struct tile {
     int listed;                 /* found in the directory, not added by a client */
     int pinned, barred;         /* set by a client: always in, never in */
     int selected, in, was;      /* was: state to restore after a failure */
-    /* Of the points that were added to the sums. */
+    /* Hash of the points that were added to the sums. */
     uint64_t content;
     int has_points;
     double origin_m[3]; /* of a map whose first tile is this one */

@@ -219,7 +219,7 @@ static void write_frame(struct ndtd_recorder *recorder, struct entry *entry)
     (void)write_record(recorder, &line);
 }
 
-/* What was told before the recording began, and holds in it. */
+/* Writes the transforms that came before the recording began, and hold in it. */
 static void write_transforms(struct ndtd_recorder *recorder)
 {
     struct ndt_frame frame;
@@ -264,7 +264,7 @@ static void open_file(struct ndtd_recorder *recorder)
     write_transforms(recorder);
 }
 
-/* What the thread does next. */
+/* The next step of the thread. */
 enum step { STEP_OPEN, STEP_WRITE, STEP_FINISH, STEP_END };
 
 static enum step next_step(struct ndtd_recorder *recorder, struct entry *entry)

@@ -21,7 +21,7 @@ enum ndt_status ndtd_syscall_filter_enforce(unsigned *allowed, struct ndt_error 
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the daemon, glibc and libzmq call after the start, threads that start later included. A name that this
+/* Calls of the daemon, glibc and libzmq after the start, threads that start later included. A name that this
  * architecture or libseccomp does not know is skipped. */
 static const char *const allowed_calls[] = {
     /* memory; mmap and mprotect: see below */

@@ -356,7 +356,7 @@ static void load_map(struct ndtd_worker *worker, const struct ndtd_frame *frame,
         ndtd_map_loader_lose(worker->parts.loader);
 }
 
-/* What has happened in the pipeline goes into the log and the status. */
+/* Writes what has happened in the pipeline into the log and the status. */
 static void report_events(struct ndtd_worker *worker)
 {
     const struct ndtd_pipeline_events *now = ndtd_pipeline_events(worker->pipeline);
@@ -366,7 +366,7 @@ static void report_events(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* What viewers get: after the answer, which goes first. */
+/* Gives viewers the points of the scan: after the answer, which goes first. */
 static void show(struct ndtd_worker *worker)
 {
     struct ndt_error err = {""};

@@ -6,7 +6,7 @@
 #include "ndtd/settings.h"
 #include "ndtd/scan_state.h"
 
-/* What is in the log already. All zero: nothing. */
+/* Events that are in the log already. All zero: none. */
 struct ndtd_worker_log {
     double state_lines_us; /* since then state_lines changes of the state */
     unsigned state_lines;

@@ -92,7 +92,7 @@ static int is_searched(const struct ndtd_found *found, const struct ndt_pose *T_
                             T_map_sensor->t_m[1] - window->position_m[1]) <= window->radius_m;
 }
 
-/* What a search says about a place. i: its candidate; result->count or more: it was not found. */
+/* Adds what a search says about a place. i: its candidate; result->count or more: it was not found. */
 static void weigh(struct ndtd_candidate *candidate, const struct ndtd_found *found, uint32_t i,
                   const struct ndt_pose *T_map_sensor)
 {

@@ -31,7 +31,7 @@ void ndtd_candidate_follow(struct ndtd_candidate *candidate, const struct ndt_tr
                            double confidence);
 /* More agreements, then the better fit. */
 int ndtd_candidate_is_better(const struct ndtd_candidate *a, const struct ndtd_candidate *b);
-/* What searches and scans have told about it belongs to a map that is no longer in use. */
+/* Forgets what searches and scans have told about it: the map of that time is no longer in use. */
 void ndtd_candidate_forget(struct ndtd_candidate *candidate);
 /* The best one, or NULL. */
 struct ndtd_candidate *ndtd_candidates_best(struct ndtd_candidates *candidates);

@@ -14,7 +14,8 @@ enum { MOST = NDTD_QUEUE_MAX_DEPTH };
 static const double MOTION_M = 0.05;
 /* A prior with larger variances, by this factor, searches elsewhere. */
 static const double WIDER = 1.5;
-/* So does a prior around a pose that is this far away: squared, in sigmas with 6 degrees of freedom: the median. */
+/* A prior around a pose with this squared Mahalanobis distance searches elsewhere, too: the median of chi-square
+ * with 6 degrees of freedom. */
 static const double AWAY = 5.3;
 /* Work ahead has to fit into what the first scan has left, by this factor. */
 static const double TIME_MARGIN = 2;
@@ -38,7 +39,7 @@ struct ndtd_drain {
     struct ndt_track kept;
     struct ndt_align_item items[MOST];
     struct ndt_align_result results[MOST];
-    /* What the lanes do with every slot. */
+    /* The work of the lanes on every slot. */
     void (*step)(struct slot *slot);
     _Atomic size_t next;
 };
@@ -162,7 +163,7 @@ static int has_time(const struct ndtd_pipeline *pipeline, size_t scans)
            pipeline->deadline_us - ndt_clock_us() > TIME_MARGIN * (double)scans * pipeline->scan_us;
 }
 
-/* What changes more for the scans behind it than the prediction. */
+/* Whether the frame changes more for the scans behind it than the prediction. */
 static int is_turn(const struct ndtd_frame *frame)
 {
     return frame->type == NDT_MESSAGE_INITIAL_POSE || frame->type == NDT_MESSAGE_TRANSFORM;

@@ -6,7 +6,8 @@
 
 #include "ndt/linalg.h"
 
-/* What a unit of fit says for a pose, as in the confidence of a single one (ndt_track/confidence.h). */
+/* Weight of a unit of fit in the logarithm of the probability of a pose, as in the confidence of a single one
+ * (ndt_track/confidence.h). */
 static const double FIT_WEIGHT = 25;
 /* Squared sigmas from the prediction beyond which nothing more speaks against an optimum. */
 static const double MOST_DISTANCE = 3;

@@ -15,7 +15,7 @@ struct ndtd_hypotheses {
     struct ndt_pose T_map_base[NDTD_HYPOTHESES_MAX];
 };
 
-/* What is known besides the prediction. */
+/* Knowledge besides the prediction. */
 struct ndtd_hypothesis_sources {
     const struct ndt_track_state *before; /* the state from which the prediction starts */
     const struct ndt_track_state *predicted;
@@ -47,8 +47,8 @@ int ndtd_are_distinct(const struct ndt_pose *a, const struct ndt_pose *b);
  * first, axes of the body; INFINITY where the covariance is not positive definite. */
 double ndtd_squared_mahalanobis(const struct ndt_pose *mean, const double covariance[36],
                                 const struct ndt_pose *pose);
-/* What speaks for a result: its fit, and its distance from the prior (0: none) in sigmas, up to a limit: a vehicle
- * may always do what it never did before. -INFINITY: no optimum. */
+/* Score of a result among others: its fit, and its distance from the prior (0: none) in sigmas, up to a limit: a
+ * vehicle may always do what it never did before. -INFINITY: no optimum. */
 double ndtd_optimum_score(const struct ndt_align_result *result, const struct ndt_prior *prior);
 /* Adds a result; without room or without an optimum: nothing. */
 void ndtd_optima_add(struct ndtd_optima *optima, const struct ndt_align_result *result,

@@ -42,7 +42,7 @@
 #include "scan_order.h"
 #include "scan_points.h"
 
-/* Of the mean time that a scan takes. */
+/* Gain of the running mean of the scan time. */
 static const double SCAN_US_GAIN = 0.2;
 /* Below, the time of a scan is not that of its points. */
 enum { LEAST_POINTS_TIMED = 5000 };
@@ -149,7 +149,7 @@ static void check_certainty(const struct ndtd_pipeline *pipeline, const struct n
     ndtd_scan_refuse(job->record, NDT_LOST, reason);
 }
 
-/* What an alignment found that is not trusted, as a pose of the base at the stamp. */
+/* Reports the pose of an alignment that is not trusted, as a pose of the base at the stamp. */
 static void report_alignment(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     struct ndt_align_result *result = &job->record->result;
@@ -299,7 +299,7 @@ static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
     pipeline->events.reinitialised++;
 }
 
-/* What leaves the pipeline, and what stays in it, is finite. */
+/* Makes what leaves the pipeline, and what stays in it, finite. */
 static void make_sound(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record)
 {
     if (pipeline->track.has_pose && !ndt_track_state_is_plausible(&pipeline->track.state)) {
@@ -312,7 +312,7 @@ static void make_sound(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *
     ndtd_scan_record_reject(record, "the result is not finite");
 }
 
-/* What Autoware's node warns of: it changes nothing. */
+/* Notes what Autoware's node warns of; changes nothing. */
 static void validate(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record, double took_us)
 {
     const struct ndtd_settings *settings = pipeline->settings;

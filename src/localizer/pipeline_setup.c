@@ -8,7 +8,7 @@
 #include "pipeline_state.h"
 #include "scan_points.h"
 
-/* That a point takes until it is preprocessed, before any was measured: as on a busy core. */
+/* Time to preprocess one point before any was measured: as on a busy core. */
 static const double FIRST_POINT_US = 0.08;
 
 /* A configured initial pose is valid for the first scan, whatever its stamp. */

@@ -14,7 +14,7 @@
 
 /* Windows reach this many deviations, and never less than the radius or the angle. */
 static const double SIGMAS = 3.5, LEAST_RADIUS_M = 20, LEAST_HEADING_RAD = 10 * 0.017453292519943295;
-/* Of a heading without a deviation. */
+/* Reach of a heading without a deviation. */
 static const double HEADING_REACH_RAD = 30 * 0.017453292519943295;
 /* Scans after the first place was found, and searches that find nothing, after which there is no answer. */
 enum { SCANS_MOST = 15, EMPTY_MOST = 3 };
@@ -115,7 +115,7 @@ int ndtd_pipeline_localize_report(const struct ndtd_pipeline *pipeline, struct n
     return !pipeline->localize.is_active && out->has_result;
 }
 
-/* That the scan was taken there: what searches say, and how well the last scan fits. */
+/* Probability that the scan was taken there: from the searches, and from how well the last scan fits. */
 static double probability_of(const struct ndtd_candidate *place)
 {
     return fmin(place->confidence, ndt_evidence_probability(&place->evidence));

@@ -24,7 +24,7 @@ static const double TOLD_M = 3, TOLD_S = 2;
 /* Searches near GNSS positions that leave no place believed, after which the positions may be wrong: from then on
  * one search of GNSS_EVERY is near them, the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
-/* What a search is for. */
+/* Purpose of a search. */
 enum { ALL_POSSIBLE, NEAR_DOUBTED_GNSS };
 
 int ndtd_scan_can_recover(const struct ndtd_pipeline *pipeline)

@@ -30,7 +30,7 @@ struct line {
     struct ndt_pose_score score[PLACES_MOST];
 };
 
-/* Of the position alone: a turn that is not known is no way along the direction. */
+/* Deviation of the position alone: a turn that is not known is no way along the direction. */
 static double deviation_along(const double axis[6], const double covariance[36])
 {
     double sum = 0;

@@ -1,4 +1,4 @@
-/* What follows the first pass: a second one, and other guesses where it was not confirmed. */
+/* Steps after the first pass: a second one, and other guesses where it was not confirmed. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static const double CLEARLY_BETTER = 1;
 static const double SAME_GAIN = 0.25;
 /* A prediction whose points are within this (three sigma) leaves one optimum on the finest level. */
 static const double TRUSTED_M = 1.3;
-/* Of the time that is left, for one list of guesses: places that are followed need some, too. */
+/* Part of the time that is left for one list of guesses: places that are followed need some, too. */
 static const double TIME_PART = 0.3;
 /* Lost for more scans than these, guesses around a lost pose are left to the searches. */
 enum { LOST_SCANS = 3 };

@@ -35,11 +35,11 @@ struct ndtd_searcher {
     _Atomic int phase;
     _Atomic(struct ndt_map *) fresh; /* a reference, set and not yet taken; &no_new_map: none */
 
-    /* Of the caller. */
+    /* Members of the caller. */
     int has_map;
     uint64_t map_id;
 
-    /* Of the thread, or of the caller without one. */
+    /* Members of the thread, or of the caller without one. */
     struct ndt_map *map; /* the last one taken */
     struct ndt_search *search;
     struct ndt_map *prepared; /* that `search` uses */

@@ -121,7 +121,7 @@ static void format_real(const char *at, int decimals, char *text, size_t size)
         snprintf(text, size, "%.17g", value);
 }
 
-/* Of a symmetric 6x6 matrix, given by its upper triangle. */
+/* Returns the least eigenvalue of a symmetric 6x6 matrix, given by its upper triangle. */
 static double least_eigenvalue(const char *at)
 {
     double upper[21], lambda[6], V[36], least = INFINITY;

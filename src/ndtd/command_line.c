@@ -359,7 +359,7 @@ static void check_action(struct ndtd_command *command, const int seen[FLAG_COUNT
                             action_name(flags[i].only_for));
 }
 
-/* What follows -- is for ndt-import. */
+/* Takes the arguments behind --, which are for ndt-import. */
 static void take_import_args(struct ndtd_command *command)
 {
     const int argc = command->argc;

@@ -193,7 +193,7 @@ static enum ndt_status replay_scan(struct ndtd_bag_run *run, const struct ndt_ba
     return NDT_OK;
 }
 
-/* What the pipeline has taken. */
+/* Notes where the drive begins, by a message that the pipeline has taken. */
 static void look_at_start(struct ndtd_bag_run *run, const struct ndt_bag_record *record)
 {
     struct ndt_pose_message pose;
@@ -257,7 +257,7 @@ static enum ndt_status replay_record(struct ndtd_bag_run *run, const struct ndt_
     }
 }
 
-/* Of what is skipped only the headers are read: a start in the middle of a large bag costs what it replays. */
+/* Reads only the headers of what is skipped: a start in the middle of a large bag costs what it replays. */
 static void pass_skipped(struct ndtd_bag_run *run)
 {
     const uint32_t unused = bit_of(NDT_MESSAGE_SCAN) | bit_of(NDT_MESSAGE_RESULT) | bit_of(NDT_MESSAGE_POINTS);
@@ -271,7 +271,7 @@ static int is_past_limit(const struct ndtd_bag_run *run, const struct ndt_bag_re
     return limit && run->scans >= limit && record->type == NDT_MESSAGE_SCAN;
 }
 
-/* What is intact of a damaged bag is replayed. */
+/* A damaged bag is replayed as far as it is intact. */
 static enum ndt_status end_of_bag(struct ndtd_bag_run *run, enum ndt_status status, const struct ndt_error *why,
                                   struct ndt_error *err)
 {

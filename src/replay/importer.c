@@ -41,7 +41,7 @@ struct ndtd_importer {
     int log_fd;
     pthread_t log_thread;
     atomic_int is_over; /* the process has ended: what is left in the pipe is all */
-    /* Of the thread until it is joined. */
+    /* Members of the thread until it is joined. */
     char line[LINE_BYTES]; /* the part that was read */
     size_t length;
     char last[LINE_BYTES]; /* the last whole line, not shown yet */
@@ -124,7 +124,8 @@ static int has_ended(const struct ndtd_importer *importer, siginfo_t *info)
     return waitid(P_PID, (id_t)importer->process, info, WEXITED | WNOHANG | WNOWAIT) == 0 && info->si_pid != 0;
 }
 
-/* What a failed import has started would keep the pipe of the bag open. Returns whether the process has ended. */
+/* Ends what a failed import has started: it would keep the pipe of the bag open. Returns whether the process has
+ * ended. */
 static int end_the_rest(const struct ndtd_importer *importer)
 {
     siginfo_t info;
@@ -202,7 +203,7 @@ static int spawn(pid_t *process, const char *program, char *const *argv, int bag
     return failure;
 }
 
-/* What a replay decides itself, or what writes no bag. */
+/* Refuses arguments that a replay decides itself, or that write no bag. */
 static enum ndt_status check_arguments(const char *recording, const char *const *args, size_t count,
                                        struct ndt_error *err)
 {

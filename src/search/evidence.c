@@ -1,4 +1,4 @@
-/* What searches say about a place; see ndt_search/evidence.h. */
+/* Evidence of searches for a place; see ndt_search/evidence.h. */
 #include "ndt_search/evidence.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ static const double DEG = 0.017453292519943295;
 static const double MOST = 8;
 /* A place that is not found is so much further behind than the second best. */
 static const double NOT_FOUND = -1;
-/* Of a view, when the next one begins. */
+/* Weight that is left of a view when the next one begins. */
 static const double FADES = 0.8;
 
 void ndt_evidence_of(const struct ndt_search_result *result, uint32_t i, struct ndt_evidence_features *out)

@@ -11,7 +11,7 @@
 
 enum { NDT_TILE_CELLS = NDT_FIELD_TILE_M * NDT_FIELD_TILE_M };
 
-/* What a field takes from a voxel; relative to the origin of the map. */
+/* The facts of a voxel that a field uses; relative to the origin of the map. */
 struct ndt_shape {
     float mean_m[3];
     float axes_m[2][3]; /* the two long axes, 1.2 deviations long, at most 0.6 m */

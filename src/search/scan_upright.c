@@ -15,7 +15,7 @@ int ndt_search_upright(const double up_in_sensor[3], struct ndt_pose *T_upright_
     if (!(length > 0 && isfinite(length)))
         return 0;
     const double z[3] = {up_in_sensor[0] / length, up_in_sensor[1] / length, up_in_sensor[2] / length};
-    /* What of the x axis is level, or of the z axis where x is upright: columns of the rotation. */
+    /* The level part of the x axis, or of the z axis where x is upright: columns of the rotation. */
     const double *along = fabs(z[0]) < 0.99 ? (double[3]){1, 0, 0} : (double[3]){0, 0, z[0] < 0 ? 1 : -1};
     const double rise = along[0] * z[0] + along[2] * z[2];
     double x[3] = {along[0] - rise * z[0], -rise * z[1], along[2] - rise * z[2]};

@@ -33,7 +33,7 @@ ndt_score_unit ndt_score_unit_plain, ndt_score_unit_baseline, ndt_score_unit_avx
 /* isa: "plain", the name of a CPU variant, "auto" or NULL: $NDT_CPU_ISA, else the best that runs here. */
 NDT_MUST_CHECK enum ndt_status ndt_score_choose(ndt_score_unit **out, const char *isa, struct ndt_error *err);
 
-/* Of a variant that was chosen. */
+/* Name of a variant that was chosen. */
 const char *ndt_score_name(ndt_score_unit *unit);
 
 #endif

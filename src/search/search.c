@@ -211,7 +211,7 @@ enum ndt_status ndt_search_set_map(struct ndt_search *search, struct ndt_map *ma
 
 /* ---- a run ---- */
 
-/* What one tier adds; the times of several tiers add up. */
+/* Adds the candidates of one tier; the times of several tiers add up. */
 static enum ndt_status run_tier(struct ndt_search *search, enum ndt_search_tier tier,
                                 struct ndt_search_result *result, struct ndt_error *err)
 {

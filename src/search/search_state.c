@@ -1,4 +1,4 @@
-/* What the steps of a search share: lists, progress, cancellation. */
+/* The state that the steps of a search share: lists, progress, cancellation. */
 #include "search_state.h"
 
 #include <stdlib.h>

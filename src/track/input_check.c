@@ -9,7 +9,7 @@
 static const double MOVED_M = 1, TURNED_RAD = 0.1, LONGEST_S = 3;
 /* A motion is off by more than these: part of the longer one, and what noise, lever arms and biases explain. */
 static const double MOVE_PART = 0.3, MOVE_M = 0.15, TURN_PART = 0.4, TURN_RAD = 0.02, BIAS_RADPS = 0.02;
-/* Of NDT_TRACK_COMPARED intervals, for a fault. */
+/* Least intervals of NDT_TRACK_COMPARED that make a fault. */
 enum { OFF_LEAST = 3, NAMED_BY = 2 };
 /* Less than this part of the other's motion is none: the first of these at once, the second where the two have no
  * common factor. */

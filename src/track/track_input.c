@@ -103,7 +103,7 @@ static void note_restart(struct ndt_track *track, const struct ndt_track_odometr
                                     .gap_s = ndt_track_seconds(last->stamp_ns, sample->stamp_ns)};
 }
 
-/* What a sample lacks, from the one before. Returns 0 where the sample does not go on from there. */
+/* Completes a sample from the one before. Returns 0 where the sample does not go on from there. */
 static int complete(struct ndt_track *track, const struct ndt_track_odometry_sample *last,
                     struct ndt_track_odometry_sample *sample)
 {

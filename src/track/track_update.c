@@ -215,7 +215,7 @@ static void follow_agility(double distance, struct ndt_track_state *out)
     out->agility = fmax(1, out->agility + AGILITY_GAIN * (found - out->agility));
 }
 
-/* What the measurement says about the time since the last one, for stamps that lie between the two. */
+/* Sets the mean motion since the last measurement, for stamps that lie between the two. */
 static void set_mean_motion(const struct ndt_track_state *last, struct ndt_track_state *out)
 {
     const double dt_s = ndt_track_seconds(last->stamp_ns, out->stamp_ns);

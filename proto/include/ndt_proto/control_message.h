@@ -109,7 +109,7 @@ struct ndt_localize_report {
     double queue_ms, search_ms, verification_ms;                          /**< parts of elapsed_ms */
 };
 
-/** What a client needs of a reply. */
+/** The part of a reply that a client needs. */
 struct ndt_reply_message {
     uint64_t id;
     int ok;

@@ -205,7 +205,7 @@ NDT_MUST_CHECK enum ndt_status ndt_imu_decode(const uint8_t *data, size_t size, 
 NDT_MUST_CHECK enum ndt_status ndt_imu_encode(struct ndt_frame *frame, const struct ndt_imu_message *message,
                                               struct ndt_error *err);
 
-/** What is known of the pose after a scan; docs/operations.md tells what to do in each. */
+/** State of the localisation after a scan; docs/operations.md tells what to do in each. */
 enum ndt_state {
     NDT_STATE_INITIALISING, /**< no pose is known, or no scan has confirmed the one that was given */
     NDT_STATE_TRACKING,     /**< the scan confirms the pose */

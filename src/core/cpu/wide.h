@@ -272,7 +272,7 @@ static inline void wide_clear(uint32_t *out)
         wide_store_i((int32_t *)out + i, (wide_i){0});
 }
 
-/* Which of a neighbour list's voxels have their mean within sqrt(r2) of the point p: their numbers are written to
+/* Finds the voxels of a neighbour list whose mean is within sqrt(r2) of the point p: their numbers are written to
  * `out` in list order, followed by other numbers of the list or 0. A list has up to 27 voxels, padded to whole
  * blocks of 8; `out` has room for 32. */
 static inline uint32_t wide_within(const float *list, uint32_t padded, const float p_m[3], float r2, uint32_t *out)

@@ -61,7 +61,8 @@ struct ndt_align_level {
 /** A Gaussian prior of the pose, such as the prediction of an estimator. */
 struct ndt_prior {
     struct ndt_pose T_map_sensor; /**< mean */
-    /** Of the error d = (rho, phi) in T = T_map_sensor Exp(d) [m^2, m rad, rad^2]; row-major, positive definite */
+    /** Covariance of the error d = (rho, phi) in T = T_map_sensor Exp(d) [m^2, m rad, rad^2]; row-major, positive
+     * definite */
     double covariance[36];
 };
 

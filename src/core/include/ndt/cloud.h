@@ -35,7 +35,7 @@ struct ndt_cloud {
     float *z_m;
     float *intensity; /**< NULL without NDT_CLOUD_INTENSITY */
     float *time_s;    /**< relative to the stamp of the scan; NULL without NDT_CLOUD_TIME */
-    /** What a decoder took out of the times because they are of another clock than the stamp; 0: nothing */
+    /** Offset that a decoder took out of the times because they are of another clock than the stamp; 0: none */
     double time_offset_s;
     void *block; /**< the one allocation behind all arrays */
 };

@@ -53,7 +53,7 @@ struct ndt_score_points {
     uint32_t count;        /**< up to NDT_DENSE_POINTS */
 };
 
-/** What is scored: every hypothesis at every window. */
+/** A request for dense scores: every hypothesis at every window. */
 struct ndt_dense_job {
     int level; /**< of the field: 0 or 1 */
     int32_t halo;

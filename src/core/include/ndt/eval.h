@@ -30,7 +30,7 @@ struct ndt_eval {
 /** Standard deviation of the normals of voxels [rad]. */
 #define NDT_NORMAL_DEVIATION_RAD 0.02
 
-/** What a scan tells about the pose at which it was evaluated, for an estimator.
+/** Information of a scan about the pose at which it was evaluated, for an estimator.
  *
  * The curvature of the NDT score overstates what is known: the lattice of voxels seems to observe directions within
  * a plane. Here a pair of a point and a voxel informs along the normal n of the voxel only, with

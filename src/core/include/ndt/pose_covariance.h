@@ -44,7 +44,7 @@ struct ndt_pose_covariance_params {
 /** Sets the defaults, Autoware's but for the kind. */
 void ndt_pose_covariance_params_default(struct ndt_pose_covariance_params *params);
 
-/** What the covariance is of. */
+/** A pose that was aligned, and whose covariance is asked for. */
 struct ndt_aligned_pose {
     const struct ndt_align_params *align; /**< of the alignment; its deadline bounds the estimation as a whole */
     const struct ndt_cloud *scan;         /**< only for the two kinds of multi-NDT */

@@ -59,7 +59,7 @@ struct ndt_preprocess_params {
 /** Sets the defaults. */
 void ndt_preprocess_params_default(struct ndt_preprocess_params *params);
 
-/** What NDT_DESKEW_AUTO means for the points of one scan alone: their time field where they have one, else off.
+/** Resolves NDT_DESKEW_AUTO for the points of one scan alone: their time field where they have one, else off.
  * Other modes are returned as they are. Pure. */
 enum ndt_deskew_mode ndt_deskew_mode_of(enum ndt_deskew_mode mode, const struct ndt_cloud *raw);
 

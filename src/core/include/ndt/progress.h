@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/** What is counted. A total of 0 is not known, or there is none. */
+/** Kind of work that is counted. A total of 0 is not known, or there is none. */
 enum ndt_progress_item {
     NDT_PROGRESS_TILES,      /**< files that were read completely */
     NDT_PROGRESS_ALL_TILES,  /**< files to be read */

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/** What is in force. Zero-initialised: nothing. */
+/** The restrictions in force. Zero-initialised: none. */
 struct ndtd_isolation {
     int is_on;
     int landlock_version;  /**< 0: files are not restricted */

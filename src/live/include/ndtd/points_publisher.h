@@ -31,7 +31,7 @@ void ndtd_points_publisher_close(struct ndtd_points_publisher *publisher);
  * @{ */
 /** Whether anybody has subscribed; any thread. */
 int ndtd_points_publisher_is_wanted(const struct ndtd_points_publisher *publisher);
-/** What one scan sends. Members are reused from scan to scan. */
+/** The points message of one scan. Members are reused from scan to scan. */
 struct ndtd_points_slot {
     struct ndt_points_message message;
     struct ndt_cloud points;

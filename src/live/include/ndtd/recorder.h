@@ -44,7 +44,7 @@ struct ndtd_recorder_config {
     uint64_t min_free_bytes; /**< and while less than this is free on its disk */
 };
 
-/** What the recorder does. */
+/** State of the recorder. */
 enum ndtd_recorder_state {
     NDTD_RECORDER_IDLE,
     NDTD_RECORDER_STARTING,

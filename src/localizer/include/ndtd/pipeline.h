@@ -154,7 +154,7 @@ void ndtd_pipeline_idle(struct ndtd_pipeline *pipeline);
 enum ndt_state ndtd_pipeline_state(const struct ndtd_pipeline *pipeline);
 /** The newest GNSS position, of the antenna; returns 0 when there is none. */
 int ndtd_pipeline_gnss(const struct ndtd_pipeline *pipeline, double position_m[3]);
-/** What went wrong so far; borrowed. */
+/** Counts of everything that went wrong so far; borrowed. */
 const struct ndtd_pipeline_events *ndtd_pipeline_events(const struct ndtd_pipeline *pipeline);
 /** The estimator; borrowed. */
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline);

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/** What a scan tells about the state. */
+/** The facts of a scan that decide about the state. */
 struct ndtd_scan_evidence {
     int has_pose;      /**< the estimator has a pose */
     int is_recovering; /**< it follows a place that a search has found and that is not believed yet */

@@ -30,7 +30,7 @@ extern "C" {
 
 enum { NDTD_TIMED_SENSORS = 16, NDTD_GAPS = 8, NDTD_TURNS_NEEDED = 5 };
 
-/** What the scans of a sensor, known by their frame_id, have told so far. */
+/** Times of the points of one sensor so far, known by the frame_id of its scans. */
 struct ndtd_sensor_times {
     char frame_id[NDT_PROTO_MAX_NAME + 1];
     uint64_t scans;           /**< so far */
@@ -47,13 +47,13 @@ struct ndtd_sensor_times {
     double sweep_s;                                  /**< likewise */
 };
 
-/** Of all sensors; all zero: none yet. */
+/** Times of all sensors; all zero: none yet. */
 struct ndtd_scan_times {
     struct ndtd_sensor_times sensors[NDTD_TIMED_SENSORS];
     uint64_t sensor_count; /**< so far; of more than NDTD_TIMED_SENSORS the last are kept */
 };
 
-/** What was assumed of times: how often that began, and the last time. */
+/** Assumptions about times: how often each began, and the last one. */
 struct ndtd_time_events {
     uint64_t units, moves, refusals, strays, turns;
     uint64_t stray_points;                 /**< dropped so far */

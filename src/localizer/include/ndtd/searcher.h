@@ -40,7 +40,7 @@ void ndtd_searcher_set_map(struct ndtd_searcher *searcher, struct ndt_map *map);
 /** Who asks: each takes its own answers. */
 enum ndtd_search_owner { NDTD_SEARCH_RECOVERY, NDTD_SEARCH_LOCALIZE };
 
-/** What is searched. */
+/** A search that is asked for. */
 struct ndtd_search_request {
     enum ndtd_search_owner owner;
     const struct ndt_cloud *scan; /**< sensor frame; copied */
@@ -61,7 +61,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_searcher_start(struct ndtd_searcher *searche
 /** A running search ends within milliseconds, with is_cancelled in its answer. */
 void ndtd_searcher_cancel(struct ndtd_searcher *searcher);
 
-/** What was found. */
+/** The answer to a search. */
 struct ndtd_search_answer {
     struct ndtd_search_request request; /**< scan: NULL */
     enum ndt_status status;             /**< NDT_OK, or why there is no result */

@@ -19,7 +19,7 @@ extern "C" {
 
 enum { NDTD_TRANSFORMS_MAX = 32 };
 
-/** What is worth a line in the log; counts since the start. */
+/** Events that are worth a line in the log; counts since the start. */
 struct ndtd_transform_events {
     uint64_t changed;                      /**< transforms that replaced another one of their frame */
     uint64_t unused;                       /**< frames whose configured pose differs, and wins */

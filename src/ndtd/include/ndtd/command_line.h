@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/** What ndtd does. */
+/** The task of this run of ndtd. */
 enum ndtd_action {
     NDTD_NO_ACTION,
     NDTD_HELP,

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/** What is replayed. */
+/** The bag, the part of it that is replayed, and how. */
 struct ndtd_bag_run_options {
     const char *bag;                /**< or another recording, see ndtd/record_source.h */
     uint64_t skip;                  /**< scans left out at the start */
@@ -56,7 +56,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_bag_run_check(const struct ndtd_bag_run *run
 void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *context, const char *text),
                            void *context);
 
-/** What may be set wrongly (ndtd/hints.h); borrowed. At the end, when `truth` has the results. */
+/** Hints at settings that may be wrong (ndtd/hints.h); borrowed. At the end, when `truth` has the results. */
 const struct ndtd_hints *ndtd_bag_run_hints(struct ndtd_bag_run *run);
 
 uint64_t ndtd_bag_run_scans(const struct ndtd_bag_run *run); /**< replayed so far */

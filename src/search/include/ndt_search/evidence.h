@@ -55,7 +55,7 @@ extern "C" {
 #define NDT_EVIDENCE_UNEXPLAINED 0.03 /**< narrow: largest mean share of points that the map does not explain */
 #define NDT_EVIDENCE_BELIEVED    0.99 /**< least probability of a place that is believed */
 
-/** What one search says about one place. */
+/** Features of one place in the result of one search. */
 struct ndt_evidence_features {
     double inliers;       /**< of struct ndt_search_candidate: share of the points that fit */
     double rival_inliers; /**< the largest of the other candidates; 0: there is none */
@@ -65,7 +65,8 @@ struct ndt_evidence_features {
     int is_found;         /**< 0: the search did not find the place */
 };
 
-/** Of candidate `i` of a result; i >= result->count: of a place that the search has not found. */
+/** Writes the features of candidate `i` of a result; i >= result->count: those of a place that the search has not
+ * found. */
 void ndt_evidence_of(const struct ndt_search_result *result, uint32_t i, struct ndt_evidence_features *out);
 /** z of one search; negative where another candidate fits better. */
 double ndt_evidence_difference(const struct ndt_evidence_features *features);

@@ -119,7 +119,7 @@ void ndt_search_describe(const struct ndt_search *search, char *text, size_t siz
 NDT_MUST_CHECK enum ndt_status ndt_search_set_map(struct ndt_search *search, struct ndt_map *map,
                                                   struct ndt_field *field, struct ndt_error *err);
 
-/** What is known in advance; all zero: nothing. */
+/** Knowledge in advance, which bounds the search; all zero: none. */
 struct ndt_search_window {
     int has_position;
     double position_m[3], radius_m; /**< of the upright frame in the map; a circle, the height is not used */
@@ -155,7 +155,7 @@ struct ndt_search_candidate {
     struct ndt_align_result alignment; /**< the last one, of the scan in the upright frame */
 };
 
-/** What the scan shows. */
+/** The view of the scan. */
 struct ndt_search_view {
     int has_ground;
     double height_m;        /**< of the upright frame above the ground; 0 without */
@@ -180,7 +180,7 @@ struct ndt_search_result {
     /** Best first by ng, mutually distinct. */
     struct ndt_search_candidate candidates[NDT_SEARCH_CANDIDATES];
     struct ndt_search_view view;
-    /** Of the second candidate over the first one; 0 if there is none. Small is good. */
+    /** Ratios of the second candidate to the first one; 0 if there is none. Small is good. */
     double margin_ng, margin_q;
     uint64_t poses; /**< scored by the dense search: cells times headings times heights */
     struct ndt_search_times times_us;

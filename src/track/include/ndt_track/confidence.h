@@ -23,7 +23,7 @@ extern "C" {
 #define NDT_CONFIDENCE_RIGHT_M   0.5
 #define NDT_CONFIDENCE_RIGHT_DEG 3.0
 
-/** What speaks for and against a pose. */
+/** Features that speak for and against a pose. */
 struct ndt_confidence_features {
     double nvtl_normalized, match_ratio, coverage; /**< of struct ndt_scores */
     double slack_m; /**< standard deviation in the direction in which the pose is held worst; INFINITY: not held */

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/** What is wrong with an input, the translation before the rotation. */
+/** Fault of an input, the translation before the rotation. */
 enum ndt_track_fault {
     NDT_TRACK_NO_FAULT,
     NDT_TRACK_STANDS_STILL,      /**< while the scans move */
