@@ -54,18 +54,17 @@ begin_localize() { # OPTION...: in the background, $asking; returns when the dae
     asking=$!
     await "the request localize" has_requests "$before"
 }
-is_searched() { # the search under way is at its end, or ndt-ctl has its answer
-    kill -0 "$asking" 2>/dev/null || return 0
-    "$bin/live_ask" "$control" search >"$work/search"
-    [ "$(value search.percent "$work/search")" = 100 ]
-}
-send_for_localize() { # FIRST LAST: scans by fours: a search that is slow finds others that confirm it, however slow it is
-    local first
-    for ((first = $1; first <= $2; first += 4)); do
-        cut part.bag "$first-$((first + 3 < $2 ? first + 3 : $2))"
+send_for_localize() { # FIRST LAST: one scan a second while ndt-ctl waits: a slow search finds others that confirm it
+    local at
+    for ((at = $1; at <= $2; at++)); do
+        cut part.bag "$at-$at"
         send part.bag
-        await "the search ends" is_searched
+        for _ in $(seq 20); do
+            kill -0 "$asking" 2>/dev/null || break 2
+            sleep 0.05
+        done
     done
+    [ "$at" -ge "$2" ] || { cut part.bag "$((at + 1))-$2" && send part.bag; }
 }
 note_answer() {
     echo "note $(head -c 160 "$work/answer") $(cat "$work/refusal")"
