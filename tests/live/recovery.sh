@@ -13,7 +13,8 @@ cut() { # OUT SCANS [OPTION]...: without poses and odometry: only the scans tell
 cut begin.bag 1-40
 cut later.bag 110-150
 cut stall.bag 151-160
-cut end.bag 161-200
+cut strange.bag 1-8 # in a wrong world every scan is searched for in vain
+cut end.bag 161-168
 await() { # WHAT COMMAND...: until the command succeeds; the limit ends a test that waits in vain
     local what=$1 end=$((SECONDS + 300))
     shift
@@ -169,7 +170,7 @@ echo "-- the map is exchanged while searches run, and the daemon ended during on
 "$bin/ndt-sim" --seed 9 --out "$work/other" --beams 16 --columns 900 --map-spacing 0.25 --scans 2 >/dev/null || exit 1
 start_daemon "${roomy[@]}" --set "map.path=$work/other/map.pcd"
 listen
-send begin.bag
+send strange.bag
 check "converged in another world" "$(count '"outcome":"converged"' "$work/results")" == 0
 "$bin/live_probe" load "$control" "$work/drive/map.pcd" || failed=1
 send later.bag

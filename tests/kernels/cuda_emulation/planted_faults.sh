@@ -2,11 +2,12 @@
 # Faults planted into a copy of the kernels; a check has to detect each of them.
 #   planted_faults.sh plant SOURCE_DIR COPY   copies the kernels and what they include to COPY, with every fault behind
 #                                             a run-time switch: fault N is present when NDT_PLANTED_FAULT=N
-#   planted_faults.sh check BIN_DIR COPY      runs the programs that are built from COPY once without a fault, which
-#                                             has to pass, and once with each fault, which has to fail; names the check
+#   planted_faults.sh check BIN_DIR COPY [N]  runs the programs that are built from COPY once without a fault, which
+#                                             has to pass, and once with each fault, or each N-th one, which has to
+#                                             fail; names the check
 set -uo pipefail
-mode=$1 copy=$3
-count=0 failed=0
+mode=$1 copy=$3 every=${4:-1}
+count=0 failed=0 tried=0
 
 # fault PROGRAMS CASES NAME FILE SED-EXPRESSION: `@` in the expression is 1 while the fault is present, else 0. Each of
 # the programs has to detect it; PROGRAM=CASES has cases of its own.
@@ -18,7 +19,8 @@ fault() {
     elif ! grep -q "NDT_PLANTED($count)" "$file"; then
         echo "FAIL $name: the fault could not be planted"
         failed=1
-    else
+    elif [ $((count % every)) = 0 ]; then
+        tried=$((tried + 1))
         for program in $1; do
             case $program in
             *=*) detect "${program%%=*}" "${program#*=}" "$name" ;;
@@ -264,5 +266,5 @@ fault scores parts/radius "a cell is cut towards zero" $math 's/steps = floorf(\
 barrier scores parts/radius "before the pose is read" $scores "the pose is there"
 barrier scores parts/radius "before the warps are added" $scores "all warps are done"
 
-[ "$mode" = plant ] || echo "$count faults"
+[ "$mode" = plant ] || echo "$count faults planted, $tried of them tried"
 exit "$failed"

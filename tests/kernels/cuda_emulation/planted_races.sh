@@ -2,10 +2,10 @@
 # Barriers, fences, atomics and volatile accesses of the kernels, each left out once: a race check has to notice.
 #   planted_races.sh plant SOURCE_DIR COPY   copies the kernels and what they include to COPY; planted_races.awk puts
 #                                            every call behind a switch and lists it in COPY/faults
-#   planted_races.sh check BIN_DIR COPY      runs the programs that are built from COPY once without a fault, which has
-#                                            to pass, and once with each fault, which has to fail
+#   planted_races.sh check BIN_DIR COPY [N]  runs the programs that are built from COPY once without a fault, which has
+#                                            to pass, and once with each fault, or each N-th one, which has to fail
 set -uo pipefail
-mode=$1 copy=$3
+mode=$1 copy=$3 every=${4:-1} met=0
 here=$(cd "$(dirname "$0")" && pwd)
 
 if [ "$mode" = plant ]; then
@@ -102,7 +102,13 @@ for program in "${programs[@]}"; do
 done
 [ "$failed" = 0 ] || exit 1
 
+is_due() { # each N-th
+    met=$((met + 1))
+    [ $((met % every)) = 0 ]
+}
+
 while read -r number place call; do
+    is_due || continue
     mapfile -t reaching < <(cd "$work" && grep -lx "$number" -- *.reached)
     by=
     for seed in $(seeds_for "$place"); do
@@ -122,6 +128,7 @@ for program in "${programs[@]}"; do
     done
 done | awk '{ at[$1 " " $2] = at[$1 " " $2] $3 "," } END { for (i in at) print i, at[i] }' | sort >"$work/lines"
 for line in $(cut -d' ' -f1 "$work/lines" | uniq); do
+    is_due || continue
     by=
     for seed in $(seeds_for "$line"); do
         while read -r _ program sites; do
