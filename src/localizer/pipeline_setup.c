@@ -3,10 +3,8 @@
 #include <string.h>
 
 #include "backends.h"
-#include "drain.h"
 #include "ndtd/autotune.h"
 #include "pipeline_state.h"
-#include "scan_points.h"
 
 /* Time to preprocess one point before any was measured: as on a busy core. */
 static const double FIRST_POINT_US = 0.08;
@@ -28,33 +26,60 @@ static enum ndt_status create_aligner(const struct ndtd_pipeline *pipeline, stru
                                       struct ndt_aligner **out, struct ndt_error *err)
 {
     const enum ndt_status status = ndt_aligner_create(out, backend, err);
-    return status == NDT_OK ? ndt_aligner_reserve_batch(*out, NDTD_HYPOTHESES_MAX,
-                                                        pipeline->settings->preprocess.sample_count, err)
-                            : status;
+    return status == NDT_OK
+               ? ndt_aligner_reserve_batch(*out, NDTD_GUESSES_MAX, pipeline->settings->preprocess.sample_count, err)
+               : status;
+}
+
+static enum ndt_status open_matcher(struct ndtd_pipeline *pipeline, struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = pipeline->settings;
+    struct ndtd_matcher *matcher = &pipeline->matcher;
+    ndt_cloud_init(&matcher->raw);
+    matcher->track = &pipeline->track;
+    matcher->gnss = &pipeline->gnss;
+    enum ndt_status status =
+        ndt_backend_open_failover(&matcher->backend, settings->backend, &settings->compute, err);
+    if (status == NDT_OK)
+        status = create_aligner(pipeline, matcher->backend, &matcher->aligner, err);
+    if (status == NDT_OK)
+        status = ndt_preprocessor_create(&matcher->preprocessor, err);
+    return status;
+}
+
+static enum ndt_status open_relocalizer(struct ndtd_pipeline *pipeline, int is_live, struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = pipeline->settings;
+    const struct ndtd_searcher_config config = {.is_background = is_live,
+                                                .is_eager = settings->recovery.enable,
+                                                .compute = &settings->compute,
+                                                .backend = settings->backend};
+    enum ndt_status status = NDT_OK;
+    if (settings->recovery.enable || is_live) /* live also for requests */
+        status = ndtd_searcher_create(&pipeline->searcher, &config, err);
+    const struct ndtd_relocalizer_parts parts = {.matcher = &pipeline->matcher,
+                                                 .track = &pipeline->track,
+                                                 .gnss = &pipeline->gnss,
+                                                 .searcher = pipeline->searcher};
+    if (status == NDT_OK)
+        status = ndtd_relocalizer_create(&pipeline->relocalizer, &parts, err);
+    if (status == NDT_OK)
+        ndtd_relocalizer_set_settings(pipeline->relocalizer, settings);
+    return status;
 }
 
 static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map *map, int is_live,
                                   struct ndt_error *err)
 {
-    const struct ndtd_settings *settings = pipeline->settings;
-    const struct ndtd_searcher_config searcher = {.is_background = is_live,
-                                                  .is_eager = settings->recovery.enable,
-                                                  .compute = &settings->compute,
-                                                  .backend = settings->backend};
-    enum ndt_status status =
-        ndt_backend_open_failover(&pipeline->backend, settings->backend, &settings->compute, err);
+    enum ndt_status status = open_matcher(pipeline, err);
     if (status == NDT_OK)
-        status = create_aligner(pipeline, pipeline->backend, &pipeline->aligner, err);
-    if (status == NDT_OK)
-        status = ndt_preprocessor_create(&pipeline->preprocessor, err);
+        status = open_relocalizer(pipeline, is_live, err);
     if (status == NDT_OK)
         status = ndtd_scan_merge_create(&pipeline->merge, err);
-    if (status == NDT_OK && (settings->recovery.enable || is_live)) /* live also for requests */
-        status = ndtd_searcher_create(&pipeline->recovery.searcher, &searcher, err);
     if (status == NDT_OK)
-        status = ndtd_drain_create(&pipeline->drain, err);
+        status = ndtd_lookahead_create(&pipeline->lookahead, err);
     if (status == NDT_OK)
-        status = ndtd_scan_points_create(&pipeline->view, err);
+        status = ndtd_points_view_create(&pipeline->view, err);
     if (status == NDT_OK && map)
         status = ndtd_pipeline_set_map(pipeline, map, err);
     return status;
@@ -69,7 +94,6 @@ enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct nd
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the pipeline");
     ndtd_pipeline_apply_settings(pipeline, snapshot);
     pipeline->point_us = FIRST_POINT_US;
-    ndt_cloud_init(&pipeline->scan);
     ndt_track_init(&pipeline->track, &pipeline->settings->track);
     set_configured_pose(pipeline);
     enum ndt_status status = open_parts(pipeline, map, is_live, err);
@@ -91,45 +115,31 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
 {
     if (!pipeline)
         return;
-    ndtd_searcher_destroy(pipeline->recovery.searcher);
-    free(pipeline->localize.scan);
-    close_compute(pipeline->backend, pipeline->aligner);
-    ndt_preprocessor_destroy(pipeline->preprocessor);
+    ndtd_relocalizer_destroy(pipeline->relocalizer);
+    ndtd_searcher_destroy(pipeline->searcher);
+    close_compute(pipeline->matcher.backend, pipeline->matcher.aligner);
+    ndt_preprocessor_destroy(pipeline->matcher.preprocessor);
     ndtd_scan_merge_destroy(pipeline->merge);
-    ndtd_drain_destroy(pipeline->drain);
-    ndtd_scan_points_destroy(pipeline->view);
-    ndt_map_release(pipeline->map);
-    ndt_cloud_free(&pipeline->scan);
+    ndtd_lookahead_destroy(pipeline->lookahead);
+    ndtd_points_view_destroy(pipeline->view);
+    ndt_map_release(pipeline->matcher.map);
+    ndt_cloud_free(&pipeline->matcher.raw);
     ndtd_settings_snapshot_release(pipeline->snapshot);
     free(pipeline);
 }
 
-/* Places that were found in another map have to be found again. */
-static void forget_places(struct ndtd_pipeline *pipeline, const struct ndt_map *next)
-{
-    const int is_same = pipeline->map && next && pipeline->map->id == next->id;
-    if (is_same)
-        return;
-    pipeline->recovery.others.count = pipeline->recovery.searches = 0;
-    pipeline->localize.places.count = 0;
-    pipeline->localize.scans = 0;
-    ndtd_candidate_forget(&pipeline->recovery.lead);
-}
-
 static void keep_map(struct ndtd_pipeline *pipeline, struct ndt_map *map)
 {
-    forget_places(pipeline, map);
-    ndt_map_retain(map);
-    ndt_map_release(pipeline->map);
-    pipeline->map = map;
-    if (pipeline->recovery.searcher)
-        ndtd_searcher_set_map(pipeline->recovery.searcher, map);
-    ndtd_drain_forget(pipeline->drain);
+    struct ndt_map *before = pipeline->matcher.map;
+    pipeline->matcher.map = ndt_map_retain(map);
+    ndtd_relocalizer_set_map(pipeline->relocalizer, before, map);
+    ndt_map_release(before);
+    ndtd_lookahead_forget(pipeline->lookahead);
 }
 
 enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
 {
-    enum ndt_status status = ndt_aligner_set_map(pipeline->aligner, map, err);
+    enum ndt_status status = ndt_aligner_set_map(pipeline->matcher.aligner, map, err);
     if (status == NDT_OK)
         keep_map(pipeline, map);
     return status;
@@ -141,16 +151,16 @@ static enum ndt_status replace_backend(struct ndtd_pipeline *pipeline, struct nd
 {
     struct ndt_aligner *aligner = NULL;
     enum ndt_status status = create_aligner(pipeline, backend, &aligner, err);
-    if (status == NDT_OK && pipeline->map)
-        status = ndt_aligner_set_map(aligner, pipeline->map, err);
+    if (status == NDT_OK && pipeline->matcher.map)
+        status = ndt_aligner_set_map(aligner, pipeline->matcher.map, err);
     if (status != NDT_OK) {
         close_compute(backend, aligner);
         return status;
     }
-    close_compute(pipeline->backend, pipeline->aligner);
-    pipeline->backend = backend;
-    pipeline->aligner = aligner;
-    ndtd_drain_forget(pipeline->drain);
+    close_compute(pipeline->matcher.backend, pipeline->matcher.aligner);
+    pipeline->matcher.backend = backend;
+    pipeline->matcher.aligner = aligner;
+    ndtd_lookahead_forget(pipeline->lookahead);
     return NDT_OK;
 }
 
@@ -179,9 +189,9 @@ enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline
         status = replace_backend(pipeline, opened, err);
     if (status != NDT_OK)
         return status;
-    ndt_aligner_set_costs(pipeline->aligner, &tuned->costs);
-    pipeline->evaluation_us = ndtd_autotune_evaluation_us(tuned, tuned->points);
-    pipeline->evaluation_points = tuned->points;
+    ndt_aligner_set_costs(pipeline->matcher.aligner, &tuned->costs);
+    pipeline->matcher.evaluation_us = ndtd_autotune_evaluation_us(tuned, tuned->points);
+    pipeline->matcher.evaluation_points = tuned->points;
     pipeline->together = tuned->together;
     return NDT_OK;
 }
@@ -189,7 +199,7 @@ enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline
 enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, struct ndt_map *map, int *taken,
                                             struct ndt_error *err)
 {
-    enum ndt_status status = ndt_aligner_set_map_async(pipeline->aligner, map, taken, err);
+    enum ndt_status status = ndt_aligner_set_map_async(pipeline->matcher.aligner, map, taken, err);
     if (status == NDT_OK && *taken)
         keep_map(pipeline, map);
     return status;
@@ -198,16 +208,18 @@ enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, stru
 void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot)
 {
     ndtd_settings_snapshot_replace(&pipeline->snapshot, snapshot);
-    pipeline->settings = &snapshot->settings;
+    pipeline->settings = pipeline->matcher.settings = &snapshot->settings;
     pipeline->track.params = pipeline->settings->track;
-    ndtd_drain_forget(pipeline->drain);
+    if (pipeline->relocalizer)
+        ndtd_relocalizer_set_settings(pipeline->relocalizer, pipeline->settings);
+    ndtd_lookahead_forget(pipeline->lookahead);
     if (pipeline->merge)
         ndtd_scan_merge_reset(pipeline->merge);
 }
 
 void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us)
 {
-    pipeline->deadline_us = deadline_us;
+    pipeline->matcher.deadline_us = deadline_us;
 }
 
 void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active)
@@ -222,8 +234,8 @@ enum ndt_state ndtd_pipeline_state(const struct ndtd_pipeline *pipeline)
 
 int ndtd_pipeline_gnss(const struct ndtd_pipeline *pipeline, double position_m[3])
 {
-    memcpy(position_m, pipeline->gnss.position_m, sizeof(pipeline->gnss.position_m));
-    return pipeline->has_gnss;
+    memcpy(position_m, pipeline->gnss.message.position_m, 3 * sizeof(*position_m));
+    return pipeline->gnss.is_known;
 }
 
 const struct ndt_pose *ndtd_pipeline_extrinsics(struct ndtd_pipeline *pipeline, const char *frame_id)
@@ -234,8 +246,8 @@ const struct ndt_pose *ndtd_pipeline_extrinsics(struct ndtd_pipeline *pipeline, 
 unsigned ndtd_pipeline_search_progress(const struct ndtd_pipeline *pipeline)
 {
     unsigned percent = 0;
-    if (pipeline->recovery.searcher)
-        (void)ndtd_searcher_progress(pipeline->recovery.searcher, &percent);
+    if (pipeline->searcher)
+        (void)ndtd_searcher_progress(pipeline->searcher, &percent);
     return percent;
 }
 
@@ -251,11 +263,34 @@ const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline
 
 const struct ndt_backend *ndtd_pipeline_backend(const struct ndtd_pipeline *pipeline)
 {
-    return pipeline->backend;
+    return pipeline->matcher.backend;
 }
 
 enum ndt_status ndtd_pipeline_dump(struct ndtd_pipeline *pipeline, size_t iteration, FILE *file,
                                    struct ndt_error *err)
 {
-    return ndt_aligner_dump(pipeline->aligner, iteration, file, err);
+    return ndt_aligner_dump(pipeline->matcher.aligner, iteration, file, err);
+}
+
+/* ---- the search for the pose on request ---- */
+
+void ndtd_pipeline_localize(struct ndtd_pipeline *pipeline, const struct ndt_request_message *request)
+{
+    pipeline->has_answered = 0; /* the search begins with the next scan */
+    ndtd_relocalizer_request(pipeline->relocalizer, request);
+}
+
+void ndtd_pipeline_cancel_localize(struct ndtd_pipeline *pipeline)
+{
+    ndtd_relocalizer_cancel(pipeline->relocalizer);
+}
+
+int ndtd_pipeline_localize_report(const struct ndtd_pipeline *pipeline, struct ndt_localize_report *out)
+{
+    return ndtd_relocalizer_answer(pipeline->relocalizer, out);
+}
+
+void ndtd_pipeline_idle(struct ndtd_pipeline *pipeline)
+{
+    ndtd_relocalizer_idle(pipeline->relocalizer);
 }

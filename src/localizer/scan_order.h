@@ -5,7 +5,7 @@
 #ifndef NDTD_SCAN_ORDER_H
 #define NDTD_SCAN_ORDER_H
 
-#include "scan_align.h"
+#include "pipeline_state.h"
 
 /* Whether the last scan of its sensor had the same stamp: then the scan is answered `rejected`, and nothing
  * follows. Counted. Not after a new pose, not with merged sensors, not while a search for the pose was asked for.
@@ -18,6 +18,6 @@ void ndtd_scan_order_keep(struct ndtd_pipeline *pipeline, const struct ndt_scan_
 void ndtd_scan_order_forget(struct ndtd_pipeline *pipeline);
 /* After the first pass of a scan that is older than the estimate (ndt_track_is_late), the only one: it is refused
  * where it does not fit. Counted. */
-void ndtd_scan_end_late(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job);
+void ndtd_scan_end_late(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment);
 
 #endif

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "scan_match.h"
+#include "pipeline_state.h"
 
 static const double DEG = 0.017453292519943295;
 
-enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_evidence *scan)
+enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_facts *scan)
 {
     if (!scan->has_pose)
         return NDT_STATE_INITIALISING;
@@ -42,30 +42,31 @@ int ndtd_scan_has_trusted_pose(const struct ndtd_scan_record *record)
            !record->is_refused;
 }
 
-void ndtd_scan_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+void ndtd_pipeline_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
+                                struct ndtd_scan_record *record)
 {
-    struct ndtd_scan_record *record = job->record;
-    const struct ndtd_recovery *recovery = &pipeline->recovery;
-    const int has_places = recovery->others.count > 0 || recovery->lead.agreements > 0;
-    const struct ndtd_scan_evidence scan = {.has_pose = pipeline->track.has_pose,
-                                            .is_recovering = recovery->is_active && has_places,
-                                            .outcome = job->is_late ? NDT_REJECTED : record->result.outcome,
-                                            .deviation_m = ndt_track_position_deviation(&pipeline->track.state),
-                                            .lost_deviation_m = pipeline->settings->track.lost_deviation_m,
-                                            .deviation_rad = ndt_track_attitude_deviation(&pipeline->track.state)};
+    const struct ndtd_relocalizer *relocalizer = pipeline->relocalizer;
+    const struct ndtd_scan *now = &pipeline->matcher.scan;
+    const struct ndtd_scan_facts facts = {.has_pose = pipeline->track.has_pose,
+                                          .is_recovering = ndtd_relocalizer_is_active(relocalizer) &&
+                                                           ndtd_relocalizer_has_hypotheses(relocalizer),
+                                          .outcome = now->is_late ? NDT_REJECTED : record->result.outcome,
+                                          .deviation_m = ndt_track_position_deviation(&pipeline->track.state),
+                                          .lost_deviation_m = pipeline->settings->track.lost_deviation_m,
+                                          .deviation_rad = ndt_track_attitude_deviation(&pipeline->track.state)};
     struct ndt_track_state at_stamp;
-    const enum ndt_state next = ndtd_scan_state_next(pipeline->state, &scan);
-    if (!job->is_late || !ndtd_state_is_trusted(next)) /* a late scan changes nothing */
+    const enum ndt_state next = ndtd_scan_state_next(pipeline->state, &facts);
+    if (!now->is_late || !ndtd_state_is_trusted(next)) /* a late scan changes nothing */
         pipeline->state = next;
     record->state = pipeline->state;
-    record->is_refused = !job->is_updated && record->result.evaluations > 0;
+    record->is_refused = !alignment->is_updated && record->result.evaluations > 0;
     record->has_guess = record->hypotheses > 0;
     if (!record->has_guess)
         return;
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
-    struct ndt_track_state guess = job->predicted;
-    guess.T_map_base = ndt_pose_compose(&job->prior.T_map_sensor, &T_sensor_base);
-    ndt_track_shift(&pipeline->track, &guess, -job->sweep.reference_s, &at_stamp);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&now->T_base_sensor);
+    struct ndt_track_state guess = alignment->predicted;
+    guess.T_map_base = ndt_pose_compose(&alignment->prior.T_map_sensor, &T_sensor_base);
+    ndt_track_shift(&pipeline->track, &guess, -now->sweep.reference_s, &at_stamp);
     record->T_map_guess = at_stamp.T_map_base;
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "candidates.h"
+#include "pose_hypotheses.h"
 #include "ndt_search/evidence.h"
 
 static struct ndt_search_result result;
@@ -167,15 +167,15 @@ END_TEST
 
 /* ---- the places that a recovery follows ---- */
 
-static struct ndtd_candidate place(double confidence, double fit)
+static struct ndtd_hypothesis place(double confidence, double fit)
 {
-    struct ndtd_candidate candidate = {.scans = 1, .fit = fit, .confidence = confidence};
+    struct ndtd_hypothesis candidate = {.scans = 1, .fit = fit, .confidence = confidence};
     candidate.state.T_map_base = ndt_pose_identity();
     return candidate;
 }
 
 /* Takes in `result`, of a scan at time 0; doubted: all that was searched, or NULL. */
-static void take_within(struct ndtd_candidates *places, struct ndtd_candidate *lead,
+static void take_within(struct ndtd_hypotheses *places, struct ndtd_hypothesis *lead,
                         const struct ndt_search_window *doubted)
 {
     static struct ndt_track track;
@@ -183,31 +183,31 @@ static void take_within(struct ndtd_candidates *places, struct ndtd_candidate *l
     const struct ndtd_found found = {.result = &result, .T_base_sensor = ndt_pose_identity(), .doubted = doubted};
     ndt_track_params_default(&params);
     ndt_track_init(&track, &params);
-    ndtd_candidates_take(places, lead, &track, &found, NDT_SEARCH_CANDIDATES);
+    ndtd_hypotheses_take(places, lead, &track, &found, NDT_SEARCH_CANDIDATES);
 }
 
-static void take(struct ndtd_candidates *places, struct ndtd_candidate *lead)
+static void take(struct ndtd_hypotheses *places, struct ndtd_hypothesis *lead)
 {
     take_within(places, lead, NULL);
 }
 
 START_TEST(belief_needs_fit_evidence_and_no_rival)
 {
-    struct ndtd_candidates none = {0};
-    struct ndtd_candidate candidate = place(0.95, 0.6);
+    struct ndtd_hypotheses none = {0};
+    struct ndtd_hypothesis candidate = place(0.95, 0.6);
     set_search(4, CLEAR);
-    ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 1), 0);
+    ck_assert_int_eq(ndtd_hypothesis_is_accepted(&candidate, 0, 0.8, 1), 0);
     take(&none, &candidate);
-    ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 0), 1);
-    ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0.59, 0.8, 0), 0); /* a twin that is followed */
+    ck_assert_int_eq(ndtd_hypothesis_is_accepted(&candidate, 0, 0.8, 0), 1);
+    ck_assert_int_eq(ndtd_hypothesis_is_accepted(&candidate, 0.59, 0.8, 0), 0); /* a twin that is followed */
     candidate.confidence = 0.7;
-    ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 0), 0);
+    ck_assert_int_eq(ndtd_hypothesis_is_accepted(&candidate, 0, 0.8, 0), 0);
 }
 END_TEST
 
 START_TEST(places_that_are_not_found_are_contradicted)
 {
-    struct ndtd_candidates places = {.count = 2, .list = {place(0.95, 0.6), place(0.95, 0.5)}};
+    struct ndtd_hypotheses places = {.count = 2, .list = {place(0.95, 0.6), place(0.95, 0.5)}};
     places.list[1].state.T_map_base.t_m[0] = 1000;
     set_search(4, CLEAR);
     take(&places, NULL);
@@ -219,7 +219,7 @@ START_TEST(places_that_are_not_found_are_contradicted)
     ck_assert_double_lt(ndt_evidence_significance(&places.list[1].evidence), 0);
     places.list[0].state.T_map_base.t_m[0] = 2000; /* the next search does not find it there */
     take(&places, NULL);
-    ck_assert_int_eq(ndtd_candidate_is_believed(&places.list[0], 0, 0.8, 0), 0);
+    ck_assert_int_eq(ndtd_hypothesis_is_accepted(&places.list[0], 0, 0.8, 0), 0);
 }
 END_TEST
 
@@ -227,7 +227,7 @@ END_TEST
 START_TEST(places_elsewhere_lose_nothing_by_a_doubted_hint)
 {
     const struct ndt_search_window near = {.has_position = 1, .radius_m = 20};
-    struct ndtd_candidates places = {.count = 2, .list = {place(0.95, 0.6), place(0.95, 0.5)}};
+    struct ndtd_hypotheses places = {.count = 2, .list = {place(0.95, 0.6), place(0.95, 0.5)}};
     places.list[1].state.T_map_base.t_m[0] = 1000;
     set_search(4, CLEAR);
     take_within(&places, NULL, &near);
@@ -241,7 +241,7 @@ END_TEST
 /* A search of an earlier moment names the places where they were then. */
 START_TEST(places_are_met_where_they_were)
 {
-    struct ndtd_candidates places = {.count = 1, .list = {place(0.95, 0.6)}};
+    struct ndtd_hypotheses places = {.count = 1, .list = {place(0.95, 0.6)}};
     struct ndt_track_state *state = &places.list[0].state;
     state->has_twist = 1;
     state->twist.v_mps[0] = 10;

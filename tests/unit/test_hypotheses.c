@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "candidates.h"
-#include "hypotheses.h"
+#include "pose_hypotheses.h"
+#include "guesses.h"
 
 static const double DEG = M_PI / 180;
-static struct ndtd_hypotheses list;
+static struct ndtd_guesses list;
 static struct ndt_track_state before, predicted, verified;
-static struct ndtd_hypothesis_sources sources;
+static struct ndtd_guess_sources sources;
 
 static struct ndt_pose pose_at(double x_m, double y_m, double z_m, double yaw_rad)
 {
@@ -35,21 +35,21 @@ static void setup(void)
     before = (struct ndt_track_state){.stamp_ns = 1000000000, .T_map_base = pose_at(10, 20, 3, 0)};
     predicted = (struct ndt_track_state){.stamp_ns = 1500000000, .T_map_base = pose_at(14, 20, 3, 0.5)};
     verified = (struct ndt_track_state){.T_map_base = pose_at(7, 8, 9, -1)};
-    sources = (struct ndtd_hypothesis_sources){.before = &before, .predicted = &predicted};
+    sources = (struct ndtd_guess_sources){.before = &before, .predicted = &predicted};
 }
 
 /* ---- guesses ---- */
 
 START_TEST(the_obvious_come_in_order)
 {
-    ndtd_hypotheses_obvious(&list, &sources);
+    ndtd_guesses_obvious(&list, &sources);
     ck_assert_uint_eq(list.count, 2);
     assert_pose(&list.T_map_base[0], 14, 20, 3, 0.5);
     assert_pose(&list.T_map_base[1], 10, 20, 3, 0);
     before.has_twist = 1;
     before.twist = (struct ndt_twist){.v_mps = {0, 4, 2}};
     sources.verified = &verified;
-    ndtd_hypotheses_obvious(&list, &sources);
+    ndtd_guesses_obvious(&list, &sources);
     ck_assert_uint_eq(list.count, 4);
     assert_pose(&list.T_map_base[2], 10, 22, 4, 0); /* half a second later */
     assert_pose(&list.T_map_base[3], 7, 8, 9, -1);
@@ -61,16 +61,16 @@ START_TEST(near_guesses_are_one)
 {
     sources.verified = &verified;
     verified.T_map_base = pose_at(10, 20, 3.499, 0.099);
-    ndtd_hypotheses_obvious(&list, &sources);
+    ndtd_guesses_obvious(&list, &sources);
     ck_assert_uint_eq(list.count, 2);
     verified.T_map_base = pose_at(10, 20, 3.501, 0.099);
-    ndtd_hypotheses_obvious(&list, &sources);
+    ndtd_guesses_obvious(&list, &sources);
     ck_assert_uint_eq(list.count, 3);
     verified.T_map_base = pose_at(10, 20, 3.499, 0.101);
-    ndtd_hypotheses_obvious(&list, &sources);
+    ndtd_guesses_obvious(&list, &sources);
     ck_assert_uint_eq(list.count, 3);
     verified.T_map_base.t_m[1] = NAN;
-    ndtd_hypotheses_obvious(&list, &sources);
+    ndtd_guesses_obvious(&list, &sources);
     ck_assert_uint_eq(list.count, 2);
 }
 END_TEST
@@ -85,7 +85,7 @@ START_TEST(turns_and_steps_near_the_prediction)
     } cases[] = {{0, 1}, {1.44, 2.4}, {100, 3}};
     for (size_t c = 0; c < 3; c++) {
         predicted.P[0] = cases[c].variance_m2;
-        ndtd_hypotheses_near(&list, &sources);
+        ndtd_guesses_near(&list, &sources);
         ck_assert_uint_eq(list.count, 20);
         for (size_t i = 0; i < 8; i++) {
             assert_pose(&list.T_map_base[i], 14, 20, 3, 0.5 + turns_deg[i] * DEG);
@@ -106,7 +106,7 @@ START_TEST(spread_over_a_disc)
     static const double turns_deg[] = {25, -25, 50, -50, 80, -80, 120, -120, 180};
     static const double area[] = {1 / 2., 1 / 4., 3 / 4., 1 / 8.}, bearing[] = {1 / 3., 2 / 3., 1 / 9., 4 / 9.};
     static const double heading[] = {1 / 5., 2 / 5., 3 / 5., 4 / 5.};
-    ndtd_hypotheses_spread(&list, &sources, 40, 13);
+    ndtd_guesses_spread(&list, &sources, 40, 13);
     ck_assert_uint_eq(list.count, 13);
     for (size_t i = 0; i < 9; i++)
         assert_pose(&list.T_map_base[i], 10, 20, 3, turns_deg[i] * DEG);
@@ -115,13 +115,13 @@ START_TEST(spread_over_a_disc)
         assert_pose(&list.T_map_base[9 + i], 10 + r_m * cos(angle_rad), 20 + r_m * sin(angle_rad), 3,
                     (heading[i] - 0.5) * 120 * DEG);
     }
-    ndtd_hypotheses_spread(&list, &sources, 40, 4);
+    ndtd_guesses_spread(&list, &sources, 40, 4);
     ck_assert_uint_eq(list.count, 4);
-    ndtd_hypotheses_spread(&list, &sources, 0, 64); /* no room: what is the same is left out, and the loop ends */
+    ndtd_guesses_spread(&list, &sources, 0, 64); /* no room: what is the same is left out, and the loop ends */
     ck_assert_uint_ge(list.count, 9);
     ck_assert_uint_le(list.count, 30);
-    ndtd_hypotheses_spread(&list, &sources, 1000, 1000);
-    ck_assert_uint_eq(list.count, NDTD_HYPOTHESES_MAX);
+    ndtd_guesses_spread(&list, &sources, 1000, 1000);
+    ck_assert_uint_eq(list.count, NDTD_GUESSES_MAX);
 }
 END_TEST
 
@@ -208,36 +208,36 @@ END_TEST
 
 /* ---- places ---- */
 
-static struct ndtd_candidates places;
+static struct ndtd_hypotheses places;
 
 static void add_place(double x_m, double fit, uint32_t agreements)
 {
-    struct ndtd_candidate place = {.fit = fit, .agreements = agreements};
+    struct ndtd_hypothesis place = {.fit = fit, .agreements = agreements};
     place.state.T_map_base = pose_at(x_m, 0, 0, 0);
-    ndtd_candidates_add(&places, &place);
+    ndtd_hypotheses_add(&places, &place);
 }
 
 /* The mean of the first five fits, then a fifth of each new one; three scans without a fit. */
 START_TEST(a_place_is_followed)
 {
-    struct ndtd_candidate place = {0};
+    struct ndtd_hypothesis place = {0};
     for (int i = 1; i <= 5; i++)
-        ndtd_candidate_follow(&place, &verified, 0.1 * i, 0.9);
+        ndtd_hypothesis_follow(&place, &verified, 0.1 * i, 0.9);
     ck_assert_double_eq_tol(place.fit, 0.3, 1e-12);
-    ndtd_candidate_follow(&place, &verified, 0.8, 0.7);
+    ndtd_hypothesis_follow(&place, &verified, 0.8, 0.7);
     ck_assert_double_eq_tol(place.fit, 0.4, 1e-12);
     ck_assert_double_eq(place.confidence, 0.7);
     ck_assert_uint_eq(place.scans, 6);
     ck_assert_uint_eq(place.misses, 0);
     assert_pose(&place.state.T_map_base, 7, 8, 9, -1);
-    ndtd_candidate_follow(&place, &verified, 0, 0);
-    ndtd_candidate_follow(&place, &verified, 0, 0);
+    ndtd_hypothesis_follow(&place, &verified, 0, 0);
+    ndtd_hypothesis_follow(&place, &verified, 0, 0);
     ck_assert_uint_eq(place.misses, 2);
-    ndtd_candidate_follow(&place, &verified, 0.1, 0);
+    ndtd_hypothesis_follow(&place, &verified, 0.1, 0);
     ck_assert_uint_eq(place.misses, 0);
     place.agreements = place.contradictions = 3;
     place.evidence.unexplained_sum = 1;
-    ndtd_candidate_forget(&place);
+    ndtd_hypothesis_forget(&place);
     const struct ndt_evidence none = {0};
     ck_assert(place.agreements == 0 && place.contradictions == 0 && place.scans == 0 && place.fit == 0);
     ck_assert_mem_eq(&place.evidence, &none, sizeof(none));
@@ -247,26 +247,26 @@ END_TEST
 START_TEST(the_best_place_has_the_most_agreements)
 {
     memset(&places, 0, sizeof(places));
-    ck_assert_ptr_null(ndtd_candidates_best(&places));
+    ck_assert_ptr_null(ndtd_hypotheses_best(&places));
     add_place(0, 0.9, 1);
     add_place(10, 0.2, 2);
     add_place(20, 0.3, 2);
-    ck_assert_ptr_eq(ndtd_candidates_best(&places), &places.list[2]);
+    ck_assert_ptr_eq(ndtd_hypotheses_best(&places), &places.list[2]);
     const struct ndt_pose second = pose_at(0.9, 0, 0, 0), far = pose_at(5, 0, 0, 0), last = pose_at(20, 0, 0, 0);
-    ck_assert_double_eq(ndtd_candidates_second(&places, &second), 0.3);
-    ck_assert_double_eq(ndtd_candidates_second(&places, &far), 0.9);
-    ck_assert_double_eq(ndtd_candidates_second(&places, &last), 0.9);
+    ck_assert_double_eq(ndtd_hypotheses_second(&places, &second), 0.3);
+    ck_assert_double_eq(ndtd_hypotheses_second(&places, &far), 0.9);
+    ck_assert_double_eq(ndtd_hypotheses_second(&places, &last), 0.9);
     places.count = 1;
-    ck_assert_double_eq(ndtd_candidates_second(&places, &second), 0);
+    ck_assert_double_eq(ndtd_hypotheses_second(&places, &second), 0);
 }
 END_TEST
 
 START_TEST(a_full_list_loses_the_worst)
 {
     memset(&places, 0, sizeof(places));
-    for (int i = 0; i < NDTD_CANDIDATES_MAX; i++)
+    for (int i = 0; i < NDTD_HYPOTHESES_MAX; i++)
         add_place(10 * i, i == 4 ? 0.1 : 0.5, i == 7 ? 1 : 2);
-    ck_assert_uint_eq(places.count, NDTD_CANDIDATES_MAX);
+    ck_assert_uint_eq(places.count, NDTD_HYPOTHESES_MAX);
     add_place(200, 0.4, 1); /* worse than number 7, the only one with one agreement */
     ck_assert_double_eq(places.list[7].state.T_map_base.t_m[0], 70);
     add_place(300, 0.6, 1);
@@ -275,7 +275,7 @@ START_TEST(a_full_list_loses_the_worst)
     ck_assert_double_eq(places.list[7].state.T_map_base.t_m[0], 400);
     add_place(500, 0.2, 2);
     ck_assert_double_eq(places.list[4].state.T_map_base.t_m[0], 500);
-    ck_assert_uint_eq(places.count, NDTD_CANDIDATES_MAX);
+    ck_assert_uint_eq(places.count, NDTD_HYPOTHESES_MAX);
 }
 END_TEST
 
@@ -290,7 +290,7 @@ START_TEST(places_that_met_are_one)
     add_place(30, 0.5, 1);
     places.list[4].misses = 3;
     places.list[5].misses = 2;
-    ndtd_candidates_prune(&places);
+    ndtd_hypotheses_prune(&places);
     ck_assert_uint_eq(places.count, 3);
     ck_assert_double_eq(places.list[0].state.T_map_base.t_m[0], 0.9);
     ck_assert_double_eq(places.list[1].state.T_map_base.t_m[0], 10);

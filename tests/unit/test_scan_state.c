@@ -8,14 +8,14 @@
 
 static enum ndt_state next(enum ndt_state before, enum ndt_outcome outcome, double deviation_m)
 {
-    const struct ndtd_scan_evidence scan = {
+    const struct ndtd_scan_facts scan = {
         .has_pose = 1, .outcome = outcome, .deviation_m = deviation_m, .lost_deviation_m = 2};
     return ndtd_scan_state_next(before, &scan);
 }
 
 START_TEST(without_a_pose_it_is_initialising)
 {
-    const struct ndtd_scan_evidence scan = {.has_pose = 0, .outcome = NDT_NO_GUESS, .lost_deviation_m = 2};
+    const struct ndtd_scan_facts scan = {.has_pose = 0, .outcome = NDT_NO_GUESS, .lost_deviation_m = 2};
     for (int before = 0; before < NDT_STATE_COUNT; before++)
         ck_assert_int_eq(ndtd_scan_state_next((enum ndt_state)before, &scan), NDT_STATE_INITIALISING);
 }
@@ -55,7 +55,7 @@ END_TEST
 /* Where the pose is not trusted yet, as at a start, it changes nothing. */
 START_TEST(an_uncertain_attitude_is_not_trusted)
 {
-    struct ndtd_scan_evidence scan = {
+    struct ndtd_scan_facts scan = {
         .has_pose = 1, .outcome = NDT_LOW_SCORE, .lost_deviation_m = 2, .deviation_rad = 1.01 * NDTD_LOST_RAD};
     ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_TRACKING, &scan), NDT_STATE_LOST);
     ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_COASTING, &scan), NDT_STATE_LOST);

@@ -12,9 +12,9 @@ extern "C" {
 #endif
 
 /** The facts of a scan that decide about the state. */
-struct ndtd_scan_evidence {
+struct ndtd_scan_facts {
     int has_pose;      /**< the estimator has a pose */
-    int is_recovering; /**< it follows a place that a search has found and that is not believed yet */
+    int is_recovering; /**< pose hypotheses are followed, and none is accepted yet */
     enum ndt_outcome outcome;
     double deviation_m;      /**< of the estimate's position, see ndt_track_position_deviation */
     double lost_deviation_m; /**< estimator.lost_deviation_m */
@@ -24,9 +24,9 @@ struct ndtd_scan_evidence {
 #define NDTD_LOST_RAD 0.087266462599716474
 /** The state after a scan. Without a pose it is initialising; a scan that converged makes it tracking; one that is
  * off the map, or that leaves the position less certain than the limit, or a pose that was trusted with an attitude
- * less certain than NDTD_LOST_RAD, makes it lost, or recovering where a place was found that may be right. Any
+ * less certain than NDTD_LOST_RAD, makes it lost, or recovering where a pose hypothesis may be right. Any
  * other scan turns tracking into coasting and changes nothing else. */
-enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_evidence *scan);
+enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_facts *scan);
 
 /** Whether a scan with this outcome has a pose: matched, or at least predicted. */
 int ndtd_outcome_has_pose(enum ndt_outcome outcome);

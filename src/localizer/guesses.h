@@ -1,34 +1,34 @@
-/* Private: where else the vehicle may be, when the prediction of a scan is not confirmed.
+/* Private: initial guesses for a multi-start alignment, and the choice among the optima that they lead to.
  *
- * Pure functions: lists of guesses, and the choice among the alignments that began there. */
-#ifndef NDTD_HYPOTHESES_H
-#define NDTD_HYPOTHESES_H
+ * Pure functions. */
+#ifndef NDTD_GUESSES_H
+#define NDTD_GUESSES_H
 
 #include "ndt/align.h"
 #include "ndt_track/track.h"
 
-enum { NDTD_HYPOTHESES_MAX = 64, NDTD_OPTIMA_MAX = 128 };
+enum { NDTD_GUESSES_MAX = 64, NDTD_OPTIMA_MAX = 128 };
 
 /* Poses of the base at the reference moment of the sweep; no two are within reach of the same optimum. */
-struct ndtd_hypotheses {
+struct ndtd_guesses {
     size_t count;
-    struct ndt_pose T_map_base[NDTD_HYPOTHESES_MAX];
+    struct ndt_pose T_map_base[NDTD_GUESSES_MAX];
 };
 
 /* Knowledge besides the prediction. */
-struct ndtd_hypothesis_sources {
+struct ndtd_guess_sources {
     const struct ndt_track_state *before; /* the state from which the prediction starts */
     const struct ndt_track_state *predicted;
     const struct ndt_track_state *verified; /* of the last scan that was confirmed; NULL: none */
 };
 
 /* The obvious ones: the prediction, no motion, constant velocity, the last verified pose. */
-void ndtd_hypotheses_obvious(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources);
+void ndtd_guesses_obvious(struct ndtd_guesses *out, const struct ndtd_guess_sources *sources);
 /* Turned and moved about the prediction and about the state before, as far as a fast turn takes. */
-void ndtd_hypotheses_near(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources);
+void ndtd_guesses_near(struct ndtd_guesses *out, const struct ndtd_guess_sources *sources);
 /* Turned all around, and spread over a disc of reach_m about the state before; `most` in all. */
-void ndtd_hypotheses_spread(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources,
-                            double reach_m, size_t most);
+void ndtd_guesses_spread(struct ndtd_guesses *out, const struct ndtd_guess_sources *sources, double reach_m,
+                         size_t most);
 
 /* Optima of one scan, and what speaks for them: the fit and the prediction, as a logarithm of a probability. */
 struct ndtd_optima {

@@ -1,19 +1,21 @@
 /* The points of a scan as a viewer lays them on the map, and what was tried to align them. */
-#include "scan_points.h"
+#include "points_view.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline_state.h"
+
 /* No sensor measures farther. */
 static const double MOST_M = 1e5;
 
-struct ndtd_scan_points {
+struct ndtd_points_view {
     int has_scan;
     struct ndt_preprocess_params params; /* that only move points */
     struct ndt_sweep sweep;
     int has_motion;
-    enum pass last;                    /* whose motion is undone */
+    enum ndtd_pass pass;               /* whose motion is undone */
     struct ndt_pose T_base_sensor;     /* of the points */
     int has_pose;                      /* the two that follow are known, of the base */
     struct ndt_pose T_map_reference;   /* at the reference moment */
@@ -23,23 +25,23 @@ struct ndtd_scan_points {
     struct ndt_preprocessor *preprocessor;
 };
 
-enum ndt_status ndtd_scan_points_create(struct ndtd_scan_points **out, struct ndt_error *err)
+enum ndt_status ndtd_points_view_create(struct ndtd_points_view **out, struct ndt_error *err)
 {
-    struct ndtd_scan_points *view = *out = calloc(1, sizeof(*view));
+    struct ndtd_points_view *view = *out = calloc(1, sizeof(*view));
     if (!view)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for what viewers get");
     ndt_cloud_init(&view->thinned);
     return ndt_preprocessor_create(&view->preprocessor, err);
 }
 
-void ndtd_scan_points_release(struct ndtd_scan_points *view)
+void ndtd_points_view_release(struct ndtd_points_view *view)
 {
     view->has_scan = 0;
     ndt_cloud_free(&view->thinned);
     ndt_preprocessor_release(view->preprocessor);
 }
 
-void ndtd_scan_points_destroy(struct ndtd_scan_points *view)
+void ndtd_points_view_destroy(struct ndtd_points_view *view)
 {
     if (!view)
         return;
@@ -50,7 +52,7 @@ void ndtd_scan_points_destroy(struct ndtd_scan_points *view)
 
 /* ---- while the scan is processed ---- */
 
-void ndtd_scan_points_begin(struct ndtd_scan_points *view)
+void ndtd_points_view_begin(struct ndtd_points_view *view)
 {
     view->has_scan = 0;
     view->message.iteration_count = view->message.candidate_count = 0;
@@ -69,39 +71,39 @@ static void add_candidate(struct ndt_points_message *message, const struct ndt_p
         (struct ndt_points_candidate){.kind = kind, .T_map_base = *T_map_base, .confidence = confidence};
 }
 
-void ndtd_scan_points_tried(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
+void ndtd_points_view_tried(struct ndtd_points_view *view, const struct ndt_pose *T_base_sensor,
                             const struct ndt_align_result *results, size_t count)
 {
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
     for (size_t i = 0; i < count; i++) {
         const struct ndt_pose T_map_base = ndt_pose_compose(&results[i].T_map_sensor, &T_sensor_base);
         if (ndtd_fit(&results[i]) > 0)
-            add_candidate(&pipeline->view->message, &T_map_base, NAN, NDT_CANDIDATE_HYPOTHESIS);
+            add_candidate(&view->message, &T_map_base, NAN, NDT_CANDIDATE_HYPOTHESIS);
     }
 }
 
-static void add_places(struct ndt_points_message *message, const struct ndtd_candidates *places,
-                       enum ndt_candidate_kind kind)
+static void add_hypotheses(struct ndt_points_message *message, const struct ndtd_hypotheses *hypotheses,
+                           enum ndt_candidate_kind kind)
 {
-    for (size_t i = 0; i < places->count; i++)
-        add_candidate(message, &places->list[i].state.T_map_base, fmin(fmax(places->list[i].confidence, 0), 1),
-                      kind);
+    for (size_t i = 0; hypotheses && i < hypotheses->count; i++)
+        add_candidate(message, &hypotheses->list[i].state.T_map_base,
+                      fmin(fmax(hypotheses->list[i].confidence, 0), 1), kind);
 }
 
 static void set_gnss(const struct ndtd_pipeline *pipeline, struct ndt_points_message *message)
 {
-    const struct ndt_gnss_message *gnss = &pipeline->gnss;
-    message->has_gnss = ndtd_scan_has_gnss(pipeline, message->stamp_ns);
+    const struct ndt_gnss_message *gnss = &pipeline->gnss.message;
+    message->has_gnss = ndtd_gnss_reaches(&pipeline->gnss, message->stamp_ns);
     message->has_gnss_deviation = gnss->has_deviation;
     memcpy(message->gnss_position_m, gnss->position_m, sizeof(message->gnss_position_m));
     memcpy(message->gnss_deviation_m, gnss->deviation_m, sizeof(message->gnss_deviation_m));
 }
 
 /* Points are moved where the alignment had them, and none is left out that a sensor has measured. */
-static void set_motion(struct ndtd_scan_points *view, const struct ndtd_scan_job *job)
+static void set_motion(struct ndtd_points_view *view, const struct ndtd_matcher *matcher, enum ndt_outcome outcome)
 {
     struct ndt_preprocess_params *params = &view->params;
-    *params = job->preprocess;
+    *params = matcher->scan.preprocess;
     params->min_range_m = params->voxel_m = params->deadline_us = 0;
     params->max_range_m = 4 * MOST_M;
     params->sample_count = 0;
@@ -109,15 +111,15 @@ static void set_motion(struct ndtd_scan_points *view, const struct ndtd_scan_job
         params->crop_min_m[i] = -2 * MOST_M;
         params->crop_max_m[i] = 2 * MOST_M;
     }
-    view->sweep = job->sweep;
+    view->sweep = matcher->scan.sweep;
     if (!(view->sweep.end_s > view->sweep.begin_s) || params->deskew == NDT_DESKEW_AUTO) /* points without times */
         params->deskew = NDT_DESKEW_OFF;
-    view->has_motion = job->record->result.outcome != NDT_NO_GUESS;
-    view->last = job->last;
-    view->T_base_sensor = *job->T_base_sensor;
+    view->has_motion = outcome != NDT_NO_GUESS;
+    view->pass = matcher->pass;
+    view->T_base_sensor = matcher->scan.T_base_sensor;
 }
 
-static void set_pose(struct ndtd_scan_points *view, const struct ndtd_scan_record *record)
+static void set_pose(struct ndtd_points_view *view, const struct ndtd_scan_record *record)
 {
     view->has_pose = record->result.outcome != NDT_NO_GUESS && ndt_pose_is_finite(&record->T_map_reference) &&
                      ndt_pose_is_finite(&record->result.T_map_sensor);
@@ -127,11 +129,10 @@ static void set_pose(struct ndtd_scan_points *view, const struct ndtd_scan_recor
                                   : ndt_pose_identity();
 }
 
-void ndtd_scan_points_keep(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+void ndtd_points_view_keep(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
 {
-    struct ndtd_scan_points *view = pipeline->view;
+    struct ndtd_points_view *view = pipeline->view;
     struct ndt_points_message *message = &view->message;
-    const struct ndtd_scan_record *record = job->record;
     const size_t steps = record->trace ? record->trace_count : 0;
     message->seq = record->seq;
     message->stamp_ns = record->stamp_ns;
@@ -139,10 +140,9 @@ void ndtd_scan_points_keep(struct ndtd_pipeline *pipeline, const struct ndtd_sca
     message->iteration_count = steps < NDT_POINTS_MAX_ITEMS ? steps : NDT_POINTS_MAX_ITEMS;
     if (message->iteration_count > 0)
         memcpy(message->iterations, record->trace, message->iteration_count * sizeof(*record->trace));
-    if (pipeline->recovery.is_active)
-        add_places(message, &pipeline->recovery.others, NDT_CANDIDATE_RECOVERY);
+    add_hypotheses(message, ndtd_relocalizer_alternatives(pipeline->relocalizer), NDT_CANDIDATE_RECOVERY);
     set_gnss(pipeline, message);
-    set_motion(view, job);
+    set_motion(view, &pipeline->matcher, record->result.outcome);
     set_pose(view, record);
     view->has_scan = 1;
 }
@@ -151,7 +151,7 @@ void ndtd_scan_points_keep(struct ndtd_pipeline *pipeline, const struct ndtd_sca
 
 /* Within the sweep, where a point of any range may lie shortly before or behind those that were aligned; NaN: a
  * stray, or no time. */
-static float time_of(const struct ndtd_scan_points *view, float time_s)
+static float time_of(const struct ndtd_points_view *view, float time_s)
 {
     const struct ndt_sweep *sweep = &view->sweep;
     const double span_s = sweep->end_s - sweep->begin_s, since_s = (double)time_s - sweep->reference_s;
@@ -169,7 +169,7 @@ static int is_measured(const struct ndt_cloud *scan, size_t i)
 }
 
 /* Every k-th point, k odd, as when a scan is thinned. */
-static enum ndt_status thin(struct ndtd_scan_points *view, const struct ndt_cloud *scan, size_t most,
+static enum ndt_status thin(struct ndtd_points_view *view, const struct ndt_cloud *scan, size_t most,
                             struct ndt_error *err)
 {
     struct ndt_cloud *out = &view->thinned;
@@ -195,7 +195,7 @@ static enum ndt_status thin(struct ndtd_scan_points *view, const struct ndt_clou
 }
 
 /* Points of the sensor at the reference moment become those of the base at the stamp. */
-static void carry(const struct ndtd_scan_points *view, const struct ndt_cloud *from, struct ndt_cloud *to)
+static void carry(const struct ndtd_points_view *view, const struct ndt_cloud *from, struct ndt_cloud *to)
 {
     const struct ndt_pose T_stamp_reference = ndt_pose_inverse(&view->T_reference_stamp);
     const struct ndt_pose T = ndt_pose_compose(&T_stamp_reference, &view->T_base_sensor);
@@ -213,9 +213,9 @@ static void carry(const struct ndtd_scan_points *view, const struct ndt_cloud *f
 static enum ndt_status make_points(struct ndtd_pipeline *pipeline, size_t most, struct ndt_cloud *points,
                                    struct ndt_error *err)
 {
-    struct ndtd_scan_points *view = pipeline->view;
-    const struct ndt_cloud *scan = &pipeline->scan, *moved = NULL;
-    const struct ndt_sweep_motion *motion = view->has_motion ? &pipeline->motion[view->last] : NULL;
+    struct ndtd_points_view *view = pipeline->view;
+    const struct ndt_cloud *scan = &pipeline->matcher.raw, *moved = NULL;
+    const struct ndt_sweep_motion *motion = view->has_motion ? &pipeline->matcher.motion[view->pass].sensor : NULL;
     enum ndt_status status = thin(view, scan, most > 0 ? most : 1, err);
     if (status == NDT_OK)
         status = ndt_preprocess(view->preprocessor, &view->params, &view->thinned, &view->sweep, view->message.seq,
@@ -238,7 +238,7 @@ static enum ndt_status make_points(struct ndtd_pipeline *pipeline, size_t most, 
 }
 
 /* Candidates other than the result, carried to the stamp. */
-static void finish_candidates(const struct ndtd_scan_points *view, struct ndt_points_message *message)
+static void finish_candidates(const struct ndtd_points_view *view, struct ndt_points_message *message)
 {
     size_t kept = 0;
     for (size_t i = 0; i < message->candidate_count; i++) {
@@ -254,18 +254,18 @@ static void finish_candidates(const struct ndtd_scan_points *view, struct ndt_po
 void ndtd_pipeline_watch(struct ndtd_pipeline *pipeline, int is_watched)
 {
     pipeline->is_watched = is_watched;
+    ndtd_relocalizer_set_view(pipeline->relocalizer, is_watched ? pipeline->view : NULL);
 }
 
 enum ndt_status ndtd_pipeline_points(struct ndtd_pipeline *pipeline, size_t most,
                                      struct ndt_points_message *message, struct ndt_cloud *points,
                                      struct ndt_error *err)
 {
-    const struct ndtd_scan_points *view = pipeline->view;
+    const struct ndtd_points_view *view = pipeline->view;
     if (!pipeline->is_watched || !view->has_scan)
         return NDT_END;
     *message = view->message;
-    if (pipeline->localize.is_active)
-        add_places(message, &pipeline->localize.places, NDT_CANDIDATE_SEARCH);
+    add_hypotheses(message, ndtd_relocalizer_requested(pipeline->relocalizer), NDT_CANDIDATE_SEARCH);
     finish_candidates(view, message);
     return make_points(pipeline, most, points, err);
 }

@@ -1,5 +1,4 @@
-/* Where else the vehicle may be. */
-#include "hypotheses.h"
+#include "guesses.h"
 
 #include <math.h>
 #include <string.h>
@@ -39,9 +38,9 @@ int ndtd_are_distinct(const struct ndt_pose *a, const struct ndt_pose *b)
     return distance_m(a, b) > DISTINCT_M || ndt_pose_angle_rad(a, b) > DISTINCT_RAD;
 }
 
-static void add(struct ndtd_hypotheses *list, const struct ndt_pose *T_map_base)
+static void add(struct ndtd_guesses *list, const struct ndt_pose *T_map_base)
 {
-    if (list->count == NDTD_HYPOTHESES_MAX || !ndt_pose_is_finite(T_map_base))
+    if (list->count == NDTD_GUESSES_MAX || !ndt_pose_is_finite(T_map_base))
         return;
     for (size_t i = 0; i < list->count; i++)
         if (distance_m(&list->T_map_base[i], T_map_base) < SAME_M &&
@@ -50,7 +49,7 @@ static void add(struct ndtd_hypotheses *list, const struct ndt_pose *T_map_base)
     list->T_map_base[list->count++] = *T_map_base;
 }
 
-void ndtd_hypotheses_obvious(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources)
+void ndtd_guesses_obvious(struct ndtd_guesses *out, const struct ndtd_guess_sources *sources)
 {
     const struct ndt_track_state *before = sources->before;
     const double dt_s = ndt_track_seconds(before->stamp_ns, sources->predicted->stamp_ns);
@@ -86,7 +85,7 @@ static double halton(size_t index, size_t base)
     return sum;
 }
 
-void ndtd_hypotheses_near(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources)
+void ndtd_guesses_near(struct ndtd_guesses *out, const struct ndtd_guess_sources *sources)
 {
     static const double TURNS_DEG[] = {10, -10, 20, -20, 35, -35, 50, -50};
     const struct ndt_pose *centres[] = {&sources->predicted->T_map_base, &sources->before->T_map_base};
@@ -105,8 +104,8 @@ void ndtd_hypotheses_near(struct ndtd_hypotheses *out, const struct ndtd_hypothe
     }
 }
 
-void ndtd_hypotheses_spread(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources,
-                            double reach_m, size_t most)
+void ndtd_guesses_spread(struct ndtd_guesses *out, const struct ndtd_guess_sources *sources, double reach_m,
+                         size_t most)
 {
     static const double TURNS_DEG[] = {25, -25, 50, -50, 80, -80, 120, -120, 180};
     const struct ndt_pose *stand = &sources->before->T_map_base;

@@ -1,0 +1,92 @@
+#include "alignment.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "ndt/linalg.h"
+#include "ndt_track/confidence.h"
+
+void ndtd_alignment_begin(struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
+                          const struct ndt_track_state *before, const struct ndt_track_state *predicted)
+{
+    alignment->before = before;
+    alignment->predicted = *predicted;
+    ndtd_scan_prior(scan, predicted, &alignment->prior);
+    alignment->is_updated = alignment->degenerate_count = 0;
+}
+
+void ndtd_refuse(struct ndt_align_result *result, enum ndt_outcome outcome, const char *reason)
+{
+    result->outcome = outcome;
+    snprintf(result->reason, sizeof(result->reason), "%.*s", (int)sizeof(result->reason) - 1, reason);
+}
+
+int ndtd_outcome_is_usable(enum ndt_outcome outcome)
+{
+    return outcome == NDT_CONVERGED || outcome == NDT_ITERATION_LIMIT || outcome == NDT_DEADLINE;
+}
+
+void ndtd_alignment_update(struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
+                           const struct ndt_track *track, const struct ndt_twist *motion)
+{
+    struct ndt_align_result *result = &alignment->result;
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&scan->T_base_sensor);
+    struct ndt_observation of_base;
+    struct ndt_track_measurement measurement = {.T_map_base =
+                                                    ndt_pose_compose(&result->T_map_sensor, &T_sensor_base),
+                                                .twist = *motion,
+                                                .is_converged = result->outcome == NDT_CONVERGED};
+    if (result->has_observation) {
+        for (int i = 0; i < alignment->degenerate_count; i++)
+            ndt_observation_forget(&result->observation, alignment->degenerate[i].axis,
+                                   alignment->degenerate[i].step);
+        ndt_observation_to_body(&result->observation, &scan->T_base_sensor, &of_base);
+        measurement.observation = &of_base;
+    }
+    ndt_track_update_from(track, alignment->before, &alignment->predicted, &measurement, &alignment->updated,
+                          &alignment->innovation, &alignment->weakest);
+    alignment->is_updated = ndt_track_state_is_plausible(&alignment->updated);
+    alignment->has_innovation = measurement.observation != NULL && alignment->is_updated;
+    if (!alignment->is_updated)
+        ndtd_refuse(result, NDT_LOST, "the estimate that follows from it is not plausible");
+}
+
+double ndtd_alignment_confidence(const struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
+                                 const struct ndtd_settings *settings, int *fits)
+{
+    const struct ndt_align_result *result = &alignment->result;
+    struct ndt_confidence_features features;
+    struct ndt_pose moved = ndt_pose_identity();
+    *fits = ndtd_outcome_is_usable(result->outcome);
+    if (!result->has_observation || settings->map.covariance != NDT_COVARIANCE_UNBIASED)
+        return NAN;
+    ndt_confidence_set_scores(&features, &result->scores, &settings->align);
+    if (alignment->is_updated) {
+        const struct ndt_pose estimate = ndt_pose_compose(&alignment->updated.T_map_base, &scan->T_base_sensor);
+        moved = ndt_pose_between(&result->T_map_sensor, &estimate);
+        features.innovation = alignment->innovation;
+    }
+    const struct ndt_twist step = ndt_pose_log(&moved, 1);
+    ndt_confidence_set_hold(&features, &result->observation, alignment->prior.covariance, &step);
+    const double confidence = ndt_confidence(&features);
+    features.slack_m = 0;
+    features.innovation = 0;
+    *fits = *fits && ndt_confidence(&features) >= settings->min_confidence;
+    return confidence;
+}
+
+int ndtd_alignment_is_confirmed(const struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
+                                const struct ndtd_settings *settings)
+{
+    int fits;
+    const double confidence = ndtd_alignment_confidence(alignment, scan, settings, &fits);
+    const int is_held = !(confidence < settings->min_confidence) ||
+                        ndt_track_position_deviation(&alignment->predicted) < NDT_CONFIDENCE_RIGHT_M;
+    return fits && is_held && alignment->is_updated && alignment->result.outcome == NDT_CONVERGED &&
+           alignment->innovation <= settings->track.gate;
+}
+
+double ndtd_prediction_confidence(const struct ndt_track_state *predicted)
+{
+    return erf(NDT_CONFIDENCE_RIGHT_M / (sqrt(2) * fmax(ndt_track_position_deviation(predicted), 1e-6)));
+}

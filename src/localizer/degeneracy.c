@@ -1,0 +1,317 @@
+/* Degenerate directions: whether the scan itself tells the pose where it was aligned from others that it could
+ * slide to.
+ *
+ * Along a corridor the curvature of the score is that of the lattice of voxels as much as of the doors: it says how
+ * sharp an optimum is, and not whether it is the right one. So the scan is scored along each direction that it
+ * hardly observes, as far as the prediction leaves open, and what it says along the direction counts only where
+ * every other pose fits significantly worse. Otherwise nothing but the prediction holds the pose along it. */
+#include <math.h>
+#include <string.h>
+
+#include "ndt/linalg.h"
+#include "ndt_track/confidence.h"
+#include "relocalizer_state.h"
+
+/* A direction is weak where the scan holds the pose to no better than this (0.017 m / sqrt(ratio), see
+ * ndt_track/confidence.h). */
+static const double WEAK_RATIO = 0.0125;
+/* Poses nearer than this are not told apart; a step hits every peak, which is as wide as half a voxel of 1 m. */
+static const double NEAREST_M = 1, STEP_M = 0.4;
+/* How far other poses are looked for: so many deviations of the prediction, and between these limits. Beyond the
+ * farthest, the prediction leaves more open than can be tried. */
+static const double SIGMAS = 5, LEAST_REACH_M = 3, MOST_REACH_M = 10;
+enum { LINES_MOST = 2, POSES_MOST = 64, ALIGNED_MOST = 3 };
+
+/* A weak direction of the scan, and poses along it. */
+struct line {
+    double axis[6], step[6]; /* see ndt_observation_directions, ndt_observation_step */
+    int is_weak;             /* the scan hardly observes it; otherwise the pose is the first one */
+    double reach_m;
+    size_t count;
+    struct ndt_pose T_map_sensor[POSES_MOST];
+    struct ndt_pose_score score[POSES_MOST];
+};
+
+/* Deviation of the position alone: a turn that is not known is no way along the direction. */
+static double deviation_along(const double axis[6], const double covariance[36])
+{
+    double sum = 0;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            sum += axis[i] * covariance[6 * i + j] * axis[j];
+    return sqrt(fmax(sum, 0));
+}
+
+static double distance_along(const double axis[6], const struct ndt_pose *from, const struct ndt_pose *to)
+{
+    const struct ndt_pose off = ndt_pose_between(to, from);
+    return fabs(axis[0] * off.t_m[0] + axis[1] * off.t_m[1] + axis[2] * off.t_m[2]);
+}
+
+static struct ndt_pose moved(const struct ndt_pose *T, const double step[6], double by_m)
+{
+    const struct ndt_twist along = {.v_mps = {step[0], step[1], step[2]}, .w_radps = {step[3], step[4], step[5]}};
+    const struct ndt_pose D = ndt_pose_exp(&along, by_m);
+    return ndt_pose_compose(T, &D);
+}
+
+/* ---- poses along a line ---- */
+
+/* Poses of even number lie ahead, those of odd number behind, the nearest first. */
+static void set_poses(const struct ndtd_relocalization *now, struct line *line)
+{
+    const struct ndt_pose *T_map_sensor = &now->alignment->result.T_map_sensor;
+    line->count = 0;
+    for (double by_m = NEAREST_M; by_m <= line->reach_m && line->count + 2 <= POSES_MOST; by_m += STEP_M) {
+        line->T_map_sensor[line->count++] = moved(T_map_sensor, line->step, by_m);
+        line->T_map_sensor[line->count++] = moved(T_map_sensor, line->step, -by_m);
+    }
+}
+
+static enum ndt_status score_line(const struct ndtd_relocalization *now, const struct ndt_align_level *level,
+                                  struct line *line, struct ndt_error *err)
+{
+    const struct ndt_score_job scoring = {.leaf_m = level->leaf_m,
+                                          .neighbours = level->neighbours,
+                                          .scan = now->matcher->points,
+                                          .count = line->count,
+                                          .T_map_sensor = line->T_map_sensor};
+    size_t done;
+    return ndt_aligner_score(now->matcher->aligner, &scoring, line->score, &done, err);
+}
+
+static int is_peak(const struct line *line, size_t i)
+{
+    const double score = line->score[i].score;
+    return (i < 2 || score >= line->score[i - 2].score) &&
+           (i + 2 >= line->count || score >= line->score[i + 2].score);
+}
+
+/* The highest peak that was not taken before; line->count: there is none. */
+static size_t next_peak(const struct line *line, int is_taken[POSES_MOST])
+{
+    size_t best = line->count;
+    for (size_t i = 0; i < line->count; i++)
+        if (!is_taken[i] && is_peak(line, i) &&
+            (best == line->count || line->score[i].score > line->score[best].score))
+            best = i;
+    if (best < line->count)
+        is_taken[best] = 1;
+    return best;
+}
+
+/* The highest peaks of a level that may fit as well as the result once they are aligned, as further priors of
+ * the batch. */
+static enum ndt_status choose_peaks(const struct ndtd_relocalization *now, const struct ndt_align_level *level,
+                                    struct line *line, size_t *count, struct ndt_error *err)
+{
+    const struct ndt_pose *result = &now->alignment->result.T_map_sensor;
+    int is_taken[POSES_MOST] = {0};
+    const enum ndt_status status = score_line(now, level, line, err);
+    for (size_t tried = 0; status == NDT_OK && tried < ALIGNED_MOST; tried++) {
+        const size_t i = next_peak(line, is_taken);
+        if (i == line->count)
+            break;
+        if (line->reach_m > LEAST_REACH_M ||
+            ndtd_matcher_significance(now->matcher, result, &line->T_map_sensor[i]) < NDTD_SIGNIFICANT)
+            now->matcher->batch.priors[(*count)++].T_map_sensor = line->T_map_sensor[i];
+    }
+    return status;
+}
+
+/* Near the result the finest level shows all peaks. Farther away the line may miss those that are narrow across it:
+ * they show on the level before, and all are aligned. */
+static enum ndt_status choose_all_peaks(const struct ndtd_relocalization *now, struct line *line, size_t *count,
+                                        struct ndt_error *err)
+{
+    const struct ndt_align_params *align = &now->relocalizer->settings->align;
+    const struct ndt_align_level *finest = &align->levels[align->level_count - 1];
+    *count = 0;
+    set_poses(now, line);
+    enum ndt_status status = choose_peaks(now, finest, line, count, err);
+    if (status == NDT_OK && line->reach_m > LEAST_REACH_M && align->level_count > 1)
+        status = choose_peaks(now, finest - 1, line, count, err);
+    return status;
+}
+
+/* ---- the alignment ---- */
+
+static void update(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_matcher *matcher = now->matcher;
+    ndtd_alignment_update(now->alignment, now->scan, matcher->track, &matcher->motion[matcher->pass].twist);
+}
+
+static void forget_direction(const struct ndtd_relocalization *now, const struct line *line)
+{
+    struct ndtd_alignment *alignment = now->alignment;
+    struct ndtd_direction *direction = &alignment->degenerate[alignment->degenerate_count++];
+    memcpy(direction->axis, line->axis, sizeof(direction->axis));
+    memcpy(direction->step, line->step, sizeof(direction->step));
+    if (alignment->is_updated)
+        update(now);
+}
+
+/* Aligns from the priors of the batch, which have the covariance of a guess. */
+static enum ndt_status align_peaks(const struct ndtd_relocalization *now, const struct ndt_align_params *params,
+                                   size_t count, struct ndt_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        ndtd_matcher_wide_covariance(now->matcher, now->matcher->batch.priors[i].covariance);
+    return ndtd_matcher_align_batch(now->matcher, params, count, err);
+}
+
+/* Whether the scan fits significantly better at a pose than at all results of the batch that are distinct from it.
+ * *best: the number of the result that fits best, and significantly better than the pose; count: none does. */
+static int is_alone(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor, size_t count,
+                    size_t *best)
+{
+    const struct ndt_align_result *found = now->matcher->batch.results;
+    double most = NDTD_SIGNIFICANT;
+    int alone = 1;
+    *best = count;
+    for (size_t i = 0; i < count; i++) {
+        if (!ndtd_outcome_is_usable(found[i].outcome) || !ndtd_are_distinct(&found[i].T_map_sensor, T_map_sensor))
+            continue;
+        const double better = ndtd_matcher_significance(now->matcher, T_map_sensor, &found[i].T_map_sensor);
+        alone = alone && better >= NDTD_SIGNIFICANT;
+        if (-better < most)
+            continue;
+        most = -better;
+        *best = i;
+    }
+    return alone;
+}
+
+/* Aligns from the peaks. *alone: the alignment fits significantly better than all of them. Where one of them fits
+ * significantly better, it becomes the alignment and *is_moved is set. */
+static enum ndt_status try_peaks(struct ndtd_relocalization *now, size_t count, int *alone, int *is_moved,
+                                 struct ndt_error *err)
+{
+    struct ndt_align_params params = ndtd_matcher_params(now->matcher, &now->alignment->prior);
+    const struct ndt_pose before = now->alignment->result.T_map_sensor;
+    size_t best, ignored;
+    *alone = count == 0;
+    *is_moved = 0;
+    if (count == 0)
+        return NDT_OK;
+    if (!ndtd_matcher_has_time(now->matcher, &params)) {
+        now->decision->is_cut_short = 1;
+        return NDT_OK;
+    }
+    const enum ndt_status status = align_peaks(now, &params, count, err);
+    if (status != NDT_OK)
+        return status;
+    *alone = is_alone(now, &before, count, &best);
+    if (best == count)
+        return NDT_OK;
+    *is_moved = 1;
+    *alone = is_alone(now, &now->matcher->batch.results[best].T_map_sensor, count, &ignored);
+    ndtd_take_from_batch(now, best);
+    return NDT_OK;
+}
+
+/* How far along the direction the vehicle may be from the result, as a state leaves it open. */
+static double reach_from(const struct ndtd_relocalization *now, const struct ndt_track_state *state,
+                         const double axis[6])
+{
+    struct ndt_prior prior;
+    ndtd_scan_prior(now->scan, state, &prior);
+    return fmax(LEAST_REACH_M, NEAREST_M + SIGMAS * deviation_along(axis, prior.covariance) +
+                                   distance_along(axis, &prior.T_map_sensor, &now->alignment->result.T_map_sensor));
+}
+
+/* The pose as the last verified one tells it, or the one that was given: what the estimator, or a hypothesis that
+ * it follows, made of scans that were not confirmed since then does not count. 0: neither is known. */
+static int predict_from_known(const struct ndtd_relocalization *now, struct ndt_track_state *expected)
+{
+    const struct ndt_track_state *known = ndtd_relocalizer_reference(now->relocalizer);
+    if (known)
+        ndt_track_predict_from(now->matcher->track, known, now->alignment->predicted.stamp_ns, expected);
+    return known != NULL;
+}
+
+/* Whether it vouches for the pose along a direction. */
+static int is_held(const struct ndtd_relocalization *now, const struct ndt_track_state *expected,
+                   const double axis[6])
+{
+    double covariance[36];
+    ndt_track_pose_covariance(expected, &now->scan->T_base_sensor, covariance);
+    return erf(NDT_CONFIDENCE_RIGHT_M / (sqrt(2) * fmax(deviation_along(axis, covariance), 1e-6))) >=
+           now->relocalizer->settings->min_confidence;
+}
+
+/* Decides whether the scan tells its pose along a direction; *is_moved: the alignment is another one now. */
+static enum ndt_status examine(struct ndtd_relocalization *now, struct line *line, int *is_moved,
+                               struct ndt_error *err)
+{
+    struct ndt_track_state expected;
+    const int is_known = predict_from_known(now, &expected);
+    const double open_m = is_known ? reach_from(now, &expected, line->axis) : INFINITY;
+    int alone = 0;
+    *is_moved = 0;
+    line->reach_m = reach_from(now, &now->alignment->predicted, line->axis);
+    if (open_m <= MOST_REACH_M)
+        line->reach_m = fmax(line->reach_m, open_m);
+    else if (line->is_weak)
+        now->decision->is_ambiguous = 1;
+    if (!line->is_weak)
+        line->reach_m = fmin(line->reach_m, MOST_REACH_M);
+    if (line->reach_m <= MOST_REACH_M) {
+        size_t count;
+        enum ndt_status status = choose_all_peaks(now, line, &count, err);
+        if (status == NDT_OK)
+            status = try_peaks(now, count, &alone, is_moved, err);
+        if (status != NDT_OK)
+            return status;
+    }
+    if (alone)
+        return NDT_OK;
+    forget_direction(now, line);
+    if (ndtd_relocalizer_is_active(now->relocalizer) && !(is_known && is_held(now, &expected, line->axis)))
+        now->decision->is_ambiguous = 1;
+    return NDT_OK;
+}
+
+/* A rotation that is held weakly has no poses along it. */
+static int is_translation(const double axis[6])
+{
+    return axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2] > 0.5;
+}
+
+enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    struct ndtd_decision *decision = now->decision;
+    const struct ndt_align_result *result = &now->alignment->result;
+    struct ndt_align_params params = ndtd_matcher_params(now->matcher, &now->alignment->prior);
+    double ratio[6], axes[36];
+    int rounds = 2;
+    if (!ndtd_has_prior(relocalizer->settings) || !result->has_observation || !now->alignment->is_updated)
+        return NDT_OK;
+    ndt_observation_directions(&result->observation, ratio, axes);
+    enum ndt_status status = NDT_OK;
+    for (int k = 0, examined = 0; k < 6 && status == NDT_OK; k++) {
+        struct line line = {.is_weak = ratio[k] < WEAK_RATIO};
+        int is_moved = 0;
+        memcpy(line.axis, axes + 6 * k, sizeof(line.axis));
+        if (!is_translation(line.axis) || (!line.is_weak && (relocalizer->is_verified || examined >= LINES_MOST)))
+            continue;
+        ndt_observation_step(axes, k, line.step);
+        examined++;
+        decision->is_cut_short = decision->is_cut_short || !ndtd_matcher_has_time(now->matcher, &params);
+        if (examined > LINES_MOST || decision->is_cut_short) {
+            forget_direction(now, &line);
+            continue;
+        }
+        status = ndtd_matcher_need_points(now->matcher, err);
+        if (status == NDT_OK)
+            status = examine(now, &line, &is_moved, err);
+        if (is_moved && --rounds > 0 && status == NDT_OK) { /* there, everything begins anew */
+            ndt_observation_directions(&result->observation, ratio, axes);
+            k = -1;
+            examined = 0;
+        }
+    }
+    return status;
+}

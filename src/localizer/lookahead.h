@@ -1,0 +1,42 @@
+/* Private: scans that wait in the queue, aligned together ahead of their turn.
+ *
+ * All of them are decoded and preprocessed, at once where the backend has lanes, each with the motion and the pose
+ * that are predicted from the state before the first of them. One batch aligns them. When its turn comes, a scan
+ * has its real prediction, and ndtd_lookahead_take decides whether the alignment counts. */
+#ifndef NDTD_LOOKAHEAD_H
+#define NDTD_LOOKAHEAD_H
+
+#include "matcher.h"
+#include "ndtd/pipeline.h"
+
+struct ndtd_lookahead;
+
+NDT_MUST_CHECK enum ndt_status ndtd_lookahead_create(struct ndtd_lookahead **out, struct ndt_error *err);
+void ndtd_lookahead_destroy(struct ndtd_lookahead *lookahead);
+/* After a change of the estimator, the map, the backend or the settings: what was done ahead does not count. */
+void ndtd_lookahead_forget(struct ndtd_lookahead *lookahead);
+/* The same, and gives the memory of the largest scans back. */
+void ndtd_lookahead_release(struct ndtd_lookahead *lookahead);
+
+/* Decodes the scans among `frames`, up to one that cannot go together with the first. Returns how many frames from
+ * the first on go together: 0 when that does not pay, at most as many scans as was measured to pay. Then each of
+ * them is predicted or, if it is no scan, taken in, and ndtd_lookahead_align follows. */
+size_t ndtd_lookahead_begin(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count);
+/* Predicts the scan, and makes the prediction the state. */
+void ndtd_lookahead_predict(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame);
+/* Aligns all that were predicted and restores the estimator. */
+void ndtd_lookahead_align(struct ndtd_pipeline *pipeline);
+
+/* Moves the points of a scan that was decoded ahead into matcher->raw; 0: it was not. */
+int ndtd_lookahead_take_points(struct ndtd_lookahead *lookahead, const struct ndtd_frame *frame,
+                               struct ndtd_matcher *matcher, struct ndtd_scan_record *record);
+/* For the scan of ndtd_lookahead_take_points, predicted: takes over the points that were preprocessed ahead, and
+ * the alignment where it counts; otherwise the points are deskewed with the real motion. */
+NDT_MUST_CHECK enum ndt_status ndtd_lookahead_take(struct ndtd_lookahead *lookahead, struct ndtd_matcher *matcher,
+                                                   struct ndtd_alignment *alignment, struct ndt_error *err);
+/* The header of a scan with as many points as it may have: preprocess.max_points, and with a deadline those that
+ * `together` such scans can preprocess within half of the time that is left. In pipeline.c. */
+struct ndt_scan_header ndtd_pipeline_thinned(const struct ndtd_pipeline *pipeline,
+                                             const struct ndt_scan_header *scan, size_t together);
+
+#endif

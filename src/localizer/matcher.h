@@ -1,0 +1,101 @@
+/* Private: aligns one scan at a time to the map: from one guess or from many, on the backend, within the time left.
+ *
+ * A matcher holds the points of its scan and the motion that deskewing has undone; everything that decides from
+ * which guess to align, and what an alignment means, is elsewhere. One owner, one thread; no allocation once the
+ * buffers have held the largest scan. */
+#ifndef NDTD_MATCHER_H
+#define NDTD_MATCHER_H
+
+#include "alignment.h"
+#include "guesses.h"
+#include "ndt/align.h"
+#include "ndt/backend.h"
+#include "ndtd/settings.h"
+
+enum ndtd_pass { FIRST_PASS, SECOND_PASS, PASS_COUNT };
+enum ndtd_preprocessed { NOT_PREPROCESSED, ON_HOST, ON_BACKEND };
+
+/* Room for many alignments of one scan at once. */
+struct ndtd_batch {
+    struct ndt_prior priors[NDTD_GUESSES_MAX];
+    struct ndt_align_item items[NDTD_GUESSES_MAX];
+    struct ndt_align_result results[NDTD_GUESSES_MAX];
+};
+
+/* How well each point of a scan fits at two poses; of larger scans, every second or third point. */
+enum { NDTD_POINT_FITS = 2048, NDTD_FIT_BLOCKS = 1024 };
+struct ndtd_point_fits {
+    float at_a[NDTD_POINT_FITS], at_b[NDTD_POINT_FITS];
+    struct ndtd_fit_block {
+        double sum; /* of the differences */
+        double count;
+    } blocks[NDTD_FIT_BLOCKS];
+};
+
+struct ndtd_matcher {
+    /* Set by the owner. */
+    const struct ndtd_settings *settings;
+    const struct ndt_track *track;
+    const struct ndtd_gnss_fix *gnss;
+    struct ndt_backend *backend;
+    struct ndt_aligner *aligner;
+    struct ndt_preprocessor *preprocessor;
+    struct ndt_map *map;
+    double deadline_us; /* of the scan; 0: none */
+
+    /* The scan. */
+    struct ndt_cloud raw; /* its points, in the frame of the sensor */
+    struct ndtd_scan scan;
+    enum ndtd_preprocessed preprocessed;
+    const struct ndt_cloud *points;              /* the result of preprocessing on the host */
+    struct ndt_preprocess_plan plan;             /* when the backend preprocesses */
+    enum ndtd_pass pass;                         /* whose motion the points were deskewed with */
+    struct ndtd_sweep_motion motion[PASS_COUNT]; /* that deskewing undoes */
+    int is_aligned_ahead;                        /* the first alignment is there: see lookahead.h */
+    double preprocess_us;
+    uint64_t points_used;
+    int32_t guesses; /* that were aligned */
+
+    /* Costs of the alignments so far. */
+    double evaluation_us;     /* mean duration of an evaluation in the last one, including everything around it */
+    size_t evaluation_points; /* that it is for; 0: not known */
+
+    struct ndtd_batch batch;
+    struct ndtd_point_fits fits;
+};
+
+/* Begins with matcher->scan, whose points are in matcher->raw and whose prediction and sweep are known. */
+void ndtd_matcher_begin(struct ndtd_matcher *matcher);
+/* Whether alignments have a prior: otherwise the prediction is where the optimisation starts, and the estimator
+ * takes the pose that is found. */
+int ndtd_has_prior(const struct ndtd_settings *settings);
+/* The configured parameters, with a prior (borrowed) and the GNSS position that are valid for this scan. */
+struct ndt_align_params ndtd_matcher_params(const struct ndtd_matcher *matcher, const struct ndt_prior *prior);
+/* Sets the time left for the aligner. Returns 0 when it is less than an evaluation takes. */
+int ndtd_matcher_has_time(struct ndtd_matcher *matcher, struct ndt_align_params *params);
+/* Crop, deskew, voxel filter and sampling: on the host, or as a plan for a backend that does it. */
+NDT_MUST_CHECK enum ndt_status ndtd_matcher_preprocess(struct ndtd_matcher *matcher, struct ndt_error *err);
+/* Deskews the points again, with matcher->motion[SECOND_PASS]. */
+NDT_MUST_CHECK enum ndt_status ndtd_matcher_deskew_again(struct ndtd_matcher *matcher, struct ndt_error *err);
+/* Has the points on the host, where a backend preprocessed them. */
+NDT_MUST_CHECK enum ndt_status ndtd_matcher_need_points(struct ndtd_matcher *matcher, struct ndt_error *err);
+/* Aligns from one guess; the result is that of the alignment. If the backend can no longer preprocess (its device
+ * was lost), the host preprocesses now. */
+NDT_MUST_CHECK enum ndt_status ndtd_matcher_align(struct ndtd_matcher *matcher, enum ndtd_pass pass,
+                                                  const struct ndt_align_params *params,
+                                                  const struct ndt_pose *guess, struct ndtd_alignment *alignment,
+                                                  struct ndt_error *err);
+/* Aligns from the first `count` priors of matcher->batch at once; params->deadline_s holds for all. Results in
+ * matcher->batch. */
+NDT_MUST_CHECK enum ndt_status ndtd_matcher_align_batch(struct ndtd_matcher *matcher,
+                                                        const struct ndt_align_params *params, size_t count,
+                                                        struct ndt_error *err);
+/* The covariance of a guess, which is worth as much as an initial pose without one. */
+void ndtd_matcher_wide_covariance(const struct ndtd_matcher *matcher, double covariance[36]);
+/* By how many standard deviations the scan fits better at pose a than at pose b (of the sensor). The points are on
+ * the host. */
+double ndtd_matcher_significance(struct ndtd_matcher *matcher, const struct ndt_pose *a, const struct ndt_pose *b);
+/* Standard deviations by which a pose must fit better than another to count as the right one. */
+#define NDTD_SIGNIFICANT 3.0
+
+#endif

@@ -1,0 +1,126 @@
+/* What a pipeline does with the messages that are no scans, and with poses that are given. */
+#include <string.h>
+
+#include "ndtd/scan_state.h"
+#include "pipeline_state.h"
+#include "scan_order.h"
+
+static void forget_intervals(struct ndtd_pipeline *pipeline)
+{
+    for (int i = 0; i < NDT_TRACK_INPUT_COUNT; i++)
+        ndt_track_input_check_break(&pipeline->inputs[i]);
+}
+
+void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start,
+                               int64_t stamp_ns)
+{
+    pipeline->has_start = 0;
+    if (!ndt_pose_is_finite(&start->pose))
+        return;
+    /* Wherever it is, it moves as before. */
+    const struct ndt_twist *twist =
+        ndtd_relocalizer_keep_track(pipeline->relocalizer, stamp_ns, ndtd_state_is_trusted(pipeline->state));
+    forget_intervals(pipeline);
+    ndtd_scan_order_forget(pipeline);
+    ndt_track_reset(&pipeline->track, stamp_ns, &start->pose, start->has_twist ? &start->twist : twist,
+                    start->has_covariance ? start->covariance : NULL);
+    pipeline->state = NDT_STATE_INITIALISING; /* until a scan confirms it */
+    ndtd_relocalizer_start_at(pipeline->relocalizer, &pipeline->track.state);
+    ndtd_lookahead_forget(pipeline->lookahead);
+}
+
+void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start)
+{
+    if (start->stamp_ns != 0) {
+        ndtd_pipeline_set_pose_at(pipeline, start, start->stamp_ns);
+        return;
+    }
+    pipeline->start = *start;
+    pipeline->has_start = 1;
+}
+
+static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                    struct ndt_error *err)
+{
+    struct ndt_pose_message message;
+    enum ndt_status status = ndt_pose_message_decode(frame->data, frame->size, frame->type, &message, err);
+    if (status != NDT_OK)
+        return status;
+    if (frame->type == NDT_MESSAGE_INITIAL_POSE) {
+        ndtd_pipeline_set_pose_at(pipeline, &message, message.stamp_ns);
+    } else {
+        const struct ndt_track_odometry_sample sample = {.stamp_ns = message.stamp_ns,
+                                                         .has_pose = message.has_pose,
+                                                         .has_twist = message.has_twist,
+                                                         .T_odom_base = message.pose,
+                                                         .twist = message.twist};
+        ndt_track_odometry(&pipeline->track, &sample);
+    }
+    return NDT_OK;
+}
+
+static enum ndt_status process_gnss(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                    struct ndt_error *err)
+{
+    struct ndtd_gnss_fix *gnss = &pipeline->gnss;
+    const struct ndt_gnss_message *message = &gnss->message;
+    const enum ndt_status status = ndt_gnss_decode(frame->data, frame->size, &gnss->message, err);
+    if (status != NDT_OK)
+        return status;
+    struct ndt_track_gnss_sample sample = {.stamp_ns = message->stamp_ns};
+    const double *antenna_m = ndtd_transforms_antenna(&pipeline->transforms, &pipeline->settings->frames,
+                                                      message->has_antenna ? message->antenna : NULL);
+    memcpy(gnss->antenna_m, antenna_m, sizeof(gnss->antenna_m));
+    memcpy(sample.antenna_m, antenna_m, sizeof(sample.antenna_m));
+    gnss->is_known = 1;
+    memcpy(sample.position_m, message->position_m, sizeof(sample.position_m));
+    memcpy(sample.deviation_m, message->deviation_m, sizeof(sample.deviation_m));
+    if (message->has_deviation)
+        ndt_track_gnss(&pipeline->track, &sample);
+    return NDT_OK;
+}
+
+static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                   struct ndt_error *err)
+{
+    struct ndt_imu_message message;
+    const enum ndt_status status = ndt_imu_decode(frame->data, frame->size, &message, err);
+    if (status != NDT_OK)
+        return status;
+    struct ndt_track_imu_sample sample = {.stamp_ns = message.stamp_ns,
+                                          .has_acceleration = message.has_acceleration};
+    struct ndt_pose turn =
+        *ndtd_transforms_imu(&pipeline->transforms, &pipeline->settings->frames, message.frame_id);
+    memset(turn.t_m, 0, sizeof(turn.t_m));
+    ndt_pose_apply(&turn, message.angular_velocity_radps, sample.angular_velocity_radps);
+    ndt_pose_apply(&turn, message.linear_acceleration_mps2, sample.acceleration_mps2);
+    ndt_track_imu(&pipeline->track, &sample);
+    return NDT_OK;
+}
+
+/* From the next scan on; the lookahead takes no scan behind it. */
+static enum ndt_status process_transform(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                         struct ndt_error *err)
+{
+    struct ndt_pose_message message;
+    const enum ndt_status status = ndt_pose_message_decode(frame->data, frame->size, frame->type, &message, err);
+    return status == NDT_OK ? ndtd_transforms_put(&pipeline->transforms, &message, err) : status;
+}
+
+enum ndt_status ndtd_pipeline_take_in(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                      struct ndt_error *err)
+{
+    switch (frame->type) {
+    case NDT_MESSAGE_INITIAL_POSE:
+    case NDT_MESSAGE_ODOMETRY:
+        return process_pose(pipeline, frame, err);
+    case NDT_MESSAGE_GNSS:
+        return process_gnss(pipeline, frame, err);
+    case NDT_MESSAGE_IMU:
+        return process_imu(pipeline, frame, err);
+    case NDT_MESSAGE_TRANSFORM:
+        return process_transform(pipeline, frame, err);
+    default:
+        return NDT_OK;
+    }
+}

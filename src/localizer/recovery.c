@@ -1,0 +1,384 @@
+/* Recovery: the way back after the pose was lost, or to the first one. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ndt/linalg.h"
+#include "relocalizer_state.h"
+#include "search_request.h"
+
+/* The least radius that is searched: a pose that someone has set is off by so much at times. */
+static const double LEAST_RADIUS_M = 20;
+/* Candidates of one search that are followed. */
+enum { CANDIDATES_FOLLOWED = 5 };
+/* A hypothesis becomes the leading one where it fits so much better. */
+static const double BETTER_FIT = 1.1;
+/* Room for what a vehicle does beyond its speed so far. */
+static const double LIKELY_M = 3, LEAST_SPEED_MPS = 2;
+/* Odds of a pose over the next best one, as a logarithm. */
+static const double LEAST_MARGIN = 1.0;
+/* Farther than this from a pose that was given, or later, and not confirmed at once, a pose has to be proven by
+ * searches. */
+static const double GIVEN_M = 3, GIVEN_S = 2;
+/* Searches near GNSS positions that leave no hypothesis accepted, after which the positions may be wrong: from then
+ * on one search of GNSS_EVERY is near them, the others are of the whole map. */
+enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
+/* Purpose of a search. */
+enum { ALL_POSSIBLE, NEAR_DOUBTED_GNSS };
+
+/* ---- following ---- */
+
+/* The leading hypothesis is that of the estimator: the scan has been aligned there. */
+static void follow_leading(const struct ndtd_relocalization *now)
+{
+    struct ndtd_recovery *recovery = &now->relocalizer->recovery;
+    const struct ndtd_alignment *alignment = now->alignment;
+    int fits;
+    const double confidence = ndtd_confidence_now(now, &fits);
+    if (!alignment->before)
+        return;
+    if (!recovery->is_active)
+        recovery->leading = (struct ndtd_hypothesis){.state = *alignment->before};
+    recovery->leading.before = alignment->predicted;
+    ndtd_hypothesis_follow(&recovery->leading,
+                           fits && alignment->is_updated ? &alignment->updated : &alignment->predicted,
+                           ndtd_fit(&alignment->result), fits ? confidence : 0);
+}
+
+/* One of the others: takes in the result of the scan there. */
+static void follow_one(const struct ndtd_relocalizer *relocalizer, struct ndtd_hypothesis *hypothesis,
+                       const struct ndt_align_result *result)
+{
+    const struct ndtd_matcher *matcher = relocalizer->parts.matcher;
+    struct ndtd_alignment alignment = {.result = *result};
+    int fits;
+    ndtd_alignment_begin(&alignment, &matcher->scan, &hypothesis->state, &hypothesis->before);
+    if (ndtd_outcome_is_usable(result->outcome))
+        ndtd_alignment_update(&alignment, &matcher->scan, matcher->track, &matcher->motion[matcher->pass].twist);
+    const double confidence = ndtd_alignment_confidence(&alignment, &matcher->scan, relocalizer->settings, &fits);
+    ndtd_hypothesis_follow(hypothesis, fits && alignment.is_updated ? &alignment.updated : &alignment.predicted,
+                           ndtd_fit(result), fits ? confidence : 0);
+}
+
+enum ndt_status ndtd_follow_hypotheses(struct ndtd_relocalizer *relocalizer, struct ndtd_hypotheses *hypotheses,
+                                       struct ndt_error *err)
+{
+    struct ndtd_matcher *matcher = relocalizer->parts.matcher;
+    struct ndt_align_params params = ndtd_matcher_params(matcher, &matcher->batch.priors[0]);
+    if (hypotheses->count == 0 || !ndtd_matcher_has_time(matcher, &params))
+        return NDT_OK;
+    for (size_t i = 0; i < hypotheses->count; i++) {
+        struct ndtd_hypothesis *hypothesis = &hypotheses->list[i];
+        ndt_track_predict_from(matcher->track, &hypothesis->state, matcher->scan.predicted.stamp_ns,
+                               &hypothesis->before);
+        ndtd_scan_prior(&matcher->scan, &hypothesis->before, &matcher->batch.priors[i]);
+    }
+    const enum ndt_status status = ndtd_matcher_align_batch(matcher, &params, hypotheses->count, err);
+    for (size_t i = 0; status == NDT_OK && i < hypotheses->count; i++)
+        follow_one(relocalizer, &hypotheses->list[i], &matcher->batch.results[i]);
+    ndtd_hypotheses_prune(hypotheses);
+    return status;
+}
+
+/* ---- searching ---- */
+
+/* Half as fast again as ever before. */
+static double likely_speed_mps(const struct ndtd_relocalizer *relocalizer)
+{
+    return fmax(1.5 * relocalizer->fastest_mps, LEAST_SPEED_MPS);
+}
+
+/* How far the vehicle can have come since it was last seen. */
+static double farthest_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
+{
+    const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, stamp_ns));
+    return ndtd_reach_m(relocalizer->settings, likely_speed_mps(relocalizer), dt_s);
+}
+
+/* How far it has probably come. */
+static double likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
+{
+    const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, stamp_ns));
+    return LIKELY_M + likely_speed_mps(relocalizer) * dt_s;
+}
+
+static int is_likely(const struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state)
+{
+    return !relocalizer->is_verified ||
+           ndt_pose_distance_m(&relocalizer->verified.T_map_base, &state->T_map_base) <=
+               likely_reach_m(relocalizer, state->stamp_ns);
+}
+
+static int set_gnss_window(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
+                           struct ndt_search_window *window)
+{
+    const struct ndt_gnss_message *gnss = &relocalizer->parts.gnss->message;
+    const double *antenna_m = ndtd_antenna_m(relocalizer);
+    const double reach_m =
+        3.5 * hypot(gnss->deviation_m[0], gnss->deviation_m[1]) + hypot(antenna_m[0], antenna_m[1]);
+    if (!ndtd_gnss_reaches(relocalizer->parts.gnss, stamp_ns) || !gnss->has_deviation)
+        return 0;
+    window->has_position = 1;
+    memcpy(window->position_m, gnss->position_m, sizeof(window->position_m));
+    window->radius_m = fmax(LEAST_RADIUS_M, reach_m);
+    return 1;
+}
+
+/* A hypothesis that searches near a doubted position have found best counts as one that they were told. */
+static void forget_agreements(struct ndtd_recovery *recovery)
+{
+    recovery->leading.agreements = 0;
+    for (size_t i = 0; i < recovery->others.count; i++)
+        recovery->others.list[i].agreements = 0;
+}
+
+/* The hint of GNSS, as long as it may be right. Returns what the search is for. */
+static int set_hinted_window(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
+                             struct ndt_search_window *window)
+{
+    struct ndtd_recovery *recovery = &relocalizer->recovery;
+    if (!set_gnss_window(relocalizer, stamp_ns, window))
+        return ALL_POSSIBLE;
+    if (recovery->gnss_searches == GNSS_SEARCHES)
+        forget_agreements(recovery);
+    recovery->gnss_searches++;
+    if (recovery->gnss_searches <= GNSS_SEARCHES)
+        return ALL_POSSIBLE;
+    if ((recovery->gnss_searches - GNSS_SEARCHES) % GNSS_EVERY == 0)
+        return NEAR_DOUBTED_GNSS;
+    *window = (struct ndt_search_window){0};
+    return ALL_POSSIBLE;
+}
+
+/* Every pose that is possible: within reach of the one that was verified or given last, near the GNSS position, or
+ * the whole map. Returns what the search is for. */
+static int set_window(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns, struct ndt_search_window *window)
+{
+    const struct ndtd_recovery *recovery = &relocalizer->recovery;
+    const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
+    double radius_m = LEAST_RADIUS_M;
+    *window = (struct ndt_search_window){0};
+    if (relocalizer->is_verified)
+        radius_m = recovery->searches % 4 == 3 ? fmax(LEAST_RADIUS_M, farthest_m(relocalizer, stamp_ns))
+                                               : 5 + likely_reach_m(relocalizer, stamp_ns);
+    else if (from)
+        radius_m = fmax(LEAST_RADIUS_M, 3 * ndt_track_position_deviation(from)) + 2.0 * recovery->searches;
+    if (from && radius_m <= relocalizer->settings->recovery.radius_m) {
+        window->has_position = 1;
+        memcpy(window->position_m, from->T_map_base.t_m, sizeof(window->position_m));
+        window->radius_m = radius_m;
+        return ALL_POSSIBLE;
+    }
+    return set_hinted_window(relocalizer, stamp_ns, window);
+}
+
+static void take_candidates(const struct ndtd_relocalization *now)
+{
+    struct ndtd_recovery *recovery = &now->relocalizer->recovery;
+    const struct ndtd_search_answer *answer =
+        ndtd_searcher_take(now->relocalizer->parts.searcher, NDTD_SEARCH_RECOVERY);
+    if (!answer || answer->status != NDT_OK || answer->result.count == 0)
+        return;
+    const struct ndtd_found found = {&answer->result, answer->request.stamp_ns, answer->request.T_base_sensor,
+                                     answer->request.purpose == NEAR_DOUBTED_GNSS ? &answer->request.window : NULL};
+    ndtd_hypotheses_take(&recovery->others, now->alignment->before ? &recovery->leading : NULL, now->matcher->track,
+                         &found, CANDIDATES_FOLLOWED);
+}
+
+static enum ndt_status start_search(const struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    struct ndtd_searcher *searcher = relocalizer->parts.searcher;
+    struct ndtd_search_request request =
+        ndtd_search_request_of(now->matcher, relocalizer->settings, NDTD_SEARCH_RECOVERY);
+    if (relocalizer->localize.is_active || !ndtd_searcher_is_free(searcher, NDTD_SEARCH_RECOVERY))
+        return NDT_OK;
+    request.purpose = set_window(relocalizer, now->alignment->predicted.stamp_ns, &request.window);
+    relocalizer->recovery.searches++;
+    return ndtd_searcher_start(searcher, &request, err);
+}
+
+/* ---- the choice ---- */
+
+/* Aligns the scan at the leading hypothesis, from which the alignment begins now. */
+static enum ndt_status align_at_leading(struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    struct ndtd_matcher *matcher = now->matcher;
+    struct ndtd_alignment *alignment = now->alignment;
+    struct ndtd_hypothesis *leading = &now->relocalizer->recovery.leading;
+    struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
+    int fits;
+    if (!ndtd_matcher_has_time(matcher, &params)) {
+        alignment->result.T_map_sensor = alignment->prior.T_map_sensor;
+        alignment->has_trace = 0;
+        ndtd_refuse(&alignment->result, NDT_DEADLINE,
+                    "no time left to align it at another place: the pose is the prediction");
+        return NDT_OK;
+    }
+    enum ndt_status status =
+        ndtd_matcher_align(matcher, matcher->pass, &params, &alignment->prior.T_map_sensor, alignment, err);
+    if (status == NDT_OK && ndtd_outcome_is_usable(alignment->result.outcome))
+        ndtd_alignment_update(alignment, now->scan, matcher->track, &matcher->motion[matcher->pass].twist);
+    if (status == NDT_OK)
+        status = ndtd_resolve_degeneracy(now, err);
+    leading->confidence = ndtd_confidence_now(now, &fits);
+    if (!fits)
+        leading->confidence = 0;
+    if (alignment->is_updated)
+        leading->state = alignment->updated;
+    return status;
+}
+
+enum ndt_status ndtd_change_leading(struct ndtd_relocalization *now, struct ndtd_hypothesis *next,
+                                    struct ndt_error *err)
+{
+    struct ndtd_recovery *recovery = &now->relocalizer->recovery;
+    struct ndtd_decision *decision = now->decision;
+    const struct ndtd_hypothesis previous = recovery->leading;
+    recovery->leading = *next;
+    if (now->alignment->before)
+        *next = previous;
+    else
+        *next = recovery->others.list[--recovery->others.count];
+    decision->replacement = recovery->leading.before;
+    decision->is_replaced = 1;
+    decision->is_ambiguous = decision->is_cut_short = 0;
+    ndtd_alignment_begin(now->alignment, now->scan, &decision->replacement, &decision->replacement);
+    return align_at_leading(now, err);
+}
+
+static enum ndt_status choose_leading(struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    struct ndtd_recovery *recovery = &now->relocalizer->recovery;
+    struct ndtd_hypothesis *other = ndtd_hypotheses_best(&recovery->others);
+    const struct ndtd_hypothesis *leading = &recovery->leading;
+    if (!other || other->before.stamp_ns != now->alignment->predicted.stamp_ns)
+        return NDT_OK;
+    const int is_convincing =
+        is_likely(now->relocalizer, &other->state) ? other->agreements >= 1 : other->agreements >= 3;
+    if (now->alignment->before &&
+        (!is_convincing || other->agreements <= leading->agreements || other->fit < BETTER_FIT * leading->fit))
+        return NDT_OK;
+    return ndtd_change_leading(now, other, err);
+}
+
+/* Whether the scan fits better at the leading hypothesis than at any other, by far: point by point, which tells
+ * more than the means of the fits where aisles and houses repeat. */
+static int leads_all(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_recovery *recovery = &now->relocalizer->recovery;
+    const struct ndt_pose *leading = &recovery->leading.state.T_map_base;
+    const struct ndt_pose T_map_leading = ndt_pose_compose(leading, &now->scan->T_base_sensor);
+    for (size_t i = 0; i < recovery->others.count; i++) {
+        const struct ndt_pose *other = &recovery->others.list[i].state.T_map_base;
+        const struct ndt_pose T_map_other = ndt_pose_compose(other, &now->scan->T_base_sensor);
+        if (ndtd_are_distinct(leading, other) &&
+            ndtd_matcher_significance(now->matcher, &T_map_leading, &T_map_other) < NDTD_SIGNIFICANT)
+            return 0;
+    }
+    return 1;
+}
+
+/* Accepts the leading hypothesis, or leaves it unproven. */
+static enum ndt_status prove_leading(const struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndtd_recovery *recovery = &relocalizer->recovery;
+    const double second = ndtd_hypotheses_second(&recovery->others, &recovery->leading.state.T_map_base);
+    const int is_near = relocalizer->is_verified && is_likely(relocalizer, &recovery->leading.state);
+    now->decision->is_unproven =
+        !now->alignment->before ||
+        !ndtd_hypothesis_is_accepted(&recovery->leading, second, relocalizer->settings->min_confidence, is_near);
+    if (now->decision->is_unproven)
+        return NDT_OK;
+    const enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
+    now->decision->is_unproven = status != NDT_OK || !leads_all(now);
+    return status;
+}
+
+/* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in
+ * between does not count. Where that is uncertain, no other optimum may come near. */
+static int is_near_verified(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndt_track *track = now->matcher->track;
+    struct ndt_track_state expected;
+    double block[36];
+    ndt_track_predict_from(track, &relocalizer->verified, now->alignment->predicted.stamp_ns, &expected);
+    const double deviation_m = ndt_track_position_deviation(&expected);
+    for (int i = 0; i < 6; i++)
+        memcpy(block + 6 * i, expected.P + NDT_TRACK_STATES * i, 6 * sizeof(*block));
+    if (deviation_m <= track->params.lost_deviation_m &&
+        ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
+            track->params.gate)
+        return 1;
+    return !relocalizer->recovery.is_active && now->decision->is_multistart;
+}
+
+/* Before any scan was verified: a pose that was given counts for a while, near where it leads and with its heading,
+ * and one that a search has found never. */
+static int is_near_given(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndt_track_state *given = &relocalizer->given;
+    const int64_t stamp_ns = now->alignment->predicted.stamp_ns;
+    const struct ndt_pose *T_map_base = &now->alignment->updated.T_map_base;
+    const double dt_s = fabs(ndt_track_seconds(given->stamp_ns, stamp_ns));
+    struct ndt_track_state expected;
+    if (!relocalizer->has_given || !ndtd_heads_as_given(relocalizer, T_map_base))
+        return 0;
+    if (!relocalizer->recovery.is_active)
+        return 1;
+    ndt_track_predict_from(now->matcher->track, given, stamp_ns, &expected);
+    const double reach_m = fmin(GIVEN_M, 3 * ndt_track_position_deviation(given) +
+                                             relocalizer->settings->recovery.max_speed_mps * dt_s);
+    return dt_s <= GIVEN_S && ndt_pose_distance_m(&expected.T_map_base, T_map_base) <= reach_m;
+}
+
+/* Whether the alignment itself is accepted: it fits, nothing else does, and the vehicle can be there. */
+static int is_accepted(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndtd_alignment *alignment = now->alignment;
+    const struct ndtd_decision *decision = now->decision;
+    int fits;
+    const double confidence = ndtd_confidence_now(now, &fits);
+    if (!alignment->before || !fits || !alignment->is_updated || confidence < relocalizer->settings->min_confidence)
+        return 0;
+    if (decision->is_ambiguous || (decision->is_multistart && decision->margin < LEAST_MARGIN))
+        return 0;
+    if (ndtd_speed_mps(&alignment->updated.twist) > relocalizer->settings->recovery.max_speed_mps)
+        return 0;
+    return relocalizer->is_verified ? is_near_verified(now) : is_near_given(now);
+}
+
+enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    struct ndtd_recovery *recovery = &relocalizer->recovery;
+    if (!ndtd_relocalizer_can_recover(relocalizer, now->alignment->before != NULL))
+        return NDT_OK;
+    if (is_accepted(now)) {
+        recovery->is_active = 0;
+        return NDT_OK;
+    }
+    if (!recovery->is_active) {
+        recovery->others.count = recovery->scans = recovery->searches = recovery->gnss_searches = 0;
+        (void)ndtd_searcher_take(relocalizer->parts.searcher, NDTD_SEARCH_RECOVERY);
+    }
+    take_candidates(now);
+    follow_leading(now);
+    recovery->is_active = 1;
+    recovery->scans++;
+    enum ndt_status status = ndtd_follow_hypotheses(relocalizer, &recovery->others, err);
+    if (status == NDT_OK)
+        status = start_search(now, err);
+    if (status != NDT_OK)
+        return status;
+    take_candidates(now);
+    status = choose_leading(now, err);
+    if (status == NDT_OK)
+        status = prove_leading(now, err);
+    recovery->is_active = now->decision->is_unproven;
+    return status;
+}

@@ -1,0 +1,154 @@
+#include "redeskew.h"
+
+#include "ndt/clock.h"
+
+/* A second pass pays where the first one moves a typical point by more than this at the ends of the sweep. */
+static const double SECOND_PASS_M = 0.05;
+/* Times that a scan is deskewed anew while its motion is sought. */
+enum { MOTIONS_MAX = 4 };
+
+void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_result *before)
+{
+    result->iterations += before->iterations;
+    result->evaluations += before->evaluations;
+    result->align_us += before->align_us;
+    result->upload_us += before->upload_us;
+}
+
+/* The motion that the points were deskewed with. */
+static const struct ndt_twist *motion_in_use(const struct ndtd_matcher *matcher)
+{
+    return &matcher->motion[matcher->pass].twist;
+}
+
+/* On the finest level only: the pose is nearly right already. */
+static enum ndt_status align_again(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                                   struct ndt_align_params *params, struct ndt_error *err)
+{
+    const struct ndtd_scan *scan = &matcher->scan;
+    const struct ndt_align_result first = alignment->result;
+    ndtd_scan_motion(scan, matcher->track, &alignment->updated, &matcher->motion[SECOND_PASS]);
+    const double start_us = ndt_clock_us();
+    enum ndt_status status = ndtd_matcher_deskew_again(matcher, err);
+    matcher->preprocess_us += ndt_clock_us() - start_us;
+    if (status != NDT_OK)
+        return status;
+    params->levels[0] = params->levels[params->level_count - 1];
+    params->level_count = 1;
+    const struct ndt_pose guess = ndt_pose_compose(&alignment->updated.T_map_base, &scan->T_base_sensor);
+    status = ndtd_matcher_align(matcher, SECOND_PASS, params, &guess, alignment, err);
+    if (status == NDT_OK && ndtd_outcome_is_usable(alignment->result.outcome))
+        ndtd_alignment_update(alignment, scan, matcher->track, motion_in_use(matcher));
+    ndtd_add_costs(&alignment->result, &first);
+    return status;
+}
+
+/* Whether the motion that was found moves points from where deskewing with the one before has put them. The
+ * estimator accounts for a small error of the motion to first order already; then another pass finds the same pose.
+ */
+static int motion_differs(const struct ndtd_matcher *matcher, const struct ndtd_alignment *alignment)
+{
+    return ndtd_scan_motion_difference_m(&matcher->scan.sweep, &alignment->updated.twist, motion_in_use(matcher)) >
+           SECOND_PASS_M;
+}
+
+enum ndt_status ndtd_second_pass(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                                 struct ndt_error *err)
+{
+    struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
+    if (alignment->result.outcome != NDT_CONVERGED || !alignment->updated.has_twist ||
+        (ndtd_has_prior(matcher->settings) && !motion_differs(matcher, alignment)))
+        return NDT_OK;
+    if (!ndtd_matcher_has_time(matcher, &params)) {
+        ndtd_refuse(&alignment->result, NDT_DEADLINE, "no time left for the second pass");
+        return NDT_OK;
+    }
+    return align_again(matcher, alignment, &params, err);
+}
+
+/* Deskews as it was before a motion was tried in vain. */
+static enum ndt_status deskew_back(struct ndtd_matcher *matcher, enum ndtd_pass pass,
+                                   const struct ndt_cloud *points, const struct ndt_track_state *updated,
+                                   const struct ndt_twist *motion, struct ndt_error *err)
+{
+    struct ndt_track_state kept = *updated;
+    matcher->pass = pass;
+    matcher->points = points;
+    if (pass == FIRST_PASS)
+        return NDT_OK;
+    kept.twist = *motion; /* the points of that pass were written over */
+    ndtd_scan_motion(&matcher->scan, matcher->track, &kept, &matcher->motion[SECOND_PASS]);
+    return ndtd_matcher_deskew_again(matcher, err);
+}
+
+/* Deskews with the motion of alignment->updated and aligns again; keeps that only if the scan fits better. Returns
+ * whether it does. */
+static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, enum ndt_status *status,
+                      struct ndt_error *err)
+{
+    const struct ndt_align_result before = alignment->result;
+    const struct ndt_track_state updated = alignment->updated;
+    const struct ndt_twist used = *motion_in_use(matcher);
+    const enum ndtd_pass pass = matcher->pass;
+    const struct ndt_cloud *points = matcher->points;
+    struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
+    if (!motion_differs(matcher, alignment) || !ndtd_matcher_has_time(matcher, &params))
+        return 0;
+    *status = align_again(matcher, alignment, &params, err);
+    if (*status != NDT_OK || ndtd_fit(&alignment->result) > ndtd_fit(&before))
+        return *status == NDT_OK;
+    const struct ndt_align_result costs = alignment->result;
+    alignment->result = before;
+    alignment->has_trace = 0; /* it was written over */
+    alignment->result.iterations = costs.iterations;
+    alignment->result.evaluations = costs.evaluations;
+    alignment->result.align_us = costs.align_us;
+    alignment->result.upload_us = costs.upload_us;
+    alignment->updated = updated;
+    *status = deskew_back(matcher, pass, points, &updated, &used, err);
+    return 0;
+}
+
+/* The velocity at the scan if it has changed evenly since the scan before. */
+static int set_even_motion(const struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, double part)
+{
+    const struct ndt_track_state *before = alignment->before;
+    const double dt_s = ndt_track_seconds(before->stamp_ns, alignment->predicted.stamp_ns);
+    const struct ndt_pose step = ndt_pose_between(&before->T_map_base, &alignment->updated.T_map_base);
+    if (dt_s <= 0 || dt_s > matcher->track->params.max_prediction_s)
+        return 0;
+    const struct ndt_twist mean = ndt_pose_log(&step, dt_s);
+    for (int i = 0; i < 3; i++) {
+        struct ndt_twist *twist = &alignment->updated.twist;
+        twist->v_mps[i] = mean.v_mps[i] + part * (mean.v_mps[i] - before->twist.v_mps[i]);
+        twist->w_radps[i] = mean.w_radps[i] + part * (mean.w_radps[i] - before->twist.w_radps[i]);
+    }
+    return 1;
+}
+
+enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                                 struct ndt_error *err)
+{
+    static const double PARTS[] = {0, 1};
+    const enum ndt_track_source source = alignment->predicted.source;
+    enum ndt_status status = NDT_OK;
+    int tries = 0;
+    if (matcher->scan.preprocess.deskew == NDT_DESKEW_OFF || !alignment->result.has_observation ||
+        source == NDT_TRACK_ODOMETRY || source == NDT_TRACK_ODOMETRY_TWIST) /* odometry knows better */
+        return NDT_OK;
+    if (!alignment->is_updated)
+        ndtd_alignment_update(alignment, &matcher->scan, matcher->track, motion_in_use(matcher));
+    while (tries < MOTIONS_MAX && try_motion(matcher, alignment, &status, err))
+        tries++;
+    for (size_t i = 0; i < 2 && status == NDT_OK; i++) {
+        const struct ndt_track_state updated = alignment->updated;
+        if (!set_even_motion(matcher, alignment, PARTS[i]) || !try_motion(matcher, alignment, &status, err)) {
+            alignment->updated = updated;
+            continue;
+        }
+        while (tries < MOTIONS_MAX && try_motion(matcher, alignment, &status, err))
+            tries++;
+    }
+    alignment->is_updated = ndtd_outcome_is_usable(alignment->result.outcome);
+    return status;
+}

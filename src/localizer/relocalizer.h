@@ -1,0 +1,155 @@
+/* Private: decides whether the pose of an alignment is the pose of the vehicle, and finds it where it is not.
+ *
+ * A scan that fits is not enough: it may fit at another place as well, or better. For every scan the relocaliser
+ * takes the alignment that began at the prediction and answers with a decision; the pipeline and the estimator
+ * follow it. While a pose is not accepted, pose hypotheses are followed from scan to scan.
+ *
+ *                       initial pose                 scan accepted
+ *        UNKNOWN ------------------------> GIVEN ---------------------> VERIFIED <--+
+ *           |                               |  ^                        |  |  |     | scan accepted
+ *           | no pose, but searches         |  |      initial pose      |  |  +-----+
+ *           |                               |  +------------------------+  |
+ *           v      scan not accepted        v                              | scan not accepted
+ *       RECOVERING <------------------------+                              |
+ *         |     ^                                                          |
+ *         |     +----------------------------------------------------------+
+ *         +---> VERIFIED: one hypothesis is accepted
+ *
+ *   UNKNOWN      no pose was given or found
+ *   GIVEN        the estimator starts at an initial pose that no scan has confirmed; the track before it, if scans
+ *                had confirmed that one, is followed as a rival until a scan decides between the two
+ *   VERIFIED     the last scan was accepted near the pose before
+ *   RECOVERING   it was not: multi-start alignments, searches of the map and the hypotheses that they found
+ *
+ * One scan passes these steps; each ends the rest where it settles the pose:
+ *
+ *   multistart.c      aligns from other guesses, where the prediction is not trusted or the scan does not confirm
+ * it degeneracy.c      looks for other optima along degenerate directions, and forgets what the scan does not tell
+ *   previous_track.c  decides between an initial pose in mid-drive and the track that it has ended
+ *   recovery.c        follows hypotheses, searches the map, and accepts a hypothesis when nothing else is left
+ *
+ * A request to localize (localize.c) searches and follows hypotheses of its own beside the estimator.
+ *
+ * The estimator is read, never changed: where it has to go on from another pose, the decision says so. One owner,
+ * one thread; searches run in a thread of their own, see ndtd/searcher.h. */
+#ifndef NDTD_RELOCALIZER_H
+#define NDTD_RELOCALIZER_H
+
+#include "matcher.h"
+#include "ndt_proto/control_message.h"
+#include "ndtd/searcher.h"
+#include "pose_hypotheses.h"
+
+struct ndtd_points_view;
+struct ndtd_relocalizer;
+
+/* What the relocaliser uses; all borrowed for its life. */
+struct ndtd_relocalizer_parts {
+    struct ndtd_matcher *matcher;
+    const struct ndt_track *track;
+    const struct ndtd_gnss_fix *gnss;
+    struct ndtd_searcher *searcher; /* NULL: there is nothing to search with */
+};
+
+/* The decision about the alignment of a scan. */
+struct ndtd_decision {
+    int is_unproven;   /* later scans have to confirm the pose: until then it is reported as lost */
+    int is_replaced;   /* the estimator goes on from `replacement`, and so does the alignment */
+    int is_refused;    /* replaced by the track that an initial pose had ended */
+    double refused_m;  /* how far the initial pose was from that track */
+    int is_ambiguous;  /* other poses may fit as well, and were not tried */
+    int is_cut_short;  /* no time was left to try other poses */
+    int is_multistart; /* other guesses were aligned, and the pose is the best of them */
+    double margin;     /* score over the best other optimum, see ndtd_optima_margin; NAN: not known */
+    struct ndt_track_state replacement;
+};
+
+NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_create(struct ndtd_relocalizer **out,
+                                                       const struct ndtd_relocalizer_parts *parts,
+                                                       struct ndt_error *err);
+/* `relocalizer` may be NULL. */
+void ndtd_relocalizer_destroy(struct ndtd_relocalizer *relocalizer);
+/* The map has changed, from NULL or to NULL: hypotheses that were found in another one have to be found again. */
+void ndtd_relocalizer_set_map(struct ndtd_relocalizer *relocalizer, const struct ndt_map *before,
+                              struct ndt_map *map);
+/* The settings have changed; borrowed until the next call. */
+void ndtd_relocalizer_set_settings(struct ndtd_relocalizer *relocalizer, const struct ndtd_settings *settings);
+/* Other guesses are shown there; NULL: nowhere. */
+void ndtd_relocalizer_set_view(struct ndtd_relocalizer *relocalizer, struct ndtd_points_view *view);
+
+/* ---- a scan ---- */
+
+/* Whether a scan without a pose, or without an accepted one, is worth aligning: something can search. */
+int ndtd_relocalizer_can_recover(const struct ndtd_relocalizer *relocalizer, int has_pose);
+/* Begins with a scan that is preprocessed, before its first alignment: the rival of an initial pose is aligned
+ * first, so that it has time whatever the pose that was given costs. */
+NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_begin(struct ndtd_relocalizer *relocalizer,
+                                                      struct ndtd_decision *decision, struct ndt_error *err);
+/* Decides about an alignment from the prediction; the alignment becomes that of the pose that was found. Without a
+ * pose (alignment->before is NULL) there is only the prediction. */
+NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer,
+                                                       struct ndtd_alignment *alignment,
+                                                       struct ndtd_decision *decision, struct ndt_error *err);
+/* The same for a scan that there was no time to align: the rival of an initial pose may have been. */
+NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_decide_unaligned(struct ndtd_relocalizer *relocalizer,
+                                                                 struct ndtd_alignment *alignment,
+                                                                 struct ndtd_decision *decision,
+                                                                 struct ndt_error *err);
+/* After the assessment of an alignment: sets the outcome of one that is not accepted, however well the scan fits.
+ */
+void ndtd_relocalizer_report(const struct ndtd_relocalizer *relocalizer, const struct ndtd_decision *decision,
+                             struct ndt_align_result *result);
+
+/* ---- what happened to the estimate ---- */
+
+/* The estimator has taken a pose that converged. */
+void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state);
+/* An initial pose is about to become the estimate: keeps the track before it as a rival, if scans have confirmed it
+ * up to now. is_trusted: its pose was. Returns the twist of that track; NULL: there is none. */
+const struct ndt_twist *ndtd_relocalizer_keep_track(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
+                                                    int is_trusted);
+/* The estimator starts at a pose that was given. NULL: no pose is known. */
+void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *given);
+
+/* ---- for others ---- */
+
+/* The last verified state, otherwise the given one, otherwise NULL. */
+const struct ndt_track_state *ndtd_relocalizer_reference(const struct ndtd_relocalizer *relocalizer);
+/* The last verified state; NULL: none. */
+const struct ndt_track_state *ndtd_relocalizer_verified(const struct ndtd_relocalizer *relocalizer);
+/* Whether the last scan was not accepted. */
+int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer);
+/* Whether there are hypotheses that may be right while it is active. */
+int ndtd_relocalizer_has_hypotheses(const struct ndtd_relocalizer *relocalizer);
+/* The hypotheses besides the leading one, and those of a request; NULL: none. */
+const struct ndtd_hypotheses *ndtd_relocalizer_alternatives(const struct ndtd_relocalizer *relocalizer);
+const struct ndtd_hypotheses *ndtd_relocalizer_requested(const struct ndtd_relocalizer *relocalizer);
+
+/* ---- localize: the search for the pose on request, see ndtd_pipeline_localize ---- */
+
+/* A scan that was answered, as far as a request needs it. */
+struct ndtd_answered_scan {
+    uint64_t seq;
+    int64_t stamp_ns;
+    double reference_s;
+    int is_trusted; /* the state after it */
+    int is_tracked; /* it is tracking, with a pose that the scan has updated: */
+    struct ndt_pose T_map_base;
+    double fit;
+};
+
+void ndtd_relocalizer_request(struct ndtd_relocalizer *relocalizer, const struct ndt_request_message *request);
+void ndtd_relocalizer_cancel(struct ndtd_relocalizer *relocalizer);
+int ndtd_relocalizer_is_requested(const struct ndtd_relocalizer *relocalizer);
+/* Copies the answer; returns 0 while there is none. */
+int ndtd_relocalizer_answer(const struct ndtd_relocalizer *relocalizer, struct ndt_localize_report *out);
+/* After a scan whose points the matcher still holds: it is searched for, and the hypotheses follow it. Returns, in
+ * *applied, the state that the estimator has to go on from; NULL: it goes on as it is. */
+NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_follow_up(struct ndtd_relocalizer *relocalizer,
+                                                          const struct ndtd_answered_scan *scan,
+                                                          const struct ndt_track_state **applied,
+                                                          struct ndt_error *err);
+/* While no scan comes: a search that nothing confirms for some seconds ends without an accepted pose. */
+void ndtd_relocalizer_idle(struct ndtd_relocalizer *relocalizer);
+
+#endif

@@ -1,0 +1,112 @@
+/* Private to the relocaliser (relocalizer.c, multistart.c, degeneracy.c, previous_track.c, recovery.c, localize.c):
+ * its state, which no other file writes, and the steps of a scan. */
+#ifndef NDTD_RELOCALIZER_STATE_H
+#define NDTD_RELOCALIZER_STATE_H
+
+#include "relocalizer.h"
+
+/* Lists of guesses, the likely ones first. */
+enum ndtd_guess_list { NDTD_GUESSES_OBVIOUS, NDTD_GUESSES_NEAR, NDTD_GUESSES_SPREAD, NDTD_GUESS_LISTS };
+
+/* The way back to the pose, or to the first one. */
+struct ndtd_recovery {
+    int is_active;                  /* the last scan was not accepted */
+    uint32_t scans;                 /* since then */
+    uint32_t searches;              /* since then, of every pose that is possible */
+    uint32_t gnss_searches;         /* since then, that a GNSS position could limit */
+    struct ndtd_hypothesis leading; /* the one that the estimator follows */
+    struct ndtd_hypotheses others;
+};
+
+/* The track that an initial pose has ended, see previous_track.c. */
+struct ndtd_previous_track {
+    struct ndtd_hypotheses track;    /* one, or none */
+    struct ndt_track_state verified; /* of it */
+};
+
+/* The search for the pose on request. */
+struct ndtd_localize {
+    int is_active;
+    int serial; /* of the request; that of its searches */
+    struct ndt_request_message request;
+    struct ndtd_hypotheses hypotheses;
+    int is_near;      /* a position was told */
+    int is_searching; /* the answer of the searcher is awaited */
+    uint64_t seq;     /* of the last scan that was searched */
+    int scans, empty; /* scans since the first hypothesis; searches without one */
+    double begun_us, started_us, silent_us, search_us;
+    int is_applied; /* the estimator has to go on from `applied` */
+    struct ndt_track_state applied;
+    struct ndt_localize_report report;
+};
+
+struct ndtd_relocalizer {
+    struct ndtd_relocalizer_parts parts;
+    const struct ndtd_settings *settings;
+    struct ndtd_points_view *view;
+
+    int has_given; /* `given` is an initial pose that no scan has confirmed yet */
+    struct ndt_track_state given;
+    int is_verified; /* `verified` is the estimate at the last scan that was accepted */
+    struct ndt_track_state verified;
+    double fastest_mps; /* of the verified scans */
+    struct ndtd_previous_track previous;
+    struct ndtd_recovery recovery;
+    struct ndtd_localize localize;
+
+    struct ndtd_guesses guesses;
+    size_t tried[NDTD_GUESS_LISTS]; /* of each list, that scans before had time for, modulo its size */
+    struct ndtd_optima optima;      /* of the scan */
+};
+
+/* One scan on its way through the relocaliser: everything that its steps pass on. */
+struct ndtd_relocalization {
+    struct ndtd_relocalizer *relocalizer;
+    struct ndtd_matcher *matcher;
+    const struct ndtd_scan *scan;
+    struct ndtd_alignment *alignment;
+    struct ndtd_decision *decision;
+    struct ndt_prior expected; /* the prediction, while the prior of the alignment is that of a guess */
+};
+
+/* ---- the steps, in their order ---- */
+
+/* Aligns from other guesses, all of a list together; the best fit becomes the alignment. Nothing happens where the
+ * scan confirms a prediction that is trusted. */
+NDT_MUST_CHECK enum ndt_status ndtd_try_multistart(struct ndtd_relocalization *now, struct ndt_error *err);
+/* Moves the alignment to an optimum along a degenerate direction that fits significantly better, and removes from
+ * its observation the directions along which other poses fit as well. */
+NDT_MUST_CHECK enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct ndt_error *err);
+/* Where the scan fits at the previous track and not at the pose that was given, or significantly better, the
+ * estimator returns to it; where it fits here only, the previous track ends. Where both fit alike, the decision is
+ * ambiguous. */
+NDT_MUST_CHECK enum ndt_status ndtd_compare_previous_track(struct ndtd_relocalization *now, struct ndt_error *err);
+/* Aligns the scan with the previous track. */
+NDT_MUST_CHECK enum ndt_status ndtd_follow_previous_track(struct ndtd_relocalizer *relocalizer,
+                                                          struct ndt_error *err);
+/* While the pose is not accepted: the hypotheses follow the scan, a search begins or ends, and the best hypothesis
+ * becomes the estimate. */
+NDT_MUST_CHECK enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *err);
+
+/* ---- used by several steps ---- */
+
+/* Aligns the scan of the matcher at each of the hypotheses; those that it does not fit any more are removed. */
+NDT_MUST_CHECK enum ndt_status ndtd_follow_hypotheses(struct ndtd_relocalizer *relocalizer,
+                                                      struct ndtd_hypotheses *hypotheses, struct ndt_error *err);
+/* The estimator goes on from another hypothesis; the scan is aligned there again. *next becomes the leading one
+ * before, or without a pose is taken off the list of hypotheses. */
+NDT_MUST_CHECK enum ndt_status ndtd_change_leading(struct ndtd_relocalization *now, struct ndtd_hypothesis *next,
+                                                   struct ndt_error *err);
+/* The result of a batch becomes that of the alignment, which began at the prior of that number. */
+void ndtd_take_from_batch(struct ndtd_relocalization *now, size_t number);
+/* Confidence in the alignment, as in ndtd_alignment_confidence. */
+double ndtd_confidence_now(const struct ndtd_relocalization *now, int *fits);
+/* Whether a pose heads where the initial pose that no scan has confirmed yet does, as far as that can be wrong: a
+ * hall looks much the same to who has turned around. 1 without such a pose. */
+int ndtd_heads_as_given(const struct ndtd_relocalizer *relocalizer, const struct ndt_pose *T_map_base);
+/* How far the vehicle can come in dt_s, by recovery.max_speed_mps and max_acceleration_mps2. */
+double ndtd_reach_m(const struct ndtd_settings *settings, double speed_mps, double dt_s);
+/* Where the GNSS antenna is in the base frame. */
+const double *ndtd_antenna_m(const struct ndtd_relocalizer *relocalizer);
+
+#endif
