@@ -195,7 +195,7 @@ size_t ndtd_lookahead_begin(struct ndtd_pipeline *pipeline, struct ndtd_frame *c
     }
     for (size_t i = 0; i < lookahead->count; i++)
         lookahead->slots[i].header =
-            ndtd_pipeline_thinned(pipeline, &lookahead->slots[i].frame->scan, lookahead->count);
+            ndtd_matcher_thinned(&pipeline->matcher, &lookahead->slots[i].frame->scan, lookahead->count);
     lookahead->kept = pipeline->track;
     each_slot(pipeline, decode);
     return together;
@@ -252,20 +252,6 @@ void ndtd_lookahead_align(struct ndtd_pipeline *pipeline)
     }
     for (size_t i = 0; i < count; i++)
         of[i]->result = lookahead->results[i];
-}
-
-size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count)
-{
-    const size_t together = ndtd_lookahead_begin(pipeline, frames, count);
-    struct ndt_error ignored; /* each frame has its turn */
-    for (size_t i = 0; i < together; i++)
-        if (frames[i]->type == NDT_MESSAGE_SCAN)
-            ndtd_lookahead_predict(pipeline, frames[i]);
-        else
-            (void)ndtd_pipeline_take_in(pipeline, frames[i], &ignored);
-    if (together > 0)
-        ndtd_lookahead_align(pipeline);
-    return together;
 }
 
 /* ---- in turn ---- */

@@ -34,9 +34,5 @@ int ndtd_lookahead_take_points(struct ndtd_lookahead *lookahead, const struct nd
  * the alignment where it counts; otherwise the points are deskewed with the real motion. */
 NDT_MUST_CHECK enum ndt_status ndtd_lookahead_take(struct ndtd_lookahead *lookahead, struct ndtd_matcher *matcher,
                                                    struct ndtd_alignment *alignment, struct ndt_error *err);
-/* The header of a scan with as many points as it may have: preprocess.max_points, and with a deadline those that
- * `together` such scans can preprocess within half of the time that is left. In pipeline.c. */
-struct ndt_scan_header ndtd_pipeline_thinned(const struct ndtd_pipeline *pipeline,
-                                             const struct ndt_scan_header *scan, size_t together);
 
 #endif

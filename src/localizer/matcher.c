@@ -6,6 +6,22 @@
 #include "ndt/clock.h"
 #include "ndt/pose_scores.h"
 
+/* Points of a scan that are read however late it is, and the part of the time for reading and preprocessing. */
+static const double LEAST_POINTS = 10000, READ_PART = 0.5;
+
+struct ndt_scan_header ndtd_matcher_thinned(const struct ndtd_matcher *matcher,
+                                            const struct ndt_scan_header *header, size_t together)
+{
+    struct ndt_scan_header thinned = *header;
+    double most = matcher->settings->max_points;
+    if (matcher->deadline_us > 0) {
+        const double left_us = READ_PART * (matcher->deadline_us - ndt_clock_us());
+        most = fmin(most, fmax(LEAST_POINTS, left_us / (matcher->point_us * (double)together)));
+    }
+    (void)ndt_scan_thin(&thinned, (uint64_t)most);
+    return thinned;
+}
+
 void ndtd_matcher_begin(struct ndtd_matcher *matcher)
 {
     const struct ndtd_scan *scan = &matcher->scan;

@@ -56,7 +56,8 @@ struct ndtd_matcher {
     uint64_t points_used;
     int32_t guesses; /* that were aligned */
 
-    /* Costs of the alignments so far. */
+    /* Costs so far. */
+    double point_us;          /* mean time that a point takes until it is preprocessed */
     double evaluation_us;     /* mean duration of an evaluation in the last one, including everything around it */
     size_t evaluation_points; /* that it is for; 0: not known */
 
@@ -64,6 +65,10 @@ struct ndtd_matcher {
     struct ndtd_point_fits fits;
 };
 
+/* The header of a scan with as many points as it may have: preprocess.max_points, and with a deadline those that
+ * `together` such scans can preprocess within half of the time that is left. */
+struct ndt_scan_header ndtd_matcher_thinned(const struct ndtd_matcher *matcher,
+                                            const struct ndt_scan_header *header, size_t together);
 /* Begins with matcher->scan, whose points are in matcher->raw and whose prediction and sweep are known. */
 void ndtd_matcher_begin(struct ndtd_matcher *matcher);
 /* Whether alignments have a prior: otherwise the prediction is where the optimisation starts, and the estimator

@@ -186,7 +186,8 @@ enum ndt_status ndtd_try_multistart(struct ndtd_relocalization *now, struct ndt_
     relocalizer->optima.count = 0;
     ndtd_optima_add(&relocalizer->optima, result, &now->expected);
     const enum ndt_status status = try_lists(now, err);
-    now->decision->margin =
+    const double margin =
         ndtd_optima_margin(&relocalizer->optima, &result->T_map_sensor, ndtd_optimum_score(result, &now->expected));
+    now->decision->margin = isnan(margin) ? 0 : margin; /* nothing is an optimum */
     return status;
 }

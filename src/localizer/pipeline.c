@@ -35,8 +35,6 @@
 static const double SCAN_US_GAIN = 0.2;
 /* Below, the time of a scan is not that of its points. */
 enum { LEAST_POINTS_TIMED = 5000 };
-/* Points of a scan that are read however late it is, and the part of the time for reading and preprocessing. */
-static const double LEAST_POINTS = 10000, READ_PART = 0.5;
 
 /* ---- decode ---- */
 
@@ -47,26 +45,12 @@ static size_t sensors_together(const struct ndtd_pipeline *pipeline)
     return frames->merge_sensors ? frames->sensor_count : 1;
 }
 
-struct ndt_scan_header ndtd_pipeline_thinned(const struct ndtd_pipeline *pipeline,
-                                             const struct ndt_scan_header *scan, size_t together)
-{
-    struct ndt_scan_header thinned = *scan;
-    const double deadline_us = pipeline->matcher.deadline_us;
-    double most = pipeline->settings->max_points;
-    if (deadline_us > 0) {
-        const double left_us = READ_PART * (deadline_us - ndt_clock_us());
-        most = fmin(most, fmax(LEAST_POINTS, left_us / (pipeline->point_us * (double)together)));
-    }
-    (void)ndt_scan_thin(&thinned, (uint64_t)most);
-    return thinned;
-}
-
 /* The deadline has passed `us` after the first of the points was read: each takes longer than that. Twice as long,
  * and the next scan has a quarter of the points where all of the time went into these. */
 static void read_fewer(struct ndtd_pipeline *pipeline, double us, uint64_t points)
 {
     if (points >= LEAST_POINTS_TIMED)
-        pipeline->point_us = fmax(pipeline->point_us, 2 * us / (double)points);
+        pipeline->matcher.point_us = fmax(pipeline->matcher.point_us, 2 * us / (double)points);
 }
 
 static enum ndt_status decode(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
@@ -78,7 +62,7 @@ static enum ndt_status decode(struct ndtd_pipeline *pipeline, const struct ndtd_
     record->points_raw = frame->scan.points.count;
     if (!ndtd_lookahead_take_points(pipeline->lookahead, frame, &pipeline->matcher, record)) {
         const struct ndt_scan_header scan =
-            ndtd_pipeline_thinned(pipeline, &frame->scan, sensors_together(pipeline));
+            ndtd_matcher_thinned(&pipeline->matcher, &frame->scan, sensors_together(pipeline));
         status = ndt_scan_points(frame->data, frame->size, &scan, pipeline->matcher.deadline_us, raw, err);
         record->decode_us = ndt_clock_us() - start_us;
         if (status == NDT_ERR_CANCELLED) /* goes on without points: it is answered with the prediction */
@@ -103,7 +87,8 @@ static void follow_point_time(struct ndtd_pipeline *pipeline, const struct ndtd_
     if (points < LEAST_POINTS_TIMED || together < points)
         return;
     const double point_us = record->decode_us / points + record->preprocess_us / together;
-    pipeline->point_us = fmax(point_us, pipeline->point_us + SCAN_US_GAIN * (point_us - pipeline->point_us));
+    pipeline->matcher.point_us =
+        fmax(point_us, pipeline->matcher.point_us + SCAN_US_GAIN * (point_us - pipeline->matcher.point_us));
 }
 
 /* ---- sensors that are merged ---- */
@@ -610,6 +595,20 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
     pipeline->events.odometry_restarts = pipeline->track.odometry_restarts;
     pipeline->events.transforms = pipeline->transforms.events;
     return status;
+}
+
+size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count)
+{
+    const size_t together = ndtd_lookahead_begin(pipeline, frames, count);
+    struct ndt_error ignored; /* each frame has its turn */
+    for (size_t i = 0; i < together; i++)
+        if (frames[i]->type == NDT_MESSAGE_SCAN)
+            ndtd_lookahead_predict(pipeline, frames[i]);
+        else
+            (void)ndtd_pipeline_take_in(pipeline, frames[i], &ignored);
+    if (together > 0)
+        ndtd_lookahead_align(pipeline);
+    return together;
 }
 
 int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct ndt_cloud **points,

@@ -93,7 +93,7 @@ enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct nd
     if (!pipeline)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the pipeline");
     ndtd_pipeline_apply_settings(pipeline, snapshot);
-    pipeline->point_us = FIRST_POINT_US;
+    pipeline->matcher.point_us = FIRST_POINT_US;
     ndt_track_init(&pipeline->track, &pipeline->settings->track);
     set_configured_pose(pipeline);
     enum ndt_status status = open_parts(pipeline, map, is_live, err);

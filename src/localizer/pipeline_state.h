@@ -42,9 +42,8 @@ struct ndtd_pipeline {
     struct ndtd_lookahead *lookahead; /* scans that wait, aligned ahead */
 
     /* Costs so far. */
-    double scan_us;  /* mean time that a scan takes */
-    double point_us; /* mean time that a point takes until it is preprocessed */
-    int together;    /* scans that wait to align at once, as measured; 0: any number */
+    double scan_us; /* mean time that a scan takes */
+    int together;   /* scans that wait to align at once, as measured; 0: any number */
 
     /* What others get of the last scan. */
     const struct ndt_cloud *last_points; /* the preprocessor's; NULL unless the scan converged on them */

@@ -363,8 +363,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("drain");
-    TCase *tcase = tcase_create("drain");
+    Suite *suite = suite_create("lookahead");
+    TCase *tcase = tcase_create("lookahead");
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, waiting_scans_go_together, 0, 4);

@@ -1,0 +1,95 @@
+#include "relocalizer_state.h"
+
+#include <math.h>
+
+#include "redeskew.h"
+
+/* A heading that was given without a covariance is wrong by this much at most; turns since then are not known. */
+static const double GIVEN_RAD = 45 * 0.017453292519943295, SIGMAS = 5;
+
+void ndtd_relocalizer_set_view(struct ndtd_relocalizer *relocalizer, struct ndtd_points_view *view)
+{
+    relocalizer->view = view;
+}
+
+int ndtd_relocalizer_can_recover(const struct ndtd_relocalizer *relocalizer, int has_pose)
+{
+    const struct ndtd_settings *settings = relocalizer->settings;
+    const int is_wanted = settings->recovery.enable && (has_pose || settings->initial_pose_mode != NDTD_POSE_GIVEN);
+    return is_wanted && relocalizer->parts.searcher && ndtd_has_prior(settings);
+}
+
+/* ---- for others ---- */
+
+const struct ndt_track_state *ndtd_relocalizer_verified(const struct ndtd_relocalizer *relocalizer)
+{
+    return relocalizer->is_verified ? &relocalizer->verified : NULL;
+}
+
+const struct ndt_track_state *ndtd_relocalizer_reference(const struct ndtd_relocalizer *relocalizer)
+{
+    if (relocalizer->is_verified)
+        return &relocalizer->verified;
+    return relocalizer->has_given ? &relocalizer->given : NULL;
+}
+
+int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer)
+{
+    return relocalizer->recovery.is_active;
+}
+
+int ndtd_relocalizer_has_hypotheses(const struct ndtd_relocalizer *relocalizer)
+{
+    return relocalizer->recovery.others.count > 0 || relocalizer->recovery.leading.agreements > 0;
+}
+
+const struct ndtd_hypotheses *ndtd_relocalizer_alternatives(const struct ndtd_relocalizer *relocalizer)
+{
+    return relocalizer->recovery.is_active ? &relocalizer->recovery.others : NULL;
+}
+
+const struct ndtd_hypotheses *ndtd_relocalizer_requested(const struct ndtd_relocalizer *relocalizer)
+{
+    return relocalizer->localize.is_active ? &relocalizer->localize.hypotheses : NULL;
+}
+
+/* ---- used by several steps ---- */
+
+void ndtd_take_from_batch(struct ndtd_relocalization *now, size_t number)
+{
+    struct ndtd_matcher *matcher = now->matcher;
+    struct ndtd_alignment *alignment = now->alignment;
+    const struct ndt_align_result before = alignment->result;
+    alignment->result = matcher->batch.results[number];
+    ndtd_add_costs(&alignment->result, &before);
+    alignment->prior = matcher->batch.priors[number];
+    alignment->has_trace = alignment->is_updated = 0;
+    if (ndtd_outcome_is_usable(alignment->result.outcome))
+        ndtd_alignment_update(alignment, now->scan, matcher->track, &matcher->motion[matcher->pass].twist);
+}
+
+double ndtd_confidence_now(const struct ndtd_relocalization *now, int *fits)
+{
+    return ndtd_alignment_confidence(now->alignment, now->scan, now->relocalizer->settings, fits);
+}
+
+int ndtd_heads_as_given(const struct ndtd_relocalizer *relocalizer, const struct ndt_pose *T_map_base)
+{
+    const struct ndt_track_state *given = &relocalizer->given;
+    if (relocalizer->is_verified || !relocalizer->has_given)
+        return 1;
+    const double deviation_rad = sqrt(given->P[(NDT_TRACK_STATES + 1) * 5]);
+    return ndt_pose_angle_rad(&given->T_map_base, T_map_base) <= fmax(GIVEN_RAD, SIGMAS * deviation_rad);
+}
+
+double ndtd_reach_m(const struct ndtd_settings *settings, double speed_mps, double dt_s)
+{
+    return fmin(speed_mps * dt_s + 0.5 * settings->recovery.max_acceleration_mps2 * dt_s * dt_s,
+                settings->recovery.max_speed_mps * dt_s);
+}
+
+const double *ndtd_antenna_m(const struct ndtd_relocalizer *relocalizer)
+{
+    const struct ndtd_gnss_fix *gnss = relocalizer->parts.gnss;
+    return gnss->is_known ? gnss->antenna_m : relocalizer->settings->frames.gnss_antenna_m;
+}

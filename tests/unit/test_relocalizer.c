@@ -1,0 +1,278 @@
+/* The relocaliser by itself: a matcher on the CPU, an estimator and a map, without pipeline and daemon. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "backends.h"
+#include "relocalizer.h"
+#include "street_drive.h"
+
+/* What a pipeline owns of it. */
+static struct {
+    struct ndt_track track;
+    struct ndtd_gnss_fix gnss;
+    struct ndtd_matcher *matcher;
+    struct ndtd_searcher *searcher;
+    struct ndtd_relocalizer *relocalizer;
+    struct ndtd_alignment alignment;
+    struct ndtd_decision decision;
+} here;
+
+static void open_parts(int has_searcher)
+{
+    struct ndtd_matcher *matcher = here.matcher = calloc(1, sizeof(*matcher));
+    const struct ndtd_searcher_config config = {.compute = &drive.settings.compute, .backend = "cpu"};
+    ck_assert_ptr_nonnull(matcher);
+    ndt_track_init(&here.track, &drive.settings.track);
+    matcher->settings = &drive.settings;
+    matcher->track = &here.track;
+    matcher->gnss = &here.gnss;
+    matcher->map = drive.map;
+    ndt_cloud_init(&matcher->raw);
+    must(ndt_backend_open_failover(&matcher->backend, "cpu", &drive.settings.compute, &err));
+    must(ndt_aligner_create(&matcher->aligner, matcher->backend, &err));
+    must(ndt_aligner_set_map(matcher->aligner, drive.map, &err));
+    must(ndt_preprocessor_create(&matcher->preprocessor, &err));
+    if (has_searcher)
+        must(ndtd_searcher_create(&here.searcher, &config, &err));
+    const struct ndtd_relocalizer_parts parts = {
+        .matcher = matcher, .track = &here.track, .gnss = &here.gnss, .searcher = here.searcher};
+    must(ndtd_relocalizer_create(&here.relocalizer, &parts, &err));
+    ndtd_relocalizer_set_settings(here.relocalizer, &drive.settings);
+    ndtd_relocalizer_set_map(here.relocalizer, NULL, drive.map);
+}
+
+static void setup(void)
+{
+    street_drive_make();
+    memset(&here, 0, sizeof(here));
+    open_parts(1);
+}
+
+static void teardown(void)
+{
+    ndtd_relocalizer_destroy(here.relocalizer);
+    ndtd_searcher_destroy(here.searcher);
+    ndt_aligner_destroy(here.matcher->aligner);
+    here.matcher->backend->ops->close(here.matcher->backend);
+    ndt_preprocessor_destroy(here.matcher->preprocessor);
+    ndt_cloud_free(&here.matcher->raw);
+    free(here.matcher);
+    street_drive_free();
+}
+
+/* An initial pose at the stamp of a scan, off along and across the street, as a pipeline takes it. */
+static void give_pose(size_t scan, double along_m, double turn_rad)
+{
+    const int64_t stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)scan;
+    const struct ndt_pose off = ndt_pose_from_rpy((double[3]){along_m, 0, 0}, (double[3]){0, 0, turn_rad});
+    const struct ndt_pose pose = ndt_pose_compose(&drive.truth[scan], &off);
+    const struct ndt_twist twist = {{8, 0, 0}, {0, 0, 0.05}};
+    (void)ndtd_relocalizer_keep_track(here.relocalizer, stamp_ns, 1);
+    ndt_track_reset(&here.track, stamp_ns, &pose, &twist, NULL);
+    ndtd_relocalizer_start_at(here.relocalizer, &here.track.state);
+}
+
+/* One scan, as a pipeline takes it from its points to the estimator. */
+static void take(size_t number)
+{
+    struct ndtd_matcher *matcher = here.matcher;
+    struct ndtd_alignment *alignment = &here.alignment;
+    struct ndt_scan_header header;
+    must(ndt_scan_header_decode(drive.scans[number].data, drive.scans[number].size, &header, &err));
+    must(ndt_scan_points(drive.scans[number].data, drive.scans[number].size, &header, 0, &matcher->raw, &err));
+    *alignment = (struct ndtd_alignment){.is_updated = 0};
+    matcher->scan = (struct ndtd_scan){.seq = header.seq,
+                                       .stamp_ns = header.stamp_ns,
+                                       .frame_id = "lidar",
+                                       .T_base_sensor = ndt_pose_identity(),
+                                       .preprocess = drive.settings.preprocess};
+    matcher->scan.preprocess.deskew = NDT_DESKEW_OFF;
+    must(ndt_preprocess_sweep(&matcher->scan.preprocess, &matcher->raw, &matcher->scan.sweep, &err));
+    const int has_pose = ndtd_scan_predict(&matcher->scan, &here.track, 0);
+    ndtd_matcher_begin(matcher);
+    ndtd_alignment_begin(alignment, &matcher->scan, has_pose ? &here.track.state : NULL, &matcher->scan.predicted);
+    must(ndtd_matcher_preprocess(matcher, &err));
+    must(ndtd_relocalizer_begin(here.relocalizer, &here.decision, &err));
+    const struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
+    if (has_pose) {
+        must(ndtd_matcher_align(matcher, FIRST_PASS, &params, &alignment->prior.T_map_sensor, alignment, &err));
+        if (ndtd_outcome_is_usable(alignment->result.outcome))
+            ndtd_alignment_update(alignment, &matcher->scan, &here.track, &matcher->motion[FIRST_PASS].twist);
+    }
+    must(ndtd_relocalizer_decide(here.relocalizer, alignment, &here.decision, &err));
+    ndtd_relocalizer_report(here.relocalizer, &here.decision, &alignment->result);
+}
+
+/* The estimator follows the decision. */
+static void follow(void)
+{
+    if (here.decision.is_replaced)
+        ndt_track_adopt(&here.track, &here.decision.replacement, 0);
+    if (!here.alignment.is_updated) {
+        ndt_track_coast(&here.track, &here.alignment.predicted);
+        return;
+    }
+    ndt_track_commit(&here.track, &here.alignment.updated);
+    if (here.alignment.result.outcome == NDT_CONVERGED)
+        ndtd_relocalizer_verify(here.relocalizer, &here.alignment.updated);
+}
+
+static double error_m(size_t scan)
+{
+    return ndt_pose_distance_m(&here.alignment.updated.T_map_base, &drive.truth[scan]);
+}
+
+START_TEST(the_estimator_is_never_changed)
+{
+    static struct ndt_track before;
+    for (size_t i = 0; i < 3; i++) {
+        if (i == 1)
+            give_pose(0, 3, 0.3);
+        before = here.track;
+        take(i);
+        ck_assert_mem_eq(&before, &here.track, sizeof(before));
+    }
+}
+END_TEST
+
+START_TEST(a_given_pose_is_accepted_where_the_scan_confirms_it)
+{
+    give_pose(0, 0, 0);
+    ck_assert_ptr_null(ndtd_relocalizer_verified(here.relocalizer));
+    ck_assert_ptr_nonnull(ndtd_relocalizer_reference(here.relocalizer));
+    take(0);
+    ck_assert_int_eq(here.alignment.result.outcome, NDT_CONVERGED);
+    ck_assert(!here.decision.is_unproven && !here.decision.is_replaced && !here.decision.is_ambiguous);
+    ck_assert(!ndtd_relocalizer_is_active(here.relocalizer));
+    ck_assert_double_lt(error_m(0), 0.1);
+    follow();
+    ck_assert_ptr_nonnull(ndtd_relocalizer_verified(here.relocalizer));
+}
+END_TEST
+
+START_TEST(a_tracked_scan_needs_no_other_guess)
+{
+    give_pose(0, 0, 0);
+    for (size_t i = 0; i < DRIVE_SCANS; i++) {
+        take(i);
+        follow();
+        ck_assert_int_eq(here.alignment.result.outcome, NDT_CONVERGED);
+    }
+    ck_assert(!here.decision.is_multistart && isnan(here.decision.margin));
+    ck_assert_int_eq(here.matcher->guesses, 1);
+}
+END_TEST
+
+START_TEST(a_wrong_pose_is_unproven_and_hypotheses_follow)
+{
+    give_pose(0, 40, 3.1);
+    take(0);
+    ck_assert(here.decision.is_unproven);
+    ck_assert_int_ne(here.alignment.result.outcome, NDT_CONVERGED);
+    ck_assert(ndtd_relocalizer_is_active(here.relocalizer));
+    ck_assert_int_gt(here.matcher->guesses, 10);
+    for (size_t i = 0; i < DRIVE_SCANS; i++) {
+        follow();
+        take(i);
+        if (here.alignment.result.outcome == NDT_CONVERGED)
+            ck_assert_double_lt(error_m(i), 1);
+    }
+}
+END_TEST
+
+START_TEST(without_a_pose_a_search_replaces_it)
+{
+    int found = 0;
+    ck_assert_ptr_null(ndtd_relocalizer_reference(here.relocalizer));
+    for (size_t i = 0; i < DRIVE_SCANS && !found; i++) {
+        take(i);
+        found = here.decision.is_replaced;
+        if (here.alignment.result.outcome == NDT_CONVERGED)
+            ck_assert_double_lt(error_m(i), 1);
+        follow();
+    }
+    ck_assert(found);
+    ck_assert(here.track.has_pose);
+}
+END_TEST
+
+START_TEST(a_pose_given_in_mid_drive_is_refused_where_the_track_fits)
+{
+    give_pose(0, 0, 0);
+    for (size_t i = 0; i < 4; i++) {
+        take(i);
+        follow();
+    }
+    give_pose(4, -30, 0.5);
+    take(4);
+    ck_assert(here.decision.is_refused && here.decision.is_replaced);
+    ck_assert_double_eq_tol(here.decision.refused_m, 30, 2);
+    ck_assert_double_lt(error_m(4), 0.1);
+    follow();
+    take(5);
+    ck_assert(!here.decision.is_refused && !here.decision.is_unproven);
+    ck_assert_int_eq(here.alignment.result.outcome, NDT_CONVERGED);
+}
+END_TEST
+
+START_TEST(another_map_forgets_what_was_found_in_this)
+{
+    give_pose(0, 40, 3.1);
+    take(0);
+    follow();
+    take(1);
+    ck_assert(ndtd_relocalizer_has_hypotheses(here.relocalizer));
+    ndtd_relocalizer_set_map(here.relocalizer, drive.map, drive.map);
+    ck_assert(ndtd_relocalizer_has_hypotheses(here.relocalizer));
+    ndtd_relocalizer_set_map(here.relocalizer, drive.map, NULL);
+    ck_assert(!ndtd_relocalizer_has_hypotheses(here.relocalizer));
+}
+END_TEST
+
+static void setup_without_search(void)
+{
+    street_drive_make();
+    memset(&here, 0, sizeof(here));
+    open_parts(0);
+}
+
+START_TEST(without_a_searcher_it_says_what_it_cannot)
+{
+    struct ndt_localize_report report;
+    const struct ndt_request_message request = {.hint.apply = 1};
+    ck_assert(!ndtd_relocalizer_can_recover(here.relocalizer, 1));
+    ck_assert(!ndtd_relocalizer_can_recover(here.relocalizer, 0));
+    give_pose(0, 40, 3.1);
+    take(0);
+    ck_assert(!here.decision.is_unproven && !ndtd_relocalizer_is_active(here.relocalizer));
+    ndtd_relocalizer_request(here.relocalizer, &request);
+    ck_assert(!ndtd_relocalizer_is_requested(here.relocalizer));
+    ck_assert_int_eq(ndtd_relocalizer_answer(here.relocalizer, &report), 1);
+    ck_assert(!report.accepted && *report.reason);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("relocalizer");
+    TCase *scans = tcase_create("scans");
+    tcase_add_checked_fixture(scans, setup, teardown);
+    tcase_add_test(scans, the_estimator_is_never_changed);
+    tcase_add_test(scans, a_given_pose_is_accepted_where_the_scan_confirms_it);
+    tcase_add_test(scans, a_tracked_scan_needs_no_other_guess);
+    tcase_add_test(scans, a_wrong_pose_is_unproven_and_hypotheses_follow);
+    tcase_add_test(scans, without_a_pose_a_search_replaces_it);
+    tcase_add_test(scans, a_pose_given_in_mid_drive_is_refused_where_the_track_fits);
+    tcase_add_test(scans, another_map_forgets_what_was_found_in_this);
+    suite_add_tcase(suite, scans);
+    TCase *alone = tcase_create("without a searcher");
+    tcase_add_checked_fixture(alone, setup_without_search, teardown);
+    tcase_add_test(alone, without_a_searcher_it_says_what_it_cannot);
+    suite_add_tcase(suite, alone);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
