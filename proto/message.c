@@ -401,7 +401,7 @@ void ndt_wire_put_fields(struct ndt_wire_writer *writer, const struct ndt_wire_f
         write_row(writer, &rows[i], values);
 }
 
-enum ndt_status ndt_wire_encode(struct ndt_frame *frame, enum ndt_message_type type,
+enum ndt_status ndt_wire_encode(struct ndt_buffer *frame, enum ndt_message_type type,
                                 const struct ndt_wire_field *rows, size_t row_count, const void *message,
                                 struct ndt_error *err)
 {

@@ -238,7 +238,7 @@ static enum ndt_status check_message(const struct ndt_points_message *message, s
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, NDT_ERR_ARGUMENT, "points message");
 }
 
-enum ndt_status ndt_points_encode(struct ndt_frame *frame, const struct ndt_points_message *message,
+enum ndt_status ndt_points_encode(struct ndt_buffer *frame, const struct ndt_points_message *message,
                                   const struct ndt_cloud *cloud, struct ndt_error *err)
 {
     struct points_wire wire = {.message = *message, .cloud = cloud};

@@ -57,7 +57,7 @@ enum ndt_status ndt_pose_message_decode(const uint8_t *data, size_t size, enum n
     return NDT_OK;
 }
 
-enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_message_type type,
+enum ndt_status ndt_pose_message_encode(struct ndt_buffer *frame, enum ndt_message_type type,
                                         const struct ndt_pose_message *message, struct ndt_error *err)
 {
     frame->size = 0;
@@ -110,7 +110,7 @@ enum ndt_status ndt_gnss_decode(const uint8_t *data, size_t size, struct ndt_gns
     return status;
 }
 
-enum ndt_status ndt_gnss_encode(struct ndt_frame *frame, const struct ndt_gnss_message *message,
+enum ndt_status ndt_gnss_encode(struct ndt_buffer *frame, const struct ndt_gnss_message *message,
                                 struct ndt_error *err)
 {
     frame->size = 0;
@@ -172,7 +172,7 @@ enum ndt_status ndt_imu_decode(const uint8_t *data, size_t size, struct ndt_imu_
     return status;
 }
 
-enum ndt_status ndt_imu_encode(struct ndt_frame *frame, const struct ndt_imu_message *message,
+enum ndt_status ndt_imu_encode(struct ndt_buffer *frame, const struct ndt_imu_message *message,
                                struct ndt_error *err)
 {
     frame->size = 0;

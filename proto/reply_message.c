@@ -54,7 +54,7 @@ static void open_level(struct ndt_reply_writer *writer, struct ndt_wire_writer *
     writer->depth++;
 }
 
-void ndt_reply_begin(struct ndt_reply_writer *writer, struct ndt_frame *frame, uint64_t id, const char *error)
+void ndt_reply_begin(struct ndt_reply_writer *writer, struct ndt_buffer *frame, uint64_t id, const char *error)
 {
     struct ndt_wire_writer wire;
     *writer = (struct ndt_reply_writer){.frame = frame, .status = NDT_OK};

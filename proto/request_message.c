@@ -216,7 +216,7 @@ static void choose_arguments(struct request_wire *wire)
     wire->has_apply = takes == HINT;
 }
 
-enum ndt_status ndt_request_encode(struct ndt_frame *frame, const struct ndt_request_message *message,
+enum ndt_status ndt_request_encode(struct ndt_buffer *frame, const struct ndt_request_message *message,
                                    struct ndt_error *err)
 {
     struct request_wire wire = {.message = *message};

@@ -246,7 +246,7 @@ static int was_set(const struct ndt_pose *pose)
     return pose->q_xyzw[0] != 0 || pose->q_xyzw[1] != 0 || pose->q_xyzw[2] != 0 || pose->q_xyzw[3] != 0;
 }
 
-enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_result_message *message,
+enum ndt_status ndt_result_encode(struct ndt_buffer *frame, const struct ndt_result_message *message,
                                   struct ndt_error *err)
 {
     struct result_wire wire = {.message = *message,

@@ -118,7 +118,7 @@ enum ndt_status ndt_scan_identify(const uint8_t *data, size_t size, struct ndt_s
     return status;
 }
 
-enum ndt_status ndt_scan_encode(struct ndt_frame *frame, const struct ndt_scan_message *message,
+enum ndt_status ndt_scan_encode(struct ndt_buffer *frame, const struct ndt_scan_message *message,
                                 const struct ndt_cloud *cloud, struct ndt_error *err)
 {
     struct scan_wire wire = {.message = *message, .cloud = cloud};

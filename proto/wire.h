@@ -61,15 +61,15 @@ NDT_MUST_CHECK enum ndt_status ndt_wire_skip(struct ndt_wire_reader *reader);
 
 struct ndt_wire_writer {
     msgpack_packer packer;
-    struct ndt_frame *frame;
+    struct ndt_buffer *frame;
     struct ndt_error *err;
     enum ndt_status status;
 };
 
 /* Empties the frame and starts writing to it. */
-void ndt_wire_begin(struct ndt_wire_writer *writer, struct ndt_frame *frame, struct ndt_error *err);
+void ndt_wire_begin(struct ndt_wire_writer *writer, struct ndt_buffer *frame, struct ndt_error *err);
 /* Continues after the current contents of the frame. */
-void ndt_wire_resume(struct ndt_wire_writer *writer, struct ndt_frame *frame, struct ndt_error *err);
+void ndt_wire_resume(struct ndt_wire_writer *writer, struct ndt_buffer *frame, struct ndt_error *err);
 /* Returns the first failure, if any; the frame is then empty. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_end(struct ndt_wire_writer *writer);
 
@@ -78,7 +78,7 @@ void ndt_wire_put_array(struct ndt_wire_writer *writer, size_t items);
 /* A head with unknown count: writes a 32-bit count of 0 and returns its offset in the frame. */
 enum ndt_wire_head { NDT_WIRE_HEAD_ARRAY = 0xdd, NDT_WIRE_HEAD_MAP = 0xdf };
 size_t ndt_wire_put_head(struct ndt_wire_writer *writer, enum ndt_wire_head head);
-void ndt_wire_patch_count(struct ndt_frame *frame, size_t at, uint32_t count);
+void ndt_wire_patch_count(struct ndt_buffer *frame, size_t at, uint32_t count);
 void ndt_wire_put_bool(struct ndt_wire_writer *writer, int value);
 void ndt_wire_put_uint(struct ndt_wire_writer *writer, uint64_t value);
 void ndt_wire_put_int(struct ndt_wire_writer *writer, int64_t value);
@@ -138,7 +138,7 @@ NDT_MUST_CHECK enum ndt_status ndt_wire_decode_head(const uint8_t *data, size_t 
 void ndt_wire_put_fields(struct ndt_wire_writer *writer, const struct ndt_wire_field *rows, size_t row_count,
                          const void *values);
 /* Replaces the contents of `frame`; on failure the frame is empty. */
-NDT_MUST_CHECK enum ndt_status ndt_wire_encode(struct ndt_frame *frame, enum ndt_message_type type,
+NDT_MUST_CHECK enum ndt_status ndt_wire_encode(struct ndt_buffer *frame, enum ndt_message_type type,
                                                const struct ndt_wire_field *rows, size_t row_count,
                                                const void *message, struct ndt_error *err);
 

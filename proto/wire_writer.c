@@ -8,18 +8,18 @@
 
 enum { FIRST_CAPACITY = 512 };
 
-void ndt_frame_init(struct ndt_frame *frame)
+void ndt_buffer_init(struct ndt_buffer *frame)
 {
     memset(frame, 0, sizeof(*frame));
 }
 
-void ndt_frame_free(struct ndt_frame *frame)
+void ndt_buffer_free(struct ndt_buffer *frame)
 {
     free(frame->data);
-    ndt_frame_init(frame);
+    ndt_buffer_init(frame);
 }
 
-enum ndt_status ndt_frame_reserve(struct ndt_frame *frame, size_t size, struct ndt_error *err)
+enum ndt_status ndt_buffer_reserve(struct ndt_buffer *frame, size_t size, struct ndt_error *err)
 {
     if (size <= frame->capacity)
         return NDT_OK;
@@ -34,7 +34,7 @@ enum ndt_status ndt_frame_reserve(struct ndt_frame *frame, size_t size, struct n
 /* `more` bytes at the end of the frame, or NULL with the reason in the writer. */
 static uint8_t *extend(struct ndt_wire_writer *writer, size_t more)
 {
-    struct ndt_frame *frame = writer->frame;
+    struct ndt_buffer *frame = writer->frame;
     if (more > NDT_PROTO_MAX_FRAME - frame->size) {
         writer->status = ndt_fail(writer->err, NDT_ERR_LIMIT, "the message is above the limit of %zu bytes",
                                   NDT_PROTO_MAX_FRAME);
@@ -43,7 +43,7 @@ static uint8_t *extend(struct ndt_wire_writer *writer, size_t more)
     const size_t needed = frame->size + more;
     if (needed > frame->capacity) {
         const size_t doubled = frame->capacity ? 2 * frame->capacity : FIRST_CAPACITY;
-        writer->status = ndt_frame_reserve(frame, needed > doubled ? needed : doubled, writer->err);
+        writer->status = ndt_buffer_reserve(frame, needed > doubled ? needed : doubled, writer->err);
         if (writer->status != NDT_OK)
             return NULL;
     }
@@ -61,13 +61,13 @@ static int append(void *context, const char *bytes, size_t count)
     return writer->status == NDT_OK ? 0 : -1;
 }
 
-void ndt_wire_resume(struct ndt_wire_writer *writer, struct ndt_frame *frame, struct ndt_error *err)
+void ndt_wire_resume(struct ndt_wire_writer *writer, struct ndt_buffer *frame, struct ndt_error *err)
 {
     *writer = (struct ndt_wire_writer){.frame = frame, .err = err, .status = NDT_OK};
     msgpack_packer_init(&writer->packer, writer, append);
 }
 
-void ndt_wire_begin(struct ndt_wire_writer *writer, struct ndt_frame *frame, struct ndt_error *err)
+void ndt_wire_begin(struct ndt_wire_writer *writer, struct ndt_buffer *frame, struct ndt_error *err)
 {
     ndt_wire_resume(writer, frame, err);
     frame->size = 0;
@@ -99,7 +99,7 @@ size_t ndt_wire_put_head(struct ndt_wire_writer *writer, enum ndt_wire_head head
     return at;
 }
 
-void ndt_wire_patch_count(struct ndt_frame *frame, size_t at, uint32_t count)
+void ndt_wire_patch_count(struct ndt_buffer *frame, size_t at, uint32_t count)
 {
     for (size_t i = 0; i < 4; i++)
         frame->data[at + i] = (uint8_t)(count >> (24 - 8 * i));

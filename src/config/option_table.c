@@ -145,7 +145,7 @@ const struct ndtd_option ndtd_option_table[] = {
     {ROW(NDTD_SENSORS, "frames.sensors", frames.sensors, RELOAD,
          "Sensors with poses of their own, by the frame_id of their scans: "
          "[left 0 0.5 1.8 0 0 1.57, right 0 -0.5 1.8 0 0 -1.57]"),
-     .unit = "m, rad", .size = sizeof(struct ndtd_sensor_frame), .max_items = NDTD_FRAMES_SENSORS,
+     .unit = "m, rad", .size = sizeof(struct ndtd_sensor_frame), .max_items = NDTD_EXTRINSICS_SENSORS,
      .count_offset = AT(frames.sensor_count)},
     {BOOL("frames.merge_sensors", frames.merge_sensors, RELOAD,
           "Match the scans of all frames.sensors as one when their stamps lie within preprocess.sweep_s")},

@@ -258,7 +258,7 @@ static enum ndt_status store_transform(struct ndtd_settings *settings, const str
 static enum ndt_status store_sensors(struct ndtd_settings *settings, const struct ndtd_option *option,
                                      const struct ndtd_value *value, struct ndt_error *err)
 {
-    struct ndtd_sensor_frame sensors[NDTD_FRAMES_SENSORS];
+    struct ndtd_sensor_frame sensors[NDTD_EXTRINSICS_SENSORS];
     for (size_t i = 0; i < value->count; i++) {
         const enum ndt_status status = ndtd_sensor_frame_parse(value->items[i], &sensors[i], err);
         if (status != NDT_OK)

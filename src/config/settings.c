@@ -110,7 +110,7 @@ static enum ndt_status check_ranges(const struct ndtd_settings *settings, struct
 static enum ndt_status check_frames(const struct ndtd_settings *settings, struct ndt_error *err)
 {
     const enum ndt_deskew_mode deskew = settings->preprocess.deskew;
-    const enum ndt_status status = ndtd_frames_check(&settings->frames, err);
+    const enum ndt_status status = ndtd_extrinsics_check(&settings->frames, err);
     if (status == NDT_OK && settings->frames.merge_sensors &&
         (deskew == NDT_DESKEW_AZIMUTH_CW || deskew == NDT_DESKEW_AZIMUTH_CCW))
         return ndt_fail(

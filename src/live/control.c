@@ -28,7 +28,7 @@ struct address {
 struct ndtd_control {
     void *socket;
     struct ndtd_endpoint endpoint;
-    struct ndt_frame reply;
+    struct ndt_buffer reply;
     struct ndtd_worker_timing *timings; /* NDTD_TIMINGS_KEPT */
     struct address address;             /* of the request that is being answered */
     struct address later;               /* of the client that waits for the recorder */
@@ -436,13 +436,13 @@ enum ndt_status ndtd_control_open(struct ndtd_control **out, struct ndtd_sockets
     *out = NULL;
     struct ndtd_control *control = calloc(1, sizeof(*control));
     struct ndtd_worker_timing *timings = calloc(NDTD_TIMINGS_KEPT, sizeof(*timings));
-    enum ndt_status status = control && timings ? ndt_frame_reserve(&control->reply, REPLY_BYTES, err)
+    enum ndt_status status = control && timings ? ndt_buffer_reserve(&control->reply, REPLY_BYTES, err)
                                                 : ndt_fail(err, NDT_ERR_MEMORY, "no memory for the control socket");
     if (status == NDT_OK)
         status = ndtd_socket_bind(&control->socket, sockets, ZMQ_ROUTER, endpoint, err);
     if (status != NDT_OK || !control) {
         if (control)
-            ndt_frame_free(&control->reply);
+            ndt_buffer_free(&control->reply);
         free(control);
         free(timings);
         return status;
@@ -462,7 +462,7 @@ void ndtd_control_close(struct ndtd_control *control)
     ndtd_socket_close(control->socket, &control->endpoint);
     zmq_msg_close(&control->address.identity);
     zmq_msg_close(&control->later.identity);
-    ndt_frame_free(&control->reply);
+    ndt_buffer_free(&control->reply);
     free(control->timings);
     free(control);
 }

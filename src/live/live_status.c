@@ -86,7 +86,7 @@ static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_uint(writer, "waiting", queue.scans_waiting);
     ndt_reply_uint(writer, "given", queue.given);
     ndt_reply_uint(writer, "dropped", queue.dropped);
-    ndt_reply_uint(writer, "small_lost", queue.small_lost);
+    ndt_reply_uint(writer, "messages_lost", queue.messages_lost);
     ndt_reply_close(writer);
     ndt_reply_open_map(writer, "receiver");
     ndt_reply_uint(writer, "frames", in.frames);
@@ -129,13 +129,13 @@ static void write_candidates(const struct ndtd_autotune_result *tuned, struct nd
     for (size_t i = 0; i < tuned->row_count; i++) {
         const struct ndtd_autotune_row *row = &tuned->rows[i];
         ndt_reply_open_map(writer, NULL);
-        ndt_reply_text(writer, "way", ndtd_backend_candidate_name(&row->candidate, name, sizeof(name)));
+        ndt_reply_text(writer, "candidate", ndtd_backend_candidate_name(&row->candidate, name, sizeof(name)));
         if (row->samples > 0) {
             ndt_reply_real(writer, "p50_ms", row->p50_us * 1e-3);
             ndt_reply_real(writer, "p95_ms", row->p95_us * 1e-3);
             ndt_reply_uint(writer, "samples", row->samples);
         } else
-            ndt_reply_text(writer, "not_here", row->why);
+            ndt_reply_text(writer, "unavailable", row->why);
         ndt_reply_close(writer);
     }
     ndt_reply_close(writer);

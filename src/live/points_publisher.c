@@ -21,7 +21,7 @@ struct ndtd_points_publisher {
     struct ndtd_subscribers *subscribers;
     struct ndtd_points_slot slots[SLOTS];
     atomic_uint_fast64_t filled, sent;
-    struct ndt_frame frame; /* the publisher's thread */
+    struct ndt_buffer frame; /* the publisher's thread */
     int fd;
     atomic_uint subscriber_count;
     atomic_uint_fast64_t published, lost;
@@ -37,7 +37,7 @@ enum ndt_status ndtd_points_publisher_open(struct ndtd_points_publisher **out, s
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the socket of points");
     for (int i = 0; i < SLOTS; i++)
         ndt_cloud_init(&publisher->slots[i].points);
-    ndt_frame_init(&publisher->frame);
+    ndt_buffer_init(&publisher->frame);
     limited.send_high_water_mark = MESSAGES_WAITING;
     enum ndt_status status = NDT_OK;
     publisher->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -61,7 +61,7 @@ void ndtd_points_publisher_close(struct ndtd_points_publisher *publisher)
         close(publisher->fd);
     for (int i = 0; i < SLOTS; i++)
         ndt_cloud_free(&publisher->slots[i].points);
-    ndt_frame_free(&publisher->frame);
+    ndt_buffer_free(&publisher->frame);
     free(publisher);
 }
 

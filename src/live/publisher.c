@@ -33,7 +33,7 @@ struct ndtd_publisher {
 struct ndtd_result_sender {
     struct ndtd_publisher *publisher;
     void *socket; /* PUSH, in-process */
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
 };
 
 static int set_int(void *socket, int option, int value)
@@ -157,8 +157,8 @@ enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out, struct 
     if (!sender)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a result sender");
     sender->publisher = publisher;
-    ndt_frame_init(&sender->frame);
-    if (ndt_frame_reserve(&sender->frame, RESULT_BYTES, err) != NDT_OK) { /* answering needs no memory later */
+    ndt_buffer_init(&sender->frame);
+    if (ndt_buffer_reserve(&sender->frame, RESULT_BYTES, err) != NDT_OK) { /* answering needs no memory later */
         ndtd_result_sender_close(sender);
         return NDT_ERR_MEMORY;
     }
@@ -195,6 +195,6 @@ void ndtd_result_sender_close(struct ndtd_result_sender *sender)
         return;
     if (sender->socket)
         zmq_close(sender->socket);
-    ndt_frame_free(&sender->frame);
+    ndt_buffer_free(&sender->frame);
     free(sender);
 }

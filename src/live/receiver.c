@@ -44,7 +44,7 @@ struct ndtd_receiver {
 
 /* ---- answers ---- */
 
-static void answer(struct ndtd_receiver *receiver, const struct ndtd_frame *scan, enum ndt_outcome outcome,
+static void answer(struct ndtd_receiver *receiver, const struct ndtd_message *scan, enum ndt_outcome outcome,
                    const char *reason)
 {
     const struct ndtd_queue_counters queue = ndtd_queue_counters(receiver->queue);
@@ -69,7 +69,7 @@ static void answer(struct ndtd_receiver *receiver, const struct ndtd_frame *scan
 
 /* Decodes the header of a scan. A scan that cannot be decoded must not push good ones out of the queue: it is
  * refused here, and answered if at least its seq and stamp can be read. */
-static int decode_scan_header(struct ndtd_receiver *receiver, struct ndtd_frame *frame)
+static int decode_scan_header(struct ndtd_receiver *receiver, struct ndtd_message *frame)
 {
     struct ndt_error err = {""}, why = {""};
     struct ndt_scan_message message;
@@ -89,7 +89,7 @@ static int decode_scan_header(struct ndtd_receiver *receiver, struct ndtd_frame 
 
 /* Returns whether the frame is valid and for the matching thread. One log line per kind of error, because the log
  * throttles by format. */
-static int decode_header(struct ndtd_receiver *receiver, struct ndtd_frame *frame)
+static int decode_header(struct ndtd_receiver *receiver, struct ndtd_message *frame)
 {
     struct ndt_error err = {""};
     if (ndt_message_peek(frame->data, frame->size, &frame->type, &err) != NDT_OK) {
@@ -113,11 +113,11 @@ static int decode_header(struct ndtd_receiver *receiver, struct ndtd_frame *fram
     }
 }
 
-static void enqueue(struct ndtd_receiver *receiver, const struct ndtd_frame *frame, zmq_msg_t *message)
+static void enqueue(struct ndtd_receiver *receiver, const struct ndtd_message *frame, zmq_msg_t *message)
 {
     int dropped = 0;
     struct ndt_error err = {""};
-    struct ndtd_frame oldest = {0};
+    struct ndtd_message oldest = {0};
     const int is_scan = frame->type == NDT_MESSAGE_SCAN;
     if (is_scan)
         atomic_fetch_add(&receiver->scans, 1);
@@ -132,7 +132,7 @@ static void enqueue(struct ndtd_receiver *receiver, const struct ndtd_frame *fra
 
 static void process_frame(struct ndtd_receiver *receiver, zmq_msg_t *message)
 {
-    struct ndtd_frame frame = {
+    struct ndtd_message frame = {
         .data = zmq_msg_data(message), .size = zmq_msg_size(message), .arrival_us = receiver->batch.arrival_us};
     atomic_fetch_add(&receiver->frames, 1);
     atomic_fetch_add(&receiver->bytes, frame.size);

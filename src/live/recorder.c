@@ -222,9 +222,9 @@ static void write_frame(struct ndtd_recorder *recorder, struct entry *entry)
 /* Writes the transforms that came before the recording began, and hold in it. */
 static void write_transforms(struct ndtd_recorder *recorder)
 {
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     int goes_on = 1;
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     for (size_t i = 0; goes_on && i < recorder->first.count; i++) {
         const struct ndtd_sensor_frame *sensor = &recorder->first.frames[i];
         struct ndt_pose_message message = {
@@ -238,7 +238,7 @@ static void write_transforms(struct ndtd_recorder *recorder)
                                             .payload = frame.data};
         goes_on = write_record(recorder, &line);
     }
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }
 
 static void open_file(struct ndtd_recorder *recorder)

@@ -2,7 +2,7 @@
  * @brief The matching thread: wait for frames, apply updates and maps, process, publish, run the autotuner.
  *
  * Requests of other threads are collected in `pending` under the lock and applied by the thread between frames;
- * ndtd_pipeline_frame() does the work on a frame. */
+ * ndtd_pipeline_process() does the work on a frame. */
 #include "ndtd/worker.h"
 
 #include <inttypes.h>
@@ -262,7 +262,7 @@ static enum ndt_status send(struct ndtd_worker *worker, const struct ndtd_scan_r
 }
 
 /* A result that cannot be encoded is replaced by one that can: no scan goes unanswered. */
-static void answer(struct ndtd_worker *worker, const struct ndtd_frame *frame, struct ndtd_scan_record *record,
+static void answer(struct ndtd_worker *worker, const struct ndtd_message *frame, struct ndtd_scan_record *record,
                    uint32_t queue_depth)
 {
     struct ndt_error err = {""};
@@ -289,7 +289,7 @@ static void answer(struct ndtd_worker *worker, const struct ndtd_frame *frame, s
 }
 
 /* The answer to a scan that the pipeline could not process. */
-static void refuse_scan(const struct ndtd_worker *worker, const struct ndtd_frame *frame, const char *why,
+static void refuse_scan(const struct ndtd_worker *worker, const struct ndtd_message *frame, const char *why,
                         struct ndtd_scan_record *record)
 {
     *record = (struct ndtd_scan_record){
@@ -297,7 +297,7 @@ static void refuse_scan(const struct ndtd_worker *worker, const struct ndtd_fram
     ndtd_scan_record_reject(record, why);
 }
 
-static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_frame *frame, const char *why)
+static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_message *frame, const char *why)
 {
     ndtd_log(NDTD_LOG_WARNING, "a %s frame could not be processed: %s", ndt_message_name(frame->type), why);
     pthread_mutex_lock(&worker->lock);
@@ -306,7 +306,7 @@ static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_frame *fr
 }
 
 /* The time since the scan before, for live.budget_ms = auto. */
-static void follow_gaps(struct ndtd_worker *worker, const struct ndtd_frame *frame)
+static void follow_gaps(struct ndtd_worker *worker, const struct ndtd_message *frame)
 {
     if (worker->arrival_us > 0)
         worker->gaps_us[worker->gap_count++ % GAPS_KEPT] = frame->arrival_us - worker->arrival_us;
@@ -327,7 +327,7 @@ static double budget_of(const struct ndtd_worker *worker)
     return fmax(budget_us, GAP_PART * least_us);
 }
 
-static double deadline_of(struct ndtd_worker *worker, const struct ndtd_frame *frame)
+static double deadline_of(struct ndtd_worker *worker, const struct ndtd_message *frame)
 {
     const double budget_us = worker->budget_us = budget_of(worker);
     return frame->arrival_us + budget_us - fmin(worker->reserve_us + RESERVE_LEAST_US, RESERVE_MOST * budget_us);
@@ -335,7 +335,7 @@ static double deadline_of(struct ndtd_worker *worker, const struct ndtd_frame *f
 
 /* The tiles follow a pose that is trusted or was given; without one they follow GNSS, and after a while without
  * either all of them are needed. */
-static void load_map(struct ndtd_worker *worker, const struct ndtd_frame *frame,
+static void load_map(struct ndtd_worker *worker, const struct ndtd_message *frame,
                      const struct ndtd_scan_record *record)
 {
     const struct ndt_track *track = ndtd_pipeline_track(worker->pipeline);
@@ -381,7 +381,7 @@ static void show(struct ndtd_worker *worker)
         ndtd_log(NDTD_LOG_WARNING, "the points of a scan are not published: %s", err.text);
 }
 
-static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, uint32_t queue_depth)
+static void handle(struct ndtd_worker *worker, const struct ndtd_message *frame, uint32_t queue_depth)
 {
     struct ndtd_scan_record record;
     struct ndt_error err = {""};
@@ -394,7 +394,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
     if (is_scan)
         follow_gaps(worker, frame);
     ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frame));
-    const enum ndt_status status = ndtd_pipeline_frame(worker->pipeline, frame, &record, &err);
+    const enum ndt_status status = ndtd_pipeline_process(worker->pipeline, frame, &record, &err);
     if (status != NDT_OK)
         refuse_frame(worker, frame, err.text);
     if (status != NDT_OK && is_scan)
@@ -415,7 +415,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
 }
 
 /* Scans that wait are aligned together ahead of their turn. Returns how many frames were announced. */
-static size_t expect(struct ndtd_worker *worker, struct ndtd_frame **frames, size_t count)
+static size_t expect(struct ndtd_worker *worker, struct ndtd_message **frames, size_t count)
 {
     size_t first = 0;
     while (first < count && frames[first]->type != NDT_MESSAGE_SCAN)
@@ -430,7 +430,7 @@ static size_t expect(struct ndtd_worker *worker, struct ndtd_frame **frames, siz
 }
 
 /* Frames are processed one by one: the prediction for a scan needs the result before it. */
-static void handle_frames(struct ndtd_worker *worker, struct ndtd_frame **frames, size_t count)
+static void handle_frames(struct ndtd_worker *worker, struct ndtd_message **frames, size_t count)
 {
     uint32_t waiting = ndtd_queue_counters(worker->parts.queue).scans_waiting;
     for (size_t i = 0; i < count; i++)
@@ -449,7 +449,7 @@ static void handle_frames(struct ndtd_worker *worker, struct ndtd_frame **frames
 
 static void run(struct ndtd_worker *worker)
 {
-    struct ndtd_frame *frames[FRAMES_AT_ONCE];
+    struct ndtd_message *frames[FRAMES_AT_ONCE];
     for (;;) {
         const int closed =
             ndtd_queue_closed(worker->parts.queue); /* before pop: frames that wait are still processed */

@@ -43,8 +43,8 @@ void ndtd_backends_print(FILE *file, const struct ndt_backend_config *plan_for)
 enum format { TEXT, CSV, JSON };
 static const char *const table_begin[] = {
     [TEXT] = "  points  candidate                align p50  p95 [ms] evaluation [us]\n",
-    [CSV] =
-        "points,backend,pipeline,threads,batch,chosen,samples,align_p50_us,align_p95_us,evaluation_us,not_here\n",
+    [CSV] = "points,backend,pipeline,threads,batch,chosen,samples,align_p50_us,align_p95_us,evaluation_us,"
+            "unavailable\n",
     [JSON] = "[\n",
 };
 
@@ -87,7 +87,7 @@ static void write_row(FILE *file, enum format format, const struct ndtd_autotune
                     "\"samples\": %zu, \"align_p50_us\": %.6g, \"align_p95_us\": %.6g, \"evaluation_us\": %.6g}",
                     row->samples, row->p50_us, row->p95_us, row->evaluation_us);
         else
-            fprintf(file, "\"not_here\": \"%s\"}", why);
+            fprintf(file, "\"unavailable\": \"%s\"}", why);
         break;
     }
 }

@@ -109,7 +109,7 @@ int ndtd_relocalizer_answer(const struct ndtd_relocalizer *relocalizer, struct n
 /* Probability that the scan was taken there: from the searches, and from how well the last scan fits. */
 static double probability_of(const struct ndtd_hypothesis *hypothesis)
 {
-    return fmin(hypothesis->confidence, ndt_evidence_probability(&hypothesis->evidence));
+    return fmin(hypothesis->confidence, ndt_hypothesis_test_probability(&hypothesis->test));
 }
 
 /* Probabilities of poses that exclude each other sum up to 1 at most. */
@@ -238,7 +238,7 @@ static void decide(struct ndtd_relocalizer *relocalizer, const struct ndtd_answe
         return;
     snprintf(why, sizeof(why),
              "%u searches agree, probability %.3f, confidence %.3f, the second best fits %.0f %% as well",
-             best->agreements, ndt_evidence_probability(&best->evidence), best->confidence,
+             best->agreements, ndt_hypothesis_test_probability(&best->test), best->confidence,
              100 * second / fmax(best->fit, 1e-9));
     report_hypotheses(relocalizer, scan->seq, scan->stamp_ns, scan->reference_s);
     localize->report.accepted = is_accepted;

@@ -7,7 +7,7 @@
 
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
-#include "ndtd/frames.h"
+#include "ndtd/extrinsics.h"
 #include "pipeline_state.h"
 
 enum { MOST = NDTD_QUEUE_MAX_DEPTH };
@@ -23,9 +23,9 @@ static const double TIME_MARGIN = 2;
 
 /* One scan. */
 struct slot {
-    const struct ndtd_frame *frame; /* NULL: free */
-    struct ndt_scan_header header;  /* with the points that are read */
-    enum ndt_status status;         /* of the last step */
+    const struct ndtd_message *frame; /* NULL: free */
+    struct ndt_scan_header header;    /* with the points that are read */
+    enum ndt_status status;           /* of the last step */
     struct ndtd_scan scan;
     struct ndt_cloud raw;
     struct ndt_preprocessor *preprocessor;
@@ -116,7 +116,7 @@ static void each_slot(struct ndtd_pipeline *pipeline, void (*step)(struct slot *
 /* Only where it is known how its motion is to be undone. */
 static void decode(struct slot *slot)
 {
-    const struct ndtd_frame *frame = slot->frame;
+    const struct ndtd_message *frame = slot->frame;
     struct ndtd_scan *scan = &slot->scan;
     const double start_us = ndt_clock_us();
     slot->status =
@@ -134,7 +134,7 @@ static void preprocess(struct slot *slot)
     slot->preprocess_us = ndt_clock_us() - start_us;
 }
 
-static void open_slot(struct ndtd_pipeline *pipeline, struct slot *slot, const struct ndtd_frame *frame)
+static void open_slot(struct ndtd_pipeline *pipeline, struct slot *slot, const struct ndtd_message *frame)
 {
     const struct ndtd_settings *settings = pipeline->settings;
     slot->frame = frame;
@@ -171,12 +171,12 @@ static int has_time(const struct ndtd_pipeline *pipeline, size_t scans)
 }
 
 /* Whether the frame changes more for the scans behind it than the prediction. */
-static int is_turn(const struct ndtd_frame *frame)
+static int is_turn(const struct ndtd_message *frame)
 {
     return frame->type == NDT_MESSAGE_INITIAL_POSE || frame->type == NDT_MESSAGE_TRANSFORM;
 }
 
-size_t ndtd_lookahead_begin(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count)
+size_t ndtd_lookahead_begin(struct ndtd_pipeline *pipeline, struct ndtd_message *const *frames, size_t count)
 {
     struct ndtd_lookahead *lookahead = pipeline->lookahead;
     const size_t most = pipeline->together > 0 && pipeline->together < MOST ? (size_t)pipeline->together : MOST;
@@ -201,7 +201,7 @@ size_t ndtd_lookahead_begin(struct ndtd_pipeline *pipeline, struct ndtd_frame *c
     return together;
 }
 
-static struct slot *find_slot(struct ndtd_lookahead *lookahead, const struct ndtd_frame *frame)
+static struct slot *find_slot(struct ndtd_lookahead *lookahead, const struct ndtd_message *frame)
 {
     for (size_t i = 0; i < lookahead->count; i++)
         if (lookahead->slots[i].frame == frame && lookahead->slots[i].scan.seq == frame->scan.seq &&
@@ -210,7 +210,7 @@ static struct slot *find_slot(struct ndtd_lookahead *lookahead, const struct ndt
     return NULL;
 }
 
-void ndtd_lookahead_predict(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame)
+void ndtd_lookahead_predict(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame)
 {
     struct ndt_track *track = &pipeline->track;
     struct slot *slot = find_slot(pipeline->lookahead, frame);
@@ -256,7 +256,7 @@ void ndtd_lookahead_align(struct ndtd_pipeline *pipeline)
 
 /* ---- in turn ---- */
 
-int ndtd_lookahead_take_points(struct ndtd_lookahead *lookahead, const struct ndtd_frame *frame,
+int ndtd_lookahead_take_points(struct ndtd_lookahead *lookahead, const struct ndtd_message *frame,
                                struct ndtd_matcher *matcher, struct ndtd_scan_record *record)
 {
     struct slot *slot = lookahead->current = find_slot(lookahead, frame);

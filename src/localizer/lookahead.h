@@ -21,14 +21,14 @@ void ndtd_lookahead_release(struct ndtd_lookahead *lookahead);
 /* Decodes the scans among `frames`, up to one that cannot go together with the first. Returns how many frames from
  * the first on go together: 0 when that does not pay, at most as many scans as was measured to pay. Then each of
  * them is predicted or, if it is no scan, taken in, and ndtd_lookahead_align follows. */
-size_t ndtd_lookahead_begin(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count);
+size_t ndtd_lookahead_begin(struct ndtd_pipeline *pipeline, struct ndtd_message *const *frames, size_t count);
 /* Predicts the scan, and makes the prediction the state. */
-void ndtd_lookahead_predict(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame);
+void ndtd_lookahead_predict(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame);
 /* Aligns all that were predicted and restores the estimator. */
 void ndtd_lookahead_align(struct ndtd_pipeline *pipeline);
 
 /* Moves the points of a scan that was decoded ahead into matcher->raw; 0: it was not. */
-int ndtd_lookahead_take_points(struct ndtd_lookahead *lookahead, const struct ndtd_frame *frame,
+int ndtd_lookahead_take_points(struct ndtd_lookahead *lookahead, const struct ndtd_message *frame,
                                struct ndtd_matcher *matcher, struct ndtd_scan_record *record);
 /* For the scan of ndtd_lookahead_take_points, predicted: takes over the points that were preprocessed ahead, and
  * the alignment where it counts; otherwise the points are deskewed with the real motion. */

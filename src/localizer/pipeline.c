@@ -41,7 +41,7 @@ enum { LEAST_POINTS_TIMED = 5000 };
 /* Scans whose points are preprocessed with those of this one. */
 static size_t sensors_together(const struct ndtd_pipeline *pipeline)
 {
-    const struct ndtd_frames *frames = &pipeline->settings->frames;
+    const struct ndtd_extrinsics *frames = &pipeline->settings->frames;
     return frames->merge_sensors ? frames->sensor_count : 1;
 }
 
@@ -53,7 +53,7 @@ static void read_fewer(struct ndtd_pipeline *pipeline, double us, uint64_t point
         pipeline->matcher.point_us = fmax(pipeline->matcher.point_us, 2 * us / (double)points);
 }
 
-static enum ndt_status decode(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+static enum ndt_status decode(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                               struct ndtd_scan_record *record, struct ndt_error *err)
 {
     const double start_us = ndt_clock_us();
@@ -508,7 +508,7 @@ static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *
         ndtd_points_view_keep(pipeline, record);
 }
 
-static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                     struct ndtd_scan_record *record, struct ndt_error *err)
 {
     struct ndtd_alignment alignment = {.is_updated = 0};
@@ -564,7 +564,7 @@ static void release_memory(struct ndtd_pipeline *pipeline)
 
 /* Where memory does not suffice, the buffers of larger scans are given back and the scan is tried once more: one
  * that is too large must not keep the memory of those that follow. */
-static enum ndt_status process_in_memory(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+static enum ndt_status process_in_memory(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                          struct ndtd_scan_record *record, struct ndt_error *err)
 {
     enum ndt_status status = process_scan(pipeline, frame, record, err);
@@ -580,8 +580,8 @@ static enum ndt_status process_in_memory(struct ndtd_pipeline *pipeline, const s
     return status;
 }
 
-enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
-                                    struct ndtd_scan_record *record, struct ndt_error *err)
+enum ndt_status ndtd_pipeline_process(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
+                                      struct ndtd_scan_record *record, struct ndt_error *err)
 {
     memset(record, 0, sizeof(*record));
     if (pipeline->is_watched)
@@ -597,7 +597,7 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
     return status;
 }
 
-size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count)
+size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_message *const *frames, size_t count)
 {
     const size_t together = ndtd_lookahead_begin(pipeline, frames, count);
     struct ndt_error ignored; /* each frame has its turn */

@@ -39,7 +39,7 @@ void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct
     pipeline->has_start = 1;
 }
 
-static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                     struct ndt_error *err)
 {
     struct ndt_pose_message message;
@@ -59,7 +59,7 @@ static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct
     return NDT_OK;
 }
 
-static enum ndt_status process_gnss(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+static enum ndt_status process_gnss(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                     struct ndt_error *err)
 {
     struct ndtd_gnss_fix *gnss = &pipeline->gnss;
@@ -80,7 +80,7 @@ static enum ndt_status process_gnss(struct ndtd_pipeline *pipeline, const struct
     return NDT_OK;
 }
 
-static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                    struct ndt_error *err)
 {
     struct ndt_imu_message message;
@@ -99,7 +99,7 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
 }
 
 /* From the next scan on; the lookahead takes no scan behind it. */
-static enum ndt_status process_transform(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+static enum ndt_status process_transform(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                          struct ndt_error *err)
 {
     struct ndt_pose_message message;
@@ -107,7 +107,7 @@ static enum ndt_status process_transform(struct ndtd_pipeline *pipeline, const s
     return status == NDT_OK ? ndtd_transforms_put(&pipeline->transforms, &message, err) : status;
 }
 
-enum ndt_status ndtd_pipeline_take_in(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+enum ndt_status ndtd_pipeline_take_in(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                       struct ndt_error *err)
 {
     switch (frame->type) {

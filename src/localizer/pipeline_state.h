@@ -58,7 +58,7 @@ struct ndtd_pipeline {
 void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start,
                                int64_t stamp_ns);
 /* Takes in a message that is no scan. In pipeline_messages.c. */
-enum ndt_status ndtd_pipeline_take_in(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+enum ndt_status ndtd_pipeline_take_in(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                       struct ndt_error *err);
 /* The estimator and the relocaliser follow a scan, and its record gets the result: the estimate, carried to the
  * stamp, or the pose of an alignment that the estimator did not take. In pipeline_report.c. */

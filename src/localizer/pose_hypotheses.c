@@ -71,7 +71,7 @@ void ndtd_hypotheses_prune(struct ndtd_hypotheses *hypotheses)
 void ndtd_hypothesis_forget(struct ndtd_hypothesis *hypothesis)
 {
     hypothesis->agreements = hypothesis->contradictions = hypothesis->scans = 0;
-    hypothesis->evidence = (struct ndt_evidence){0};
+    hypothesis->test = (struct ndt_hypothesis_test){0};
     hypothesis->fit = 0;
 }
 
@@ -95,13 +95,13 @@ static int is_searched(const struct ndtd_found *found, const struct ndt_pose *T_
 static void weigh(struct ndtd_hypothesis *hypothesis, const struct ndtd_found *found, uint32_t i,
                   const struct ndt_pose *T_map_sensor)
 {
-    struct ndt_evidence_features features;
-    ndt_evidence_of(found->result, i, &features);
-    if (features.points < NDT_EVIDENCE_LEAST || !is_searched(found, T_map_sensor))
+    struct ndt_hypothesis_features features;
+    ndt_hypothesis_features_of(found->result, i, &features);
+    if (features.points < NDT_HYPOTHESIS_LEAST || !is_searched(found, T_map_sensor))
         return;
     hypothesis->agreements += i == 0 && !found->doubted;
     hypothesis->contradictions = i == 0 ? 0 : hypothesis->contradictions + 1;
-    ndt_evidence_add(&hypothesis->evidence, &features, T_map_sensor);
+    ndt_hypothesis_test_add(&hypothesis->test, &features, T_map_sensor);
 }
 
 /* The pose of the sensor at the moment of the search, if the hypothesis is right. */
@@ -160,5 +160,5 @@ int ndtd_hypothesis_is_accepted(const struct ndtd_hypothesis *hypothesis, double
                                 int is_near)
 {
     return hypothesis->confidence >= min_confidence && hypothesis->misses == 0 &&
-           second_fit < RIVAL_RATIO * hypothesis->fit && ndt_evidence_is_believed(&hypothesis->evidence, !is_near);
+           second_fit < RIVAL_RATIO * hypothesis->fit && ndt_hypothesis_test_accepts(&hypothesis->test, !is_near);
 }

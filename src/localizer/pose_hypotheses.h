@@ -3,22 +3,22 @@
 #ifndef NDTD_POSE_HYPOTHESES_H
 #define NDTD_POSE_HYPOTHESES_H
 
-#include "ndt_search/evidence.h"
+#include "ndt_search/hypothesis_test.h"
 #include "ndt_track/track.h"
 
 enum { NDTD_HYPOTHESES_MAX = 12 };
 
 /* One hypothesis, and what speaks for it. */
 struct ndtd_hypothesis {
-    struct ndt_track_state before; /* the prediction at the last scan */
-    struct ndt_track_state state;  /* after it */
-    uint32_t scans;                /* that it was aligned with */
-    double fit;                    /* nvtl_normalized * match_ratio, mean over the last scans */
-    double confidence;             /* of the alignment of the last scan; 0: it did not fit */
-    uint32_t agreements;           /* searches that found it best, without looking there first */
-    uint32_t contradictions;       /* searches that found another one best, since the last agreement */
-    struct ndt_evidence evidence;  /* of the searches over every pose that is possible */
-    uint32_t misses;               /* scans in a row that do not fit */
+    struct ndt_track_state before;   /* the prediction at the last scan */
+    struct ndt_track_state state;    /* after it */
+    uint32_t scans;                  /* that it was aligned with */
+    double fit;                      /* nvtl_normalized * match_ratio, mean over the last scans */
+    double confidence;               /* of the alignment of the last scan; 0: it did not fit */
+    uint32_t agreements;             /* searches that found it best, without looking there first */
+    uint32_t contradictions;         /* searches that found another one best, since the last agreement */
+    struct ndt_hypothesis_test test; /* of the searches over every pose that is possible */
+    uint32_t misses;                 /* scans in a row that do not fit */
 };
 
 /* The hypotheses, in no order. */

@@ -97,7 +97,7 @@ void ndtd_relocalizer_report(const struct ndtd_relocalizer *relocalizer, const s
     result->outcome = NDT_LOST;
     snprintf(result->reason, sizeof(result->reason),
              "recovering: %u searches agree, probability %.3f, %zu other places", leading->agreements,
-             ndt_evidence_probability(&leading->evidence), relocalizer->recovery.others.count);
+             ndt_hypothesis_test_probability(&leading->test), relocalizer->recovery.others.count);
 }
 
 /* ---- what happened to the estimate ---- */

@@ -125,7 +125,7 @@ static void give_all(struct ndtd_scan_merge *merge, int64_t stamp_ns, struct ndt
 static enum ndt_status check(const struct ndtd_settings *settings, const struct ndt_scan_header *scan,
                              const struct ndt_cloud *points, struct ndt_error *err)
 {
-    if (!ndtd_frames_sensor(&settings->frames, scan->frame_id))
+    if (!ndtd_extrinsics_sensor(&settings->frames, scan->frame_id))
         return ndt_fail(err, NDT_ERR_FORMAT, "the frame_id '%s' is not one of frames.sensors", scan->frame_id);
     if (settings->preprocess.deskew == NDT_DESKEW_TIME && !points->time_s && points->count > 0)
         return ndt_fail(err, NDT_ERR_FORMAT, "the scan has no time field, but preprocess.deskew is 'time'");
@@ -136,12 +136,12 @@ enum ndt_status ndtd_scan_merge_add(struct ndtd_scan_merge *merge, const struct 
                                     const struct ndt_scan_header *scan, struct ndt_cloud *points, int *is_complete,
                                     struct ndt_error *err)
 {
-    const struct ndtd_frames *frames = &settings->frames;
+    const struct ndtd_extrinsics *frames = &settings->frames;
     *is_complete = 0;
     enum ndt_status status = check(settings, scan, points, err);
     if (status != NDT_OK)
         return status;
-    const struct ndtd_sensor_frame *sensor = ndtd_frames_sensor(frames, scan->frame_id);
+    const struct ndtd_sensor_frame *sensor = ndtd_extrinsics_sensor(frames, scan->frame_id);
     const unsigned mine = 1u << (sensor - frames->sensors), all = (1u << frames->sensor_count) - 1;
     double offset_s = merge->held ? seconds_between(merge->first_ns, scan->stamp_ns) : 0;
     if (merge->held & mine || fabs(offset_s) > settings->preprocess.sweep_s) {

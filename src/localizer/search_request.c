@@ -7,7 +7,7 @@
  * at most: a base that leans by more is tilted. */
 static const double LEANS_RAD = 20 * 0.017453292519943295;
 
-void ndtd_scan_viewpoint(const struct ndtd_scan *scan, const struct ndtd_frames *frames, double viewpoint_m[3])
+void ndtd_scan_viewpoint(const struct ndtd_scan *scan, const struct ndtd_extrinsics *frames, double viewpoint_m[3])
 {
     memcpy(viewpoint_m, scan->T_base_sensor.t_m, 3 * sizeof(*viewpoint_m));
     for (size_t i = 0; frames->merge_sensors && i < frames->sensor_count; i++)

@@ -11,6 +11,6 @@ struct ndtd_search_request ndtd_search_request_of(const struct ndtd_matcher *mat
                                                   const struct ndtd_settings *settings,
                                                   enum ndtd_search_owner owner);
 /* The viewpoint of the points in the base frame: windows are about that place. */
-void ndtd_scan_viewpoint(const struct ndtd_scan *scan, const struct ndtd_frames *frames, double viewpoint_m[3]);
+void ndtd_scan_viewpoint(const struct ndtd_scan *scan, const struct ndtd_extrinsics *frames, double viewpoint_m[3]);
 
 #endif

@@ -14,7 +14,7 @@ struct ndtd_session {
     struct ndtd_settings settings;
     uint64_t config_hash, map_id;
     struct ndtd_pipeline *pipeline; /**< NULL before the start */
-    struct ndt_frame frame;         /**< the message that is processed */
+    struct ndt_buffer frame;        /**< the message that is processed */
     int is_trusted;
 };
 
@@ -24,7 +24,7 @@ enum ndt_status ndtd_session_create(struct ndtd_session **out, struct ndt_error 
     if (!session)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a session");
     ndtd_settings_default(&session->settings);
-    ndt_frame_init(&session->frame);
+    ndt_buffer_init(&session->frame);
     return NDT_OK;
 }
 
@@ -34,7 +34,7 @@ void ndtd_session_destroy(struct ndtd_session *session)
         return;
     if (session->pipeline)
         ndtd_pipeline_destroy(session->pipeline);
-    ndt_frame_free(&session->frame);
+    ndt_buffer_free(&session->frame);
     free(session);
 }
 
@@ -112,13 +112,13 @@ static enum ndt_status check_started(const struct ndtd_session *session, struct 
 static enum ndt_status process(struct ndtd_session *session, const void *data, size_t size, int *is_scan,
                                struct ndt_result_message *result, struct ndt_error *err)
 {
-    struct ndtd_frame frame = {.data = data, .size = size};
+    struct ndtd_message frame = {.data = data, .size = size};
     struct ndtd_scan_record record;
     enum ndt_status status = ndt_message_peek(data, size, &frame.type, err);
     if (status == NDT_OK && frame.type == NDT_MESSAGE_SCAN)
         status = ndt_scan_header_decode(data, size, &frame.scan, err);
     if (status == NDT_OK)
-        status = ndtd_pipeline_frame(session->pipeline, &frame, &record, err);
+        status = ndtd_pipeline_process(session->pipeline, &frame, &record, err);
     *is_scan = status == NDT_OK && frame.type == NDT_MESSAGE_SCAN;
     if (!*is_scan)
         return status;

@@ -84,23 +84,23 @@ static const struct ndt_pose *choose(struct ndtd_transforms *transforms, const c
     return configured;
 }
 
-const struct ndt_pose *ndtd_transforms_sensor(struct ndtd_transforms *transforms, const struct ndtd_frames *frames,
-                                              const char *frame_id)
+const struct ndt_pose *ndtd_transforms_sensor(struct ndtd_transforms *transforms,
+                                              const struct ndtd_extrinsics *frames, const char *frame_id)
 {
-    const struct ndtd_sensor_frame *sensor = ndtd_frames_sensor(frames, frame_id);
-    const struct ndt_pose *configured = ndtd_frames_extrinsics(frames, frame_id);
+    const struct ndtd_sensor_frame *sensor = ndtd_extrinsics_sensor(frames, frame_id);
+    const struct ndt_pose *configured = ndtd_extrinsics_of(frames, frame_id);
     return choose(transforms, frame_id, configured, sensor || !is_identity(configured),
                   sensor ? "frames.sensors" : "frames.T_base_sensor");
 }
 
-const struct ndt_pose *ndtd_transforms_imu(struct ndtd_transforms *transforms, const struct ndtd_frames *frames,
+const struct ndt_pose *ndtd_transforms_imu(struct ndtd_transforms *transforms, const struct ndtd_extrinsics *frames,
                                            const char *frame_id)
 {
     return choose(transforms, frame_id, &frames->T_base_imu, !is_identity(&frames->T_base_imu),
                   "frames.T_base_imu");
 }
 
-const double *ndtd_transforms_antenna(struct ndtd_transforms *transforms, const struct ndtd_frames *frames,
+const double *ndtd_transforms_antenna(struct ndtd_transforms *transforms, const struct ndtd_extrinsics *frames,
                                       const char *frame_id)
 {
     const double *configured = frames->gnss_antenna_m;

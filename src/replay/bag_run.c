@@ -157,9 +157,9 @@ static void reject_scan(struct ndtd_bag_run *run, const struct ndt_bag_record *r
 }
 
 /* The frame of a record, without the header of a scan; its bytes stay in the buffer of the bag. */
-static struct ndtd_frame frame_of(const struct ndt_bag_record *record)
+static struct ndtd_message frame_of(const struct ndt_bag_record *record)
 {
-    return (struct ndtd_frame){
+    return (struct ndtd_message){
         .type = (enum ndt_message_type)record->type, .data = record->payload, .size = record->length};
 }
 
@@ -167,7 +167,7 @@ static struct ndtd_frame frame_of(const struct ndt_bag_record *record)
 static enum ndt_status replay_scan(struct ndtd_bag_run *run, const struct ndt_bag_record *record,
                                    struct ndtd_scan_record *out, int *has_result, struct ndt_error *err)
 {
-    struct ndtd_frame frame = frame_of(record);
+    struct ndtd_message frame = frame_of(record);
     struct ndt_error why = {""};
     const int starts_from_truth = wants_truth(run);
     if (run->scans_seen++ < run->skip)
@@ -182,7 +182,7 @@ static enum ndt_status replay_scan(struct ndtd_bag_run *run, const struct ndt_ba
         run->started = 1;
     }
     if (status == NDT_OK)
-        status = ndtd_pipeline_frame(run->pipeline, &frame, out, &why);
+        status = ndtd_pipeline_process(run->pipeline, &frame, out, &why);
     if (status != NDT_OK && !is_about_frame(status))
         return ndt_fail(err, status, "%s", why.text);
     if (status != NDT_OK)
@@ -209,10 +209,10 @@ static void look_at_start(struct ndtd_bag_run *run, const struct ndt_bag_record 
 static enum ndt_status replay_message(struct ndtd_bag_run *run, const struct ndt_bag_record *record,
                                       struct ndt_error *err)
 {
-    const struct ndtd_frame frame = frame_of(record);
+    const struct ndtd_message frame = frame_of(record);
     struct ndtd_scan_record unused;
     struct ndt_error why = {""};
-    const enum ndt_status status = ndtd_pipeline_frame(run->pipeline, &frame, &unused, &why);
+    const enum ndt_status status = ndtd_pipeline_process(run->pipeline, &frame, &unused, &why);
     if (status != NDT_OK && !is_about_frame(status))
         return ndt_fail(err, status, "%s", why.text);
     if (status != NDT_OK)

@@ -28,7 +28,7 @@ struct ndtd_replay_folder {
     struct ndt_bag_writer *bag;
     struct ndt_points_message message;
     struct ndt_cloud points;
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
 };
 
 /* ---- the folder ---- */
@@ -116,7 +116,7 @@ enum ndt_status ndtd_replay_folder_open(struct ndtd_replay_folder **out, const c
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for --output");
     folder->mark_fd = -1;
     ndt_cloud_init(&folder->points);
-    ndt_frame_init(&folder->frame);
+    ndt_buffer_init(&folder->frame);
     const enum ndt_status status = open_parts(folder, path, err);
     if (status != NDT_OK) {
         ndtd_replay_folder_close(folder, 0);
@@ -219,6 +219,6 @@ void ndtd_replay_folder_close(struct ndtd_replay_folder *folder, int is_complete
     if (folder->mark_fd >= 0)
         close(folder->mark_fd);
     ndt_cloud_free(&folder->points);
-    ndt_frame_free(&folder->frame);
+    ndt_buffer_free(&folder->frame);
     free(folder);
 }

@@ -58,7 +58,7 @@ enum ndt_status ndtd_sinks_open(struct ndtd_sinks *sinks, const struct ndtd_sink
     *sinks = (struct ndtd_sinks){.summary.trajectory_hash = NDTD_TRAJECTORY_HASH_START,
                                  .summary.has_out = paths->poses != NULL,
                                  .keeps_untrusted = paths->keeps_untrusted};
-    ndt_frame_init(&sinks->frame);
+    ndt_buffer_init(&sinks->frame);
     enum ndt_status status = open_all(sinks, paths, err);
     if (status != NDT_OK)
         ndtd_sinks_close(sinks);
@@ -152,7 +152,7 @@ void ndtd_sinks_close(struct ndtd_sinks *sinks)
     ndt_output_discard(&sinks->poses);
     ndt_output_discard(&sinks->timing);
     ndt_output_discard(&sinks->results);
-    ndt_frame_free(&sinks->frame);
+    ndt_buffer_free(&sinks->frame);
     ndt_output_discard(&sinks->json);
     ndtd_reference_trajectory_free(&sinks->reference);
     ndtd_trajectory_error_free(&sinks->trajectory_error);

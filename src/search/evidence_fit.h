@@ -1,5 +1,5 @@
 /* Written by tools/evidence/fit_evidence.py from tools/evidence/features.csv.gz; see
- * ndt_search/evidence.h. */
+ * ndt_search/hypothesis_test.h. */
 #ifndef NDT_EVIDENCE_FIT_H
 #define NDT_EVIDENCE_FIT_H
 

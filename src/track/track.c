@@ -53,7 +53,7 @@ void ndt_track_init(struct ndt_track *track, const struct ndt_track_params *para
 
 int ndt_track_state_is_plausible(const struct ndt_track_state *state)
 {
-    double sum = state->scale * 0 + state->agility * 0;
+    double sum = state->scale * 0 + state->process_noise_scale * 0;
     for (int i = 0; i < N * N; i++)
         sum += state->P[i] * 0;
     for (int i = 0; i < 3; i++)
@@ -198,7 +198,7 @@ void ndt_track_start_state(const struct ndt_track *track, int64_t stamp_ns, cons
     const struct ndt_track_params *params = &track->params;
     double block[36], checked[36], up[3];
     *state = (struct ndt_track_state){
-        .stamp_ns = stamp_ns, .T_map_base = *T_map_base, .agility = 1, .source = NDT_TRACK_POSE};
+        .stamp_ns = stamp_ns, .T_map_base = *T_map_base, .process_noise_scale = 1, .source = NDT_TRACK_POSE};
     set_variance(state->P, 0, 3, params->pose_deviation_m);
     set_variance(state->P, 3, 3, params->pose_deviation_rad);
     if (covariance) {
@@ -274,7 +274,7 @@ static void propagate(const double F[N * N], double P[N * N])
 /* White noise on the acceleration for dt_s, on axes of the pose and the twist at the same offset. */
 static void add_acceleration_noise(struct ndt_track_state *state, int axis, int count, double q, double dt_s)
 {
-    const double t = fabs(dt_s), q2 = q * q * fmax(state->agility, 1);
+    const double t = fabs(dt_s), q2 = q * q * fmax(state->process_noise_scale, 1);
     double *P = state->P;
     for (int i = axis; i < axis + count; i++) {
         P[N * i + i] += q2 * t * t * t / 3;

@@ -208,11 +208,12 @@ static void widen(double P[N * N], double distance)
 static void follow_agility(double distance, struct ndt_track_state *out)
 {
     if (out->source == NDT_TRACK_ODOMETRY || out->source == NDT_TRACK_ODOMETRY_TWIST) {
-        out->agility = 1;
+        out->process_noise_scale = 1;
         return;
     }
-    const double found = fmin(out->agility * distance / EXPECTED_INNOVATION, MOST_AGILITY);
-    out->agility = fmax(1, out->agility + AGILITY_GAIN * (found - out->agility));
+    const double found = fmin(out->process_noise_scale * distance / EXPECTED_INNOVATION, MOST_AGILITY);
+    out->process_noise_scale =
+        fmax(1, out->process_noise_scale + AGILITY_GAIN * (found - out->process_noise_scale));
 }
 
 /* Sets the mean motion since the last measurement, for stamps that lie between the two. */

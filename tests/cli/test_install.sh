@@ -89,8 +89,8 @@ int main(void)
     struct ndt_map_config config;
     struct ndt_cloud cloud;
     struct ndt_map *map;
-    struct ndt_frame frame;
-    ndt_frame_init(&frame);
+    struct ndt_buffer frame;
+    ndt_buffer_init(&frame);
     ndt_cloud_init(&cloud);
     if (ndt_cloud_reserve(&cloud, 10000, 0, &err) != NDT_OK)
         return fail(&err);
@@ -117,7 +117,7 @@ int main(void)
         ndt_result_decode(frame.data, frame.size, &got, &err) != NDT_OK)
         return fail(&err);
     printf("%u voxels, seq %u\n", map->levels[map->level_count - 1].voxel_count - 1, (unsigned)got.seq);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     ndt_map_release(map);
     ndt_cloud_free(&cloud);
     return got.map_id != sent.map_id;

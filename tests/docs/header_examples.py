@@ -20,8 +20,8 @@ CONTEXTS = {
     "ndt_io/output_file.h": 'const char *path = ""; double x = 0; struct ndt_error *err = NULL;',
     "ndtd/session.h": """struct ndt_error err; struct ndt_pose_message odometry = {0}; struct ndt_scan_message scan = {0};
         struct ndt_cloud points = {0}; struct ndt_result_message result;""",
-    "ndt_search/evidence.h": """struct ndt_search_result result = {0}; struct ndt_evidence_features features; uint32_t i = 0;
-        struct ndt_evidence evidence = {0}; struct ndt_pose T_map_sensor = {0};""",
+    "ndt_search/hypothesis_test.h": """struct ndt_search_result result = {0}; struct ndt_hypothesis_features features; uint32_t i = 0;
+        struct ndt_hypothesis_test evidence = {0}; struct ndt_pose T_map_sensor = {0};""",
     "ndt_search/search.h": """struct ndt_search_params params; struct ndt_search *search; struct ndt_search_config config = {0};
         struct ndt_map *map = NULL; struct ndt_field *field = NULL; const struct ndt_cloud *scan = NULL;
         struct ndt_search_result result; struct ndt_error err;""",

@@ -22,7 +22,7 @@ union any_message {
 static struct ndt_cloud cloud;
 static union any_message message;
 static struct ndt_error err;
-static struct ndt_frame first, second;
+static struct ndt_buffer first, second;
 
 static enum ndt_status decode(enum ndt_message_type type, const uint8_t *data, size_t size)
 {
@@ -47,7 +47,7 @@ static enum ndt_status decode(enum ndt_message_type type, const uint8_t *data, s
     }
 }
 
-static enum ndt_status encode_reply(struct ndt_frame *frame)
+static enum ndt_status encode_reply(struct ndt_buffer *frame)
 {
     struct ndt_reply_writer writer;
     ndt_reply_begin(&writer, frame, message.reply.id, message.reply.ok ? NULL : message.reply.error);
@@ -56,7 +56,7 @@ static enum ndt_status encode_reply(struct ndt_frame *frame)
     return ndt_reply_finish(&writer, &err);
 }
 
-static enum ndt_status encode(enum ndt_message_type type, struct ndt_frame *frame)
+static enum ndt_status encode(enum ndt_message_type type, struct ndt_buffer *frame)
 {
     switch (type) {
     case NDT_MESSAGE_SCAN:

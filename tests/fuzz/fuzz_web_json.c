@@ -7,14 +7,14 @@
 #include "text_mutator.h"
 #include "web_json.h"
 
-static struct ndt_frame first, second;
+static struct ndt_buffer first, second;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
-    ndt_frame_init(&first);
-    ndt_frame_init(&second);
+    ndt_buffer_init(&first);
+    ndt_buffer_init(&second);
     return 0;
 }
 
@@ -24,7 +24,7 @@ static void require_one_line(const struct ndt_error *err)
     FUZZ_REQUIRE(!strpbrk(err->text, "\r\n"), "%s", err->text);
 }
 
-static void decode_and_encode(const struct ndt_frame *from, struct ndt_frame *to)
+static void decode_and_encode(const struct ndt_buffer *from, struct ndt_buffer *to)
 {
     struct ndt_request_message request;
     struct ndt_error err = {""};

@@ -57,7 +57,7 @@ struct guard_work {
     struct ndt_preprocessor *preprocessor;
     struct ndt_preprocess_params preprocess;
     struct ndt_sweep_motion motion;
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndt_result_message result;
 };
 
@@ -71,7 +71,7 @@ static void guard_work_init(struct guard_work *work, const struct guard_case *it
     *work = (struct guard_work){.item = item};
     ndt_cloud_init(&work->map_points);
     ndt_cloud_init(&work->scan);
-    ndt_frame_init(&work->frame);
+    ndt_buffer_init(&work->frame);
 }
 
 static void guard_work_free(struct guard_work *work)
@@ -86,7 +86,7 @@ static void guard_work_free(struct guard_work *work)
     ndt_preprocessor_destroy(work->preprocessor);
     ndt_cloud_free(&work->map_points);
     ndt_cloud_free(&work->scan);
-    ndt_frame_free(&work->frame);
+    ndt_buffer_free(&work->frame);
 }
 
 /* Points of a street, 120 m long, and a scan of `count` of them from its middle. */

@@ -69,7 +69,7 @@ static int find_operation(const char *name, enum ndt_operation *op)
 int main(int argc, char **argv)
 {
     struct ndt_request_message request = {.id = 1, .count = 10};
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndt_error err = {""};
     zmq_msg_t reply;
     const int wait_ms = WAIT_MS, none = 0;
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     void *context = zmq_ctx_new(), *socket = zmq_socket(context, ZMQ_DEALER);
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
     zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     zmq_msg_init(&reply);
     if (zmq_connect(socket, argv[1]) == 0 && ndt_request_encode(&frame, &request, &err) == NDT_OK &&
         zmq_send(socket, frame.data, frame.size, 0) >= 0 && zmq_msg_recv(&reply, socket, 0) > 0)
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     else
         fprintf(stderr, "live_ask: %s: %s\n", argv[2], *err.text ? err.text : zmq_strerror(zmq_errno()));
     zmq_msg_close(&reply);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     zmq_close(socket);
     zmq_ctx_term(context);
     return code;

@@ -200,7 +200,7 @@ static void send_frame(const void *data, size_t size)
 }
 
 /* The scan with as many points as asked for: every point several times in a row, as a denser sensor meets it. */
-static void make_dense(const struct ndt_bag_record *record, struct ndt_frame *frame)
+static void make_dense(const struct ndt_bag_record *record, struct ndt_buffer *frame)
 {
     struct ndt_scan_message header;
     struct ndt_cloud from, to;
@@ -227,8 +227,8 @@ static void make_dense(const struct ndt_bag_record *record, struct ndt_frame *fr
 static void send_scan(const struct ndt_bag_record *record)
 {
     struct ndt_scan_message header;
-    struct ndt_frame dense;
-    ndt_frame_init(&dense);
+    struct ndt_buffer dense;
+    ndt_buffer_init(&dense);
     if (probe.points > 0)
         make_dense(record, &dense);
     must(ndt_scan_identify(record->payload, record->length, &header, &err) == NDT_OK, "scan in the bag");
@@ -243,7 +243,7 @@ static void send_scan(const struct ndt_bag_record *record)
     probe.sent_us[at] = ndt_clock_us();
     probe.sent++;
     send_frame(probe.points > 0 ? dense.data : record->payload, probe.points > 0 ? dense.size : record->length);
-    ndt_frame_free(&dense);
+    ndt_buffer_free(&dense);
 }
 
 static double quantile_ms(double *values_us, double q)
@@ -371,7 +371,7 @@ static long resident_kib(const char *pid)
     return kib;
 }
 
-static void make_scan(struct ndt_frame *frame, uint64_t seq, uint32_t points)
+static void make_scan(struct ndt_buffer *frame, uint64_t seq, uint32_t points)
 {
     struct ndt_cloud cloud;
     struct ndt_scan_message message = {.seq = seq, .frame_id = "lidar"};
@@ -390,8 +390,8 @@ static void make_scan(struct ndt_frame *frame, uint64_t seq, uint32_t points)
 
 static void flood(uint32_t points, double rate_hz, double seconds)
 {
-    struct ndt_frame frame;
-    ndt_frame_init(&frame);
+    struct ndt_buffer frame;
+    ndt_buffer_init(&frame);
     const double end_us = ndt_clock_us() + seconds * 1e6;
     for (double next_us = ndt_clock_us(); next_us < end_us; next_us += 1e6 / rate_hz) {
         make_scan(&frame, probe.sent, points);
@@ -399,17 +399,17 @@ static void flood(uint32_t points, double rate_hz, double seconds)
         probe.sent_us[probe.sent++] = ndt_clock_us();
         send_frame(frame.data, frame.size);
     }
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }
 
 /* After the overload: sends five scans, each after the answer to the previous one, and returns how many were
  * neither lost nor dropped. */
 static unsigned recovery(uint32_t points)
 {
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     unsigned good = 0;
     const double begin_us = ndt_clock_us();
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     for (int i = 0; i < 5; i++) {
         const unsigned at = probe.sent;
         make_scan(&frame, at, points);
@@ -421,7 +421,7 @@ static unsigned recovery(uint32_t points)
         if (i == 0)
             printf("recovered_after_ms %.1f\n", (ndt_clock_us() - begin_us) / 1000);
     }
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     return good;
 }
 
@@ -441,9 +441,9 @@ static int overload(char **arguments)
 /* Sends a request and waits for the reply; returns whether that contains some bytes. */
 static int ask(const struct ndt_request_message *request, const char *bytes)
 {
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     zmq_msg_t reply;
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     zmq_msg_init(&reply);
     must(ndt_request_encode(&frame, request, &err) == NDT_OK, "request");
     must(zmq_send(probe.out, frame.data, frame.size, 0) >= 0, "send");
@@ -454,7 +454,7 @@ static int ask(const struct ndt_request_message *request, const char *bytes)
         at++;
     const int found = at + length <= end;
     zmq_msg_close(&reply);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     return found;
 }
 

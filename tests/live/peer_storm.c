@@ -99,12 +99,12 @@ static void leavers(void)
 
 static void hoard(void *context, int clients, const char *pid)
 {
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndt_error err;
     const struct ndt_request_message request = {.id = 1, .op = NDT_OP_TIMINGS, .count = 100000};
     const int small = 4096;
     void *sockets[HOARD_MOST];
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     must(clients <= HOARD_MOST && ndt_request_encode(&frame, &request, &err) == NDT_OK, "request");
     printf("before_kib %ld\n", resident_kib(pid, "VmRSS:"));
     for (int i = 0; i < clients; i++) {
@@ -125,7 +125,7 @@ static void hoard(void *context, int clients, const char *pid)
     printf("after_kib %ld\n", resident_kib(pid, "VmRSS:"));
     for (int i = 0; i < clients; i++)
         zmq_close(sockets[i]);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }
 
 /* In ZMTP of its own: a client of libzmq is slower. Connects again when it is disconnected. */

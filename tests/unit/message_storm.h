@@ -223,11 +223,11 @@ struct storm {
     struct ndtd_settings settings;
     struct ndt_map *map;
     struct ndtd_pipeline *pipeline;
-    struct ndt_frame scans[STORM_SCANS]; /* encoded; seq and stamp are put in */
+    struct ndt_buffer scans[STORM_SCANS]; /* encoded; seq and stamp are put in */
     struct ndt_pose truth[STORM_SCANS];
     struct ndt_cloud clouds[STORM_SCANS];
     struct ndt_cloud hostile; /* room for the points of a hostile scan */
-    struct ndt_frame encoded, answer;
+    struct ndt_buffer encoded, answer;
     struct storm_bytes bytes;
     struct storm_counts counts;
     struct ndtd_scan_record last; /* of the last scan that reached the pipeline */
@@ -299,8 +299,8 @@ STORM_UNUSED void storm_close(struct storm *storm)
     for (size_t i = 0; i < STORM_SCANS; i++)
         ndt_cloud_free(&storm->clouds[i]);
     ndt_cloud_free(&storm->hostile);
-    ndt_frame_free(&storm->encoded);
-    ndt_frame_free(&storm->answer);
+    ndt_buffer_free(&storm->encoded);
+    ndt_buffer_free(&storm->answer);
     free(storm->bytes.data);
     storm->bytes = (struct storm_bytes){0};
     storm->pipeline = NULL;
@@ -371,7 +371,7 @@ static const char *storm_check_estimate(struct storm *storm)
     const struct ndt_track_state *state = &track->state;
     if (!storm_is_finite(state->T_map_base.t_m, 7) || !storm_is_finite(state->twist.v_mps, 6) ||
         !storm_is_finite(state->P, NDT_TRACK_STATES * NDT_TRACK_STATES) || !storm_is_finite(state->bias_radps, 3) ||
-        !isfinite(state->scale) || !isfinite(state->agility))
+        !isfinite(state->scale) || !isfinite(state->process_noise_scale))
         return storm_fail(storm, "the estimate is not finite", "");
     for (int i = 0; i < 3; i++)
         if (fabs(state->T_map_base.t_m[i]) > 1e9)
@@ -398,7 +398,7 @@ static const char *storm_refuse(struct storm *storm, const uint8_t *data, size_t
 /* As the receiver and the worker: any bytes. */
 STORM_UNUSED const char *storm_feed(struct storm *storm, const uint8_t *data, size_t size)
 {
-    struct ndtd_frame frame = {.data = data, .size = size};
+    struct ndtd_message frame = {.data = data, .size = size};
     struct ndtd_scan_record record;
     storm->counts.frames++;
     if (ndt_message_peek(data, size, &frame.type, &storm->err) != NDT_OK) {
@@ -408,7 +408,7 @@ STORM_UNUSED const char *storm_feed(struct storm *storm, const uint8_t *data, si
     const int is_scan = frame.type == NDT_MESSAGE_SCAN;
     if (is_scan && ndt_scan_header_decode(data, size, &frame.scan, &storm->err) != NDT_OK)
         return storm_refuse(storm, data, size);
-    const enum ndt_status status = ndtd_pipeline_frame(storm->pipeline, &frame, &record, &storm->err);
+    const enum ndt_status status = ndtd_pipeline_process(storm->pipeline, &frame, &record, &storm->err);
     storm->counts.refused += status != NDT_OK;
     if (status == NDT_ERR_MEMORY || status == NDT_ERR_DEVICE)
         return storm_fail(storm, "no further scan can be computed", storm->err.text);

@@ -18,7 +18,7 @@ struct street_drive {
     const struct ndtd_settings_snapshot *snapshot; /* the last of street_drive_snapshot */
     struct ndt_map *map;
     struct ndt_cloud map_points;
-    struct ndt_frame start, scans[DRIVE_SCANS];
+    struct ndt_buffer start, scans[DRIVE_SCANS];
     struct ndt_pose truth[DRIVE_SCANS];
 };
 
@@ -72,8 +72,8 @@ __attribute__((unused)) static void street_drive_make(void)
 __attribute__((unused)) static void street_drive_free(void)
 {
     for (size_t i = 0; i < DRIVE_SCANS; i++)
-        ndt_frame_free(&drive.scans[i]);
-    ndt_frame_free(&drive.start);
+        ndt_buffer_free(&drive.scans[i]);
+    ndt_buffer_free(&drive.start);
     ndt_cloud_free(&drive.map_points);
     ndt_map_release(drive.map);
     ndtd_settings_snapshot_release(drive.snapshot);

@@ -10,21 +10,21 @@
 
 #define BIG_ID UINT64_C(0xfedcba9876543210)
 
-static struct ndt_frame frame;
+static struct ndt_buffer frame;
 static struct ndt_error error;
 static struct ndt_request_message request;
 static uint64_t id;
 
 static void setup(void)
 {
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     memset(&request, 0, sizeof(request));
     id = 1;
 }
 
 static void teardown(void)
 {
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }
 
 #define ASSERT_OK(call)                                                                                            \

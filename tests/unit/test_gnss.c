@@ -161,9 +161,9 @@ START_TEST(corridor_pose_follows_the_position)
 END_TEST
 
 /* An encoded message as a received frame, with the header of a scan decoded. */
-static struct ndtd_frame frame_of(enum ndt_message_type type, const struct ndt_frame *encoded)
+static struct ndtd_message frame_of(enum ndt_message_type type, const struct ndt_buffer *encoded)
 {
-    struct ndtd_frame frame = {.type = type, .data = encoded->data, .size = encoded->size};
+    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
     if (type == NDT_MESSAGE_SCAN)
         must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
     return frame;
@@ -175,20 +175,20 @@ static struct ndt_pose drive_with_gnss(int use, double age_s)
     struct ndt_gnss_message message = {.frame_id = "map", .position_m = {30.5, 0.3, 0}};
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     message.stamp_ns = DRIVE_START_NS - (int64_t)(age_s * 1e9);
     drive.settings.use_gnss = use;
     drive.settings.align.gnss_scale = 2;
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     must(ndt_gnss_encode(&frame, &message, &err));
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
-    const struct ndtd_frame frames[] = {frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start),
-                                        frame_of(NDT_MESSAGE_GNSS, &frame),
-                                        frame_of(NDT_MESSAGE_SCAN, &drive.scans[0])};
+    const struct ndtd_message frames[] = {frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start),
+                                          frame_of(NDT_MESSAGE_GNSS, &frame),
+                                          frame_of(NDT_MESSAGE_SCAN, &drive.scans[0])};
     for (size_t i = 0; i < 3; i++)
-        must(ndtd_pipeline_frame(pipeline, &frames[i], &record, &err));
+        must(ndtd_pipeline_process(pipeline, &frames[i], &record, &err));
     ndtd_pipeline_destroy(pipeline);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     return record.result.T_map_sensor;
 }
 
@@ -227,11 +227,11 @@ static void lie_position(enum lie lie, int i, const struct ndt_pose *truth, stru
     }
 }
 
-static void give(struct ndtd_pipeline *pipeline, enum ndt_message_type type, const struct ndt_frame *encoded,
+static void give(struct ndtd_pipeline *pipeline, enum ndt_message_type type, const struct ndt_buffer *encoded,
                  struct ndtd_scan_record *record)
 {
-    struct ndtd_frame frame = frame_of(type, encoded);
-    must(ndtd_pipeline_frame(pipeline, &frame, record, &err));
+    struct ndtd_message frame = frame_of(type, encoded);
+    must(ndtd_pipeline_process(pipeline, &frame, record, &err));
 }
 
 /* Returns the number of scans until the pose is tracked for good, and checks that none before was wrong. */
@@ -240,12 +240,12 @@ static int scans_until_tracking(enum lie lie, int is_lost)
     const struct world world = {WORLD_STREET, 5, 120, 0.02};
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
-    struct ndt_frame scan_frame, gnss_frame;
+    struct ndt_buffer scan_frame, gnss_frame;
     struct ndt_cloud cloud;
     int needed = 0;
     ndt_cloud_init(&cloud);
-    ndt_frame_init(&scan_frame);
-    ndt_frame_init(&gnss_frame);
+    ndt_buffer_init(&scan_frame);
+    ndt_buffer_init(&gnss_frame);
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
     if (is_lost)
         give(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start, &record);
@@ -271,8 +271,8 @@ static int scans_until_tracking(enum lie lie, int is_lost)
     }
     ndtd_pipeline_destroy(pipeline);
     ndt_cloud_free(&cloud);
-    ndt_frame_free(&scan_frame);
-    ndt_frame_free(&gnss_frame);
+    ndt_buffer_free(&scan_frame);
+    ndt_buffer_free(&gnss_frame);
     return is_lost ? needed - LIE_LOST_AT : needed;
 }
 

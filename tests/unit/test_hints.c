@@ -41,9 +41,9 @@ static void scan(double sign, double at_m, double sweep_s, const struct ndt_pose
 {
     const struct ndt_scan_message message = {.frame_id = "lidar"};
     struct ndt_cloud cloud;
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     ndt_cloud_init(&cloud);
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     must(ndt_cloud_reserve(&cloud, POINTS, sweep_s >= 0 ? NDT_CLOUD_TIME : 0, &err));
     cloud.count = POINTS;
     for (int i = 0; i < POINTS; i++) {
@@ -56,7 +56,7 @@ static void scan(double sign, double at_m, double sweep_s, const struct ndt_pose
     }
     must(ndt_scan_encode(&frame, &message, &cloud, &err));
     ndtd_hints_scan(&hints, frame.data, frame.size, &settings, T_base_sensor);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     ndt_cloud_free(&cloud);
 }
 

@@ -236,11 +236,11 @@ START_TEST(a_place_is_followed)
     ndtd_hypothesis_follow(&place, &verified, 0.1, 0);
     ck_assert_uint_eq(place.misses, 0);
     place.agreements = place.contradictions = 3;
-    place.evidence.unexplained_sum = 1;
+    place.test.unexplained_sum = 1;
     ndtd_hypothesis_forget(&place);
-    const struct ndt_evidence none = {0};
+    const struct ndt_hypothesis_test none = {0};
     ck_assert(place.agreements == 0 && place.contradictions == 0 && place.scans == 0 && place.fit == 0);
-    ck_assert_mem_eq(&place.evidence, &none, sizeof(none));
+    ck_assert_mem_eq(&place.test, &none, sizeof(none));
 }
 END_TEST
 

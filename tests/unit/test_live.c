@@ -146,7 +146,7 @@ static const uint8_t *append_shape(const uint8_t *at, char *out, size_t capacity
 }
 
 /* The reply begins so. */
-static void assert_shape(const struct ndt_frame *reply, const char *expected)
+static void assert_shape(const struct ndt_buffer *reply, const char *expected)
 {
     static char shape[8192];
     shape[0] = '\0';
@@ -170,7 +170,7 @@ static void *open_socket(int type, const char *name)
 }
 
 /* Returns 0 after the timeout. */
-static int receive(void *socket, struct ndt_frame *frame, int patience_ms)
+static int receive(void *socket, struct ndt_buffer *frame, int patience_ms)
 {
     zmq_msg_t message;
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &patience_ms, sizeof(patience_ms));
@@ -186,35 +186,35 @@ static int receive(void *socket, struct ndt_frame *frame, int patience_ms)
     return got;
 }
 
-static const uint8_t *find(const struct ndt_frame *frame, const char *text)
+static const uint8_t *find(const struct ndt_buffer *frame, const char *text)
 {
     return memmem(frame->data, frame->size, text, strlen(text));
 }
 
 /* Sends one request and receives its reply; the memory of `reply` is reused. */
-static void send_request(const struct ndt_request_message *request, struct ndt_frame *reply)
+static void send_request(const struct ndt_request_message *request, struct ndt_buffer *reply)
 {
-    struct ndt_frame frame;
-    ndt_frame_init(&frame);
+    struct ndt_buffer frame;
+    ndt_buffer_init(&frame);
     must(ndt_request_encode(&frame, request, &err));
     ck_assert_int_ge(zmq_send(control, frame.data, frame.size, 0), 0);
     ck_assert_msg(receive(control, reply, PATIENCE_MS), "no reply to %s", ndt_operation_name(request->op));
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }
 
-static void request_simple(enum ndt_operation op, struct ndt_frame *reply)
+static void request_simple(enum ndt_operation op, struct ndt_buffer *reply)
 {
     const struct ndt_request_message request = {.id = ++request_id, .op = op, .count = 10};
     send_request(&request, reply);
 }
 
-static int is_ok(const struct ndt_frame *reply)
+static int is_ok(const struct ndt_buffer *reply)
 {
     return find(reply, "\xa2ok\xc3") != NULL; /* key "ok", true */
 }
 
 /* The unsigned value of the first key of that name. */
-static uint64_t number(const struct ndt_frame *reply, const char *key)
+static uint64_t number(const struct ndt_buffer *reply, const char *key)
 {
     char head[80];
     snprintf(head, sizeof(head), "%c%s", (char)(0xa0 | strlen(key)), key);
@@ -232,10 +232,10 @@ static uint64_t number(const struct ndt_frame *reply, const char *key)
 
 static uint64_t status_number(const char *key)
 {
-    struct ndt_frame reply = {0};
+    struct ndt_buffer reply = {0};
     request_simple(NDT_OP_STATUS, &reply);
     const uint64_t value = number(&reply, key);
-    ndt_frame_free(&reply);
+    ndt_buffer_free(&reply);
     return value;
 }
 
@@ -254,7 +254,7 @@ static void await_number(const char *key, uint64_t value)
 /* Starts the daemon and returns when it answers requests and the subscription to its results is established. */
 static void start_daemon(int with_map, const char *more, const char *record)
 {
-    struct ndt_frame reply = {0};
+    struct ndt_buffer reply = {0};
     write_config(more);
     if (with_map)
         (void)temp_text("use_map", "");
@@ -272,7 +272,7 @@ static void start_daemon(int with_map, const char *more, const char *record)
     await_number("subscribers", 1);
     if (!strstr(more, "pull")) /* wait for the subscription of the daemon */
         ck_assert(receive(scans, &reply, PATIENCE_MS));
-    ndt_frame_free(&reply);
+    ndt_buffer_free(&reply);
 }
 
 /* The exit code; -1 when a signal ended it. */
@@ -286,18 +286,18 @@ static int end_daemon(int signal_number)
     return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
 }
 
-static void send_frame(const struct ndt_frame *frame)
+static void send_frame(const struct ndt_buffer *frame)
 {
     ck_assert_int_ge(zmq_send(scans, frame->data, frame->size, 0), 0);
 }
 
 static struct ndt_result_message next_result(void)
 {
-    struct ndt_frame frame = {0};
+    struct ndt_buffer frame = {0};
     struct ndt_result_message result;
     ck_assert_msg(receive(poses, &frame, PATIENCE_MS), "a scan was not answered");
     must(ndt_result_decode(frame.data, frame.size, &result, &err));
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     return result;
 }
 
@@ -313,7 +313,7 @@ static const char *const PATIENT = "live: {budget_ms: 60000}\n";
 
 START_TEST(a_drive_is_answered)
 {
-    struct ndt_frame frame = {0};
+    struct ndt_buffer frame = {0};
     start_daemon(1, PATIENT, NULL);
     send_frame(&drive.start);
     for (size_t i = 0; i < DRIVE_SCANS; i++) {
@@ -374,7 +374,7 @@ END_TEST
 
 START_TEST(missing_map_is_reported)
 {
-    struct ndt_frame reply = {0};
+    struct ndt_buffer reply = {0};
     struct ndt_request_message load = {.id = 77, .op = NDT_OP_LOAD_MAP};
     start_daemon(0, PATIENT, NULL);
     send_frame(&drive.start);
@@ -398,7 +398,7 @@ START_TEST(missing_map_is_reported)
     for (int i = 0; i < PATIENCE_MS / 5 && status_number("map_id") != 0; i++)
         nap();
     ck_assert_int_eq(localise(2).result.outcome, NDT_NO_MAP);
-    ndt_frame_free(&reply);
+    ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(SIGINT), 0);
 }
 END_TEST
@@ -419,7 +419,7 @@ static const char status_shape[] =
     "running,percent,elapsed_ms},outcomes{converged,iteration_limit,deadline,dropped,rejected,low_score,"
     "degenerate,no_map,no_guess,off_map,lost,merged},latency_ms{scans,p50,p90,p99,max,budget},map{path,busy,"
     "failed,error,map_id,points,tiles_loaded,tiles_known,loads,last_load_ms},queue{depth,waiting,given,"
-    "dropped,small_lost},receiver{frames,scans,bytes,bad,recorded,record_failures,recording},"
+    "dropped,messages_lost},receiver{frames,scans,bytes,bad,recorded,record_failures,recording},"
     "recorder{state,file,frames,bytes,missing,waiting,waiting_bytes,dropped,error},publisher{published,"
     "lost,subscribers},points{published,lost,subscribers},process{resident_bytes,peak_resident_bytes,cpu_s},route{"
     "source,backend,pipeline,threads,batch,reason,meets_budget,budget_ms,points,"
@@ -427,7 +427,7 @@ static const char status_shape[] =
 
 START_TEST(requests_are_answered)
 {
-    struct ndt_frame reply = {0};
+    struct ndt_buffer reply = {0};
     start_daemon(1, PATIENT, NULL);
     request_simple(NDT_OP_HELLO, &reply);
     ck_assert_uint_eq(number(&reply, "protocol"), NDT_PROTO_VERSION);
@@ -472,7 +472,7 @@ START_TEST(requests_are_answered)
     ck_assert_uint_eq(number(&reply, "published"), 4);
     request_simple(NDT_OP_SHUTDOWN, &reply);
     ck_assert(is_ok(&reply));
-    ndt_frame_free(&reply);
+    ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(0), 0);
 }
 END_TEST
@@ -480,18 +480,18 @@ END_TEST
 /* A client that asks again at once, more often than libzmq looks for what its peers have read. */
 START_TEST(every_request_in_a_row_is_answered)
 {
-    struct ndt_frame reply = {0};
+    struct ndt_buffer reply = {0};
     start_daemon(0, "", NULL);
     for (int i = 0; i < 20000; i++)
         request_simple(NDT_OP_START, &reply); /* fails where there is no reply */
-    ndt_frame_free(&reply);
+    ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
 END_TEST
 
 START_TEST(bad_requests_are_answered_with_an_error)
 {
-    struct ndt_frame reply = {0};
+    struct ndt_buffer reply = {0};
     start_daemon(0, PATIENT, NULL);
     const char *const junk[] = {"", "x", "\x81\xa1v\x01", "\xdf\xff\xff\xff\xff"};
     for (size_t i = 0; i < sizeof(junk) / sizeof(junk[0]); i++) {
@@ -513,14 +513,14 @@ START_TEST(bad_requests_are_answered_with_an_error)
     ck_assert(!is_ok(&reply));
     request_simple(NDT_OP_STATUS, &reply);
     ck_assert(is_ok(&reply));
-    ndt_frame_free(&reply);
+    ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
 END_TEST
 
 START_TEST(configuration_is_reloaded)
 {
-    struct ndt_frame reply = {0};
+    struct ndt_buffer reply = {0};
     start_daemon(1, PATIENT, NULL);
     send_frame(&drive.start);
     const struct ndt_result_message before = localise(0);
@@ -542,7 +542,7 @@ START_TEST(configuration_is_reloaded)
     for (int i = 0; i < PATIENCE_MS / 5 && status_number("config_hash") != before.config_hash; i++)
         nap();
     ck_assert_uint_eq(localise(3).config_hash, before.config_hash);
-    ndt_frame_free(&reply);
+    ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
 END_TEST
@@ -551,7 +551,7 @@ END_TEST
  */
 START_TEST(a_reload_reaches_every_part)
 {
-    struct ndt_frame reply = {0};
+    struct ndt_buffer reply = {0};
     start_daemon(1, PATIENT, NULL);
     send_frame(&drive.start);
     const struct ndt_result_message before = localise(0);
@@ -562,7 +562,7 @@ START_TEST(a_reload_reaches_every_part)
     ck_assert(is_ok(&reply));
     const uint64_t hash = number(&reply, "config_hash");
     ck_assert_uint_ne(hash, before.config_hash);
-    struct ndt_frame cut = drive.scans[1];
+    struct ndt_buffer cut = drive.scans[1];
     cut.size -= 8;
     send_frame(&cut);
     const struct ndt_result_message rejected = next_result();
@@ -572,7 +572,7 @@ START_TEST(a_reload_reaches_every_part)
     ck_assert_int_eq(after.result.iterations, 1);
     ck_assert_uint_eq(after.config_hash, hash);
     ck_assert_uint_eq(status_number("config_hash"), hash);
-    ndt_frame_free(&reply);
+    ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
 END_TEST
@@ -644,11 +644,11 @@ static void replay_and_compare(const struct ndt_result_message *live, size_t cou
     must(ndt_bag_open(&bag, bag_path, &err));
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
     while (ndt_bag_next(bag, &line, &err) == NDT_OK) {
-        struct ndtd_frame frame = {
+        struct ndtd_message frame = {
             .type = (enum ndt_message_type)line.type, .data = line.payload, .size = line.length};
         if (frame.type == NDT_MESSAGE_SCAN)
             must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-        must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+        must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
         if (frame.type != NDT_MESSAGE_SCAN)
             continue;
         ck_assert_uint_lt(at, count);
@@ -668,8 +668,8 @@ START_TEST(recording_replays_bit_identically)
 {
     static struct ndt_result_message live[DRIVE_SCANS];
     struct ndt_pose_message message = {.frame_id = "odom", .has_twist = 1, .twist = {{8, 0.1, 0}, {0, 0, 0.05}}};
-    struct ndt_frame frame;
-    ndt_frame_init(&frame);
+    struct ndt_buffer frame;
+    ndt_buffer_init(&frame);
     start_daemon(1, PATIENT, bag_path);
     send_frame(&drive.start);
     for (size_t i = 0; i < DRIVE_SCANS; i++) {
@@ -681,7 +681,7 @@ START_TEST(recording_replays_bit_identically)
     }
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
     replay_and_compare(live, DRIVE_SCANS);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }
 END_TEST
 

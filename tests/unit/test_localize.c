@@ -7,15 +7,15 @@
 #include "street_drive.h"
 
 static struct ndt_localize_report report;
-static struct ndt_frame imu; /* before the scans; empty: none */
+static struct ndt_buffer imu; /* before the scans; empty: none */
 
-static void take(struct ndtd_pipeline *pipeline, enum ndt_message_type type, const struct ndt_frame *encoded)
+static void take(struct ndtd_pipeline *pipeline, enum ndt_message_type type, const struct ndt_buffer *encoded)
 {
     struct ndtd_scan_record record;
-    struct ndtd_frame frame = {.type = type, .data = encoded->data, .size = encoded->size};
+    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
     if (type == NDT_MESSAGE_SCAN)
         must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-    must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+    must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
 }
 
 /* Searches until there is a result. */
@@ -174,7 +174,7 @@ START_TEST(gravity_tells_what_is_upward)
     is_found(&T_base_upright);
     localize(&along);
     is_found(&T_base_upright);
-    ndt_frame_free(&imu);
+    ndt_buffer_free(&imu);
 }
 END_TEST
 

@@ -11,8 +11,8 @@
 
 enum { LEAD = 4, GROUP = 3, MOST_FRAMES = 40 };
 
-static struct ndtd_frame queue[MOST_FRAMES], *waiting[MOST_FRAMES];
-static struct ndt_frame odometry[MOST_FRAMES];
+static struct ndtd_message queue[MOST_FRAMES], *waiting[MOST_FRAMES];
+static struct ndt_buffer odometry[MOST_FRAMES];
 static size_t queued, odometry_count;
 
 static void setup(void)
@@ -26,7 +26,7 @@ static void setup(void)
 static void teardown(void)
 {
     for (size_t i = 0; i < odometry_count; i++)
-        ndt_frame_free(&odometry[i]);
+        ndt_buffer_free(&odometry[i]);
     odometry_count = queued = 0;
     street_drive_free();
 }
@@ -41,10 +41,10 @@ static struct ndtd_pipeline *open_pipeline(void)
     return pipeline;
 }
 
-static void enqueue(enum ndt_message_type type, const struct ndt_frame *encoded)
+static void enqueue(enum ndt_message_type type, const struct ndt_buffer *encoded)
 {
-    struct ndtd_frame *frame = waiting[queued] = &queue[queued];
-    *frame = (struct ndtd_frame){.type = type, .data = encoded->data, .size = encoded->size};
+    struct ndtd_message *frame = waiting[queued] = &queue[queued];
+    *frame = (struct ndtd_message){.type = type, .data = encoded->data, .size = encoded->size};
     if (type == NDT_MESSAGE_SCAN)
         must(ndt_scan_header_decode(frame->data, frame->size, &frame->scan, &err));
     queued++;
@@ -76,7 +76,7 @@ static size_t process(struct ndtd_pipeline *pipeline, size_t first, struct ndtd_
     size_t scans = 0;
     for (size_t i = first; i < queued; i++) {
         struct ndtd_scan_record record;
-        must(ndtd_pipeline_frame(pipeline, &queue[i], &record, &err));
+        must(ndtd_pipeline_process(pipeline, &queue[i], &record, &err));
         if (queue[i].type == NDT_MESSAGE_SCAN)
             out[scans++] = record;
     }
@@ -114,7 +114,7 @@ static int same_record(const struct ndtd_scan_record *a, const struct ndtd_scan_
 static size_t run_both(struct ndtd_scan_record *together, struct ndtd_scan_record *alone)
 {
     const size_t frames = queued;
-    struct ndtd_frame kept[MOST_FRAMES];
+    struct ndtd_message kept[MOST_FRAMES];
     memcpy(kept, queue, sizeof(kept));
     struct ndtd_pipeline *one = lead_in(), *other = lead_in();
     memcpy(queue, kept, sizeof(kept));
@@ -196,12 +196,12 @@ START_TEST(an_initial_pose_ends_the_group)
 {
     struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     enqueue_scans(LEAD, 2);
-    struct ndt_frame again = {0};
+    struct ndt_buffer again = {0};
     const struct ndt_pose_message pose = {.stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (LEAD + 2),
                                           .frame_id = "map",
                                           .has_pose = 1,
                                           .pose = drive.truth[LEAD + 2]};
-    ndt_frame_init(&again);
+    ndt_buffer_init(&again);
     must(ndt_pose_message_encode(&again, NDT_MESSAGE_INITIAL_POSE, &pose, &err));
     enqueue(NDT_MESSAGE_INITIAL_POSE, &again);
     enqueue_scans(LEAD + 2, 2);
@@ -209,7 +209,7 @@ START_TEST(an_initial_pose_ends_the_group)
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(is_ahead(&together[i]), i < 2);
     check_close(&together[3], &alone[3], LEAD + 3);
-    ndt_frame_free(&again);
+    ndt_buffer_free(&again);
 }
 END_TEST
 
@@ -218,10 +218,10 @@ START_TEST(a_transform_ends_the_group)
 {
     struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     enqueue_scans(LEAD, 2);
-    struct ndt_frame moved = {0};
+    struct ndt_buffer moved = {0};
     const struct ndt_pose_message mount = {
         .stamp_ns = DRIVE_START_NS, .frame_id = "lidar", .has_pose = 1, .pose = {{0.05, 0, 0}, {0, 0, 0, 1}}};
-    ndt_frame_init(&moved);
+    ndt_buffer_init(&moved);
     must(ndt_pose_message_encode(&moved, NDT_MESSAGE_TRANSFORM, &mount, &err));
     enqueue(NDT_MESSAGE_TRANSFORM, &moved);
     enqueue_scans(LEAD + 2, 2);
@@ -232,7 +232,7 @@ START_TEST(a_transform_ends_the_group)
                             0.01);
     }
     ck_assert(same_record(&together[0], &alone[0]));
-    ndt_frame_free(&moved);
+    ndt_buffer_free(&moved);
 }
 END_TEST
 
@@ -292,7 +292,7 @@ START_TEST(as_many_go_together_as_pay)
     for (size_t i = 0; i < ALL; i++) {
         if (i > 0 && i == size)
             ck_assert_uint_eq(ndtd_pipeline_expect(other, waiting + i, ALL - i), rest);
-        must(ndtd_pipeline_frame(other, &queue[i], &together[i], &err));
+        must(ndtd_pipeline_process(other, &queue[i], &together[i], &err));
         ck_assert_int_eq(is_ahead(&together[i]), i < size + rest);
         check_close(&together[i], &alone[i], LEAD + i);
     }
@@ -331,7 +331,7 @@ START_TEST(a_bad_scan_concerns_only_itself)
     queue[1].size /= 2;
     ndtd_pipeline_expect(pipeline, waiting, queued);
     for (size_t i = 0; i < queued; i++) {
-        const enum ndt_status status = ndtd_pipeline_frame(pipeline, &queue[i], &record, &err);
+        const enum ndt_status status = ndtd_pipeline_process(pipeline, &queue[i], &record, &err);
         ck_assert_int_eq(status == NDT_OK, i != 1);
         ck_assert(i == 1 || record.result.outcome == NDT_CONVERGED);
     }
@@ -351,7 +351,7 @@ START_TEST(nothing_is_allocated_after_warm_up)
         const unsigned long before = allocations;
         ndtd_pipeline_expect(pipeline, waiting, queued);
         for (size_t i = 0; i < queued; i++)
-            status |= ndtd_pipeline_frame(pipeline, &queue[i], &record, &err);
+            status |= ndtd_pipeline_process(pipeline, &queue[i], &record, &err);
         taken = allocations - before;
         ck_assert_int_eq(status, NDT_OK);
         ck_assert(is_ahead(&record));

@@ -16,7 +16,7 @@ enum { SCANS = 12 };
 static struct ndt_error err;
 static struct ndtd_settings settings;
 static struct ndt_map *map;
-static struct ndt_frame frames[SCANS], start;
+static struct ndt_buffer frames[SCANS], start;
 static struct ndt_pose truth[SCANS];
 
 static void must(enum ndt_status status)
@@ -25,9 +25,9 @@ static void must(enum ndt_status status)
 }
 
 /* An encoded message as a received frame, with the header of a scan decoded. */
-static struct ndtd_frame frame_of(enum ndt_message_type type, const struct ndt_frame *encoded)
+static struct ndtd_message frame_of(enum ndt_message_type type, const struct ndt_buffer *encoded)
 {
-    struct ndtd_frame frame = {.type = type, .data = encoded->data, .size = encoded->size};
+    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
     if (type == NDT_MESSAGE_SCAN)
         must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
     return frame;
@@ -82,8 +82,8 @@ static void setup(void)
 static void teardown(void)
 {
     for (size_t i = 0; i < SCANS; i++)
-        ndt_frame_free(&frames[i]);
-    ndt_frame_free(&start);
+        ndt_buffer_free(&frames[i]);
+    ndt_buffer_free(&start);
     ndt_map_release(map);
 }
 
@@ -100,8 +100,8 @@ static struct ndtd_pipeline *open_pipeline(struct ndt_map *with)
 static struct ndtd_scan_record feed(struct ndtd_pipeline *pipeline, size_t i)
 {
     struct ndtd_scan_record record;
-    const struct ndtd_frame frame = frame_of(NDT_MESSAGE_SCAN, &frames[i]);
-    must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+    const struct ndtd_message frame = frame_of(NDT_MESSAGE_SCAN, &frames[i]);
+    must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
     ck_assert_uint_eq(record.seq, i);
     return record;
 }
@@ -109,8 +109,8 @@ static struct ndtd_scan_record feed(struct ndtd_pipeline *pipeline, size_t i)
 static void feed_start(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_scan_record record;
-    const struct ndtd_frame frame = frame_of(NDT_MESSAGE_INITIAL_POSE, &start);
-    must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+    const struct ndtd_message frame = frame_of(NDT_MESSAGE_INITIAL_POSE, &start);
+    must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
 }
 
 static void run_all(struct ndt_pose poses[SCANS])
@@ -227,22 +227,22 @@ START_TEST(a_wrong_prediction_that_is_sure_of_itself_is_overcome)
 {
     struct ndt_pose_message initial = {
         .stamp_ns = stamp_ns(0), .frame_id = "map", .has_pose = 1, .pose = truth[0], .has_covariance = 1};
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndtd_scan_record record;
     struct ndtd_pipeline *pipeline = open_pipeline(map);
     initial.pose.t_m[0] += 0.7;
     for (int i = 0; i < 6; i++)
         initial.covariance[7 * i] = i < 3 ? 1e-4 : 1e-6;
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     must(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &initial, &err));
-    const struct ndtd_frame message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
-    must(ndtd_pipeline_frame(pipeline, &message, &record, &err));
+    const struct ndtd_message message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
+    must(ndtd_pipeline_process(pipeline, &message, &record, &err));
     record = feed(pipeline, 0);
     ck_assert_int_gt(record.result.iterations, 1); /* of everything that was tried */
     ck_assert_int_gt(record.result.evaluations, record.result.iterations);
     ck_assert_double_gt(record.innovation, settings.track.gate);
     ck_assert_double_lt(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[0]), 0.05);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     ndtd_pipeline_destroy(pipeline);
 }
 END_TEST
@@ -253,23 +253,23 @@ START_TEST(a_pose_on_the_track_keeps_it)
     enum { GIVEN_AT = 6 };
     struct ndt_pose_message same = {
         .stamp_ns = stamp_ns(GIVEN_AT), .frame_id = "map", .has_pose = 1, .pose = truth[GIVEN_AT]};
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndtd_scan_record record;
     struct ndtd_pipeline *pipeline = open_pipeline(map);
     feed_start(pipeline);
     for (size_t i = 0; i < GIVEN_AT; i++)
         (void)feed(pipeline, i);
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     must(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &same, &err));
-    const struct ndtd_frame message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
-    must(ndtd_pipeline_frame(pipeline, &message, &record, &err));
+    const struct ndtd_message message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
+    must(ndtd_pipeline_process(pipeline, &message, &record, &err));
     for (size_t i = GIVEN_AT; i < SCANS; i++) {
         record = feed(pipeline, i);
         ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
         ck_assert_int_eq(record.state, NDT_STATE_TRACKING);
     }
     ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->refused_poses, 0);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     ndtd_pipeline_destroy(pipeline);
 }
 END_TEST
@@ -280,7 +280,7 @@ START_TEST(a_wrong_pose_in_mid_drive_does_not_end_the_track)
 {
     enum { GIVEN_AT = 6 };
     struct ndt_pose_message wrong = {.stamp_ns = stamp_ns(GIVEN_AT), .frame_id = "map", .has_pose = 1};
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndtd_scan_record record;
     struct ndtd_pipeline *pipeline = open_pipeline(map);
     feed_start(pipeline);
@@ -288,10 +288,10 @@ START_TEST(a_wrong_pose_in_mid_drive_does_not_end_the_track)
         ck_assert_int_eq(feed(pipeline, i).result.outcome, NDT_CONVERGED);
     wrong.pose = truth[GIVEN_AT];
     wrong.pose.t_m[0] += 25;
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     must(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &wrong, &err));
-    const struct ndtd_frame message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
-    must(ndtd_pipeline_frame(pipeline, &message, &record, &err));
+    const struct ndtd_message message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
+    must(ndtd_pipeline_process(pipeline, &message, &record, &err));
     ck_assert_int_eq(ndtd_pipeline_state(pipeline), NDT_STATE_INITIALISING);
     size_t i = GIVEN_AT;
     if (_i == 1) { /* too late for two scans */
@@ -310,7 +310,7 @@ START_TEST(a_wrong_pose_in_mid_drive_does_not_end_the_track)
         ck_assert_int_eq(record.state, NDT_STATE_TRACKING);
         ck_assert_double_lt(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[i]), 0.05);
     }
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     ndtd_pipeline_destroy(pipeline);
 }
 END_TEST
@@ -339,9 +339,9 @@ END_TEST
 static struct ndtd_scan_record feed_with_stamp(struct ndtd_pipeline *pipeline, size_t at, size_t of)
 {
     struct ndtd_scan_record record;
-    struct ndtd_frame frame = frame_of(NDT_MESSAGE_SCAN, &frames[of]);
+    struct ndtd_message frame = frame_of(NDT_MESSAGE_SCAN, &frames[of]);
     frame.scan.stamp_ns = stamp_ns(at);
-    must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+    must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
     return record;
 }
 
@@ -397,15 +397,15 @@ START_TEST(a_damaged_frame_changes_nothing)
 {
     struct ndtd_pipeline *pipeline = open_pipeline(map);
     struct ndtd_scan_record record;
-    struct ndtd_frame cut = frame_of(NDT_MESSAGE_SCAN, &frames[1]); /* points beyond the end of the bytes */
-    struct ndtd_frame cut_start = frame_of(NDT_MESSAGE_INITIAL_POSE, &start);
+    struct ndtd_message cut = frame_of(NDT_MESSAGE_SCAN, &frames[1]); /* points beyond the end of the bytes */
+    struct ndtd_message cut_start = frame_of(NDT_MESSAGE_INITIAL_POSE, &start);
     cut.size -= 5;
     cut_start.size -= 5;
     feed_start(pipeline);
     (void)feed(pipeline, 0);
     const struct ndt_track before = *ndtd_pipeline_track(pipeline);
-    ck_assert_int_eq(ndtd_pipeline_frame(pipeline, &cut, &record, &err), NDT_ERR_FORMAT);
-    ck_assert_int_eq(ndtd_pipeline_frame(pipeline, &cut_start, &record, &err), NDT_ERR_FORMAT);
+    ck_assert_int_eq(ndtd_pipeline_process(pipeline, &cut, &record, &err), NDT_ERR_FORMAT);
+    ck_assert_int_eq(ndtd_pipeline_process(pipeline, &cut_start, &record, &err), NDT_ERR_FORMAT);
     ck_assert_mem_eq(&before, ndtd_pipeline_track(pipeline), sizeof(before));
     record = feed(pipeline, 1);
     ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
@@ -428,11 +428,11 @@ START_TEST(nothing_is_allocated_after_warm_up)
     ck_assert_uint_gt(allocations, opened); /* the counter does count */
     for (size_t i = 4; i < SCANS; i++) {
         struct ndtd_scan_record record;
-        struct ndtd_frame frame = {.type = NDT_MESSAGE_SCAN, .data = frames[i].data, .size = frames[i].size};
+        struct ndtd_message frame = {.type = NDT_MESSAGE_SCAN, .data = frames[i].data, .size = frames[i].size};
         const unsigned long before = allocations; /* Check's own macros allocate: none of them in between */
         enum ndt_status status = ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err);
         if (status == NDT_OK)
-            status = ndtd_pipeline_frame(pipeline, &frame, &record, &err);
+            status = ndtd_pipeline_process(pipeline, &frame, &record, &err);
         const unsigned long after = allocations;
         must(status);
         ck_assert_uint_eq(after, before);
@@ -527,7 +527,7 @@ static size_t address_space_bytes(void)
 }
 
 /* Scans of which some carry times and intensities, as those of another sensor. */
-static void make_scan(struct ndt_frame *frame, size_t i, size_t points, int has_fields)
+static void make_scan(struct ndt_buffer *frame, size_t i, size_t points, int has_fields)
 {
     const struct world world = {WORLD_STREET, 5, 120, 0.02};
     const struct ndt_scan_message message = {.seq = i, .stamp_ns = stamp_ns(i), .frame_id = "lidar"};
@@ -560,8 +560,8 @@ START_TEST(one_scan_that_is_too_large_costs_no_other)
     getrlimit(RLIMIT_AS, &limit);
     limit.rlim_cur = address_space_bytes() + LEFT_BYTES;
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
-    const struct ndtd_frame large = frame_of(NDT_MESSAGE_SCAN, &frames[1]);
-    ck_assert_int_eq(ndtd_pipeline_frame(pipeline, &large, &record, &err), NDT_ERR_MEMORY);
+    const struct ndtd_message large = frame_of(NDT_MESSAGE_SCAN, &frames[1]);
+    ck_assert_int_eq(ndtd_pipeline_process(pipeline, &large, &record, &err), NDT_ERR_MEMORY);
     ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->memory_released, 1);
     limit.rlim_cur = address_space_bytes() + LEFT_BYTES / 10; /* others have taken theirs */
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
@@ -635,7 +635,7 @@ END_TEST
 /* Sensors that are merged share the time: 40 ms would do for the scan of one. */
 START_TEST(merged_scans_share_the_time)
 {
-    struct ndtd_frames *frame_settings = &settings.frames;
+    struct ndtd_extrinsics *frame_settings = &settings.frames;
     frame_settings->merge_sensors = 1;
     frame_settings->sensor_count = 2;
     strcpy(frame_settings->sensors[0].frame_id, "lidar");

@@ -18,19 +18,19 @@ static const char *const all_vectors[] = {"scan",          "scan_double",     "s
 enum { VECTOR_COUNT = sizeof(all_vectors) / sizeof(all_vectors[0]) };
 
 static struct ndt_cloud cloud;
-static struct ndt_frame frame;
+static struct ndt_buffer frame;
 static struct ndt_error error;
 
 static void setup(void)
 {
     ndt_cloud_init(&cloud);
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
 }
 
 static void teardown(void)
 {
     ndt_cloud_free(&cloud);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }
 
 /* Decodes as a receiver does: type first. For scans, all functions must agree. */

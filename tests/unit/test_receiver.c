@@ -18,7 +18,7 @@ static struct ndtd_recorder *recorder;
 static struct ndtd_receiver *receiver;
 static struct ndtd_endpoint scans, poses;
 static void *context, *sender, *subscriber; /* the clients */
-static struct ndt_frame frame;
+static struct ndt_buffer frame;
 static struct ndt_error err;
 
 /* While `hold` is 1, the receiver's thread stands still after a frame. */
@@ -60,7 +60,7 @@ static void set_up_as(enum ndtd_receiver_kind kind, int sender_type)
     sender = live_connect(context, sender_type, scans.address);
     if (sender_type == ZMQ_XPUB) /* the receiver's subscription has arrived */
         ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1);
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
 }
 
 static void set_up(void)
@@ -70,7 +70,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     zmq_close(sender);
     zmq_close(subscriber);
     zmq_ctx_term(context);
@@ -153,10 +153,10 @@ static enum ndt_status stop_recording(void)
 }
 
 /* Pops everything, one scan per call; returns the number of frames. The bytes of the copies are invalid. */
-static size_t drain(struct ndtd_frame *copies, size_t max)
+static size_t drain(struct ndtd_message *copies, size_t max)
 {
     size_t count = 0, taken;
-    struct ndtd_frame *frames[16];
+    struct ndtd_message *frames[16];
     while ((taken = ndtd_queue_pop(queue, 0, 1, frames, 16)) > 0) {
         for (size_t i = 0; i < taken && count < max; i++)
             copies[count++] = *frames[i];
@@ -167,7 +167,7 @@ static size_t drain(struct ndtd_frame *copies, size_t max)
 
 START_TEST(test_frames_arrive)
 {
-    struct ndtd_frame got[8];
+    struct ndtd_message got[8];
     send_odometry(5);
     send_scan(1);
     send_imu(6);
@@ -196,7 +196,7 @@ END_TEST
 /* Without a consumer the oldest scans are pushed out and answered, in order, with map id and configuration hash. */
 START_TEST(test_full_queue)
 {
-    struct ndtd_frame got[8];
+    struct ndtd_message got[8];
     for (uint64_t seq = 1; seq <= 10; seq++)
         send_scan(seq);
     for (uint64_t seq = 1; seq <= 7; seq++) {
@@ -234,7 +234,7 @@ END_TEST
 START_TEST(test_bad_frames)
 {
     static const uint8_t garbage[] = {0xdd, 0xff, 0xff, 0xff, 0xff, 1, 2, 3};
-    struct ndtd_frame got[8];
+    struct ndtd_message got[8];
     struct ndt_pose_message truth = {.frame_id = "map", .has_pose = 1, .pose = ndt_pose_identity()};
     send_scan(1);
     send_bytes("", 0, 0);                               /* empty */
@@ -260,7 +260,7 @@ END_TEST
 /* A scan with damaged points is answered and never queued. */
 START_TEST(test_damaged_points)
 {
-    struct ndtd_frame got[8];
+    struct ndtd_message got[8];
     encode_scan(9);
     send_bytes(frame.data, frame.size - 1, 0);
     send_scan(10);
@@ -373,7 +373,7 @@ END_TEST
 /* The thread is held up after the first scan; those that come meanwhile have waited since then. */
 START_TEST(test_delay_of_the_thread)
 {
-    struct ndtd_frame got[8];
+    struct ndtd_message got[8];
     atomic_store(&hold, 1);
     send_scan(1);
     live_until(atomic_load(&held));

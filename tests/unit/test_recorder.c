@@ -125,16 +125,16 @@ static void check_bag(const char *name, unsigned whole, unsigned count)
 static void push_transform(const char *frame_id, double x_m)
 {
     struct ndt_pose_message message = {.stamp_ns = 7, .has_pose = 1, .pose = {{x_m, 0, 0}, {0, 0, 0, 1}}};
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     zmq_msg_t copy;
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     strcpy(message.frame_id, frame_id);
     ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRANSFORM, &message, &err), NDT_OK);
     ck_assert_int_eq(zmq_msg_init_size(&copy, frame.size), 0);
     memcpy(zmq_msg_data(&copy), frame.data, frame.size);
     ndtd_recorder_push(recorder, NDT_MESSAGE_TRANSFORM, &copy);
     zmq_msg_close(&copy);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }
 
 /* A late recording tells what was told before, and what changes then, in order. */

@@ -23,7 +23,7 @@ static struct ndtd_settings settings;
 static struct ndtd_replay_options options;
 static struct ndt_error err;
 static struct ndt_cloud world, scan;
-static struct ndt_frame frame;
+static struct ndt_buffer frame;
 static struct ndt_bag_writer *writer;
 
 static void add_point(struct ndt_cloud *cloud, double x, double y, double z)
@@ -138,7 +138,7 @@ static void setup(void)
     name_files();
     ndt_cloud_init(&world);
     ndt_cloud_init(&scan);
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     build_world();
     ck_assert_msg(ndt_pcd_write(&world, map_path, NDT_PCD_BINARY, &err) == NDT_OK, "%s", err.text);
     ndtd_settings_default(&settings);
@@ -162,7 +162,7 @@ static void teardown(void)
     ck_assert_msg(rmdir(directory) == 0, "something was left in %s", directory);
     ndt_cloud_free(&world);
     ndt_cloud_free(&scan);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }
 
 static enum ndt_status run(int *differs)

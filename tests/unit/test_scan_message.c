@@ -23,7 +23,7 @@ struct builder {
 };
 
 static struct ndt_cloud cloud;
-static struct ndt_frame frame;
+static struct ndt_buffer frame;
 static struct ndt_scan_message message;
 static struct ndt_error error;
 static struct builder wire;
@@ -108,13 +108,13 @@ static void decode_ok(void)
 static void setup(void)
 {
     ndt_cloud_init(&cloud);
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
 }
 
 static void teardown(void)
 {
     ndt_cloud_free(&cloud);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }
 
 /* ---- layouts ---- */

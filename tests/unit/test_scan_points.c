@@ -14,7 +14,7 @@ static const struct ndt_pose T_base_sensor = {.t_m = {1, 0.2, 0.3}, .q_xyzw = {0
 static struct ndtd_pipeline *pipeline;
 static struct ndt_points_message message;
 static struct ndt_cloud points, sent;
-static struct ndt_frame encoded;
+static struct ndt_buffer encoded;
 
 static void set(const char *name, const char *text)
 {
@@ -42,7 +42,7 @@ static void setup(void)
     street_drive_make();
     ndt_cloud_init(&points);
     ndt_cloud_init(&sent);
-    ndt_frame_init(&encoded);
+    ndt_buffer_init(&encoded);
     set("initial_pose.pose", "[]");
 }
 
@@ -51,17 +51,17 @@ static void teardown(void)
     close_pipeline();
     ndt_cloud_free(&points);
     ndt_cloud_free(&sent);
-    ndt_frame_free(&encoded);
+    ndt_buffer_free(&encoded);
     street_drive_free();
 }
 
-static enum ndt_status feed(enum ndt_message_type type, const struct ndt_frame *from,
+static enum ndt_status feed(enum ndt_message_type type, const struct ndt_buffer *from,
                             struct ndtd_scan_record *record)
 {
-    struct ndtd_frame frame = {.type = type, .data = from->data, .size = from->size};
+    struct ndtd_message frame = {.type = type, .data = from->data, .size = from->size};
     if (type == NDT_MESSAGE_SCAN)
         must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-    return ndtd_pipeline_frame(pipeline, &frame, record, &err);
+    return ndtd_pipeline_process(pipeline, &frame, record, &err);
 }
 
 static enum ndt_status view(size_t most)
@@ -339,11 +339,11 @@ static void run_drive(int is_watched, struct ndt_align_result results[DRIVE_SCAN
     ndtd_pipeline_watch(pipeline, is_watched);
     must(feed(NDT_MESSAGE_INITIAL_POSE, &drive.start, &record));
     for (size_t i = 0; i < DRIVE_SCANS; i++) {
-        struct ndtd_frame frame = {
+        struct ndtd_message frame = {
             .type = NDT_MESSAGE_SCAN, .data = drive.scans[i].data, .size = drive.scans[i].size};
         must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
         const unsigned long before = allocations; /* Check's own macros allocate: none of them in between */
-        enum ndt_status status = ndtd_pipeline_frame(pipeline, &frame, &record, &err);
+        enum ndt_status status = ndtd_pipeline_process(pipeline, &frame, &record, &err);
         if (status == NDT_OK && is_watched)
             status = view(2000);
         const unsigned long after = allocations;

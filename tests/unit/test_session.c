@@ -46,16 +46,16 @@ START_TEST(results_are_those_of_the_pipeline)
     struct ndtd_scan_record record;
     struct ndt_result_message result;
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
-    struct ndtd_frame frame = {
+    struct ndtd_message frame = {
         .type = NDT_MESSAGE_INITIAL_POSE, .data = drive.start.data, .size = drive.start.size};
-    must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+    must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
     give_start(&result);
     for (size_t i = 0; i < DRIVE_SCANS; i++) {
         int is_scan;
-        frame =
-            (struct ndtd_frame){.type = NDT_MESSAGE_SCAN, .data = drive.scans[i].data, .size = drive.scans[i].size};
+        frame = (struct ndtd_message){
+            .type = NDT_MESSAGE_SCAN, .data = drive.scans[i].data, .size = drive.scans[i].size};
         must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-        must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+        must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
         must(ndtd_session_message(session, frame.data, frame.size, &is_scan, &result, &err));
         ck_assert(is_scan && ndtd_session_is_pose_trusted(session));
         check_equal(&result, &record);

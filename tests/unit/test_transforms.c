@@ -7,7 +7,7 @@
 #include "street_drive.h"
 
 static struct ndtd_transforms transforms;
-static struct ndtd_frames frames;
+static struct ndtd_extrinsics frames;
 static const struct ndt_pose mount = {{0.4, -0.2, 0.1}, {0, 0, 0.05, 0.9987492177719089}};
 static const struct ndt_pose other = {{-0.3, 0.2, 0}, {0, 0, 0, 1}};
 
@@ -105,9 +105,9 @@ END_TEST
 
 /* ---- in the pipeline ---- */
 
-static struct ndtd_frame frame_of(enum ndt_message_type type, const struct ndt_frame *encoded)
+static struct ndtd_message frame_of(enum ndt_message_type type, const struct ndt_buffer *encoded)
 {
-    struct ndtd_frame frame = {.type = type, .data = encoded->data, .size = encoded->size};
+    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
     if (type == NDT_MESSAGE_SCAN)
         must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
     return frame;
@@ -117,12 +117,12 @@ static enum ndt_status send_transform(struct ndtd_pipeline *pipeline, const stru
 {
     const struct ndt_pose_message message = {.frame_id = "lidar", .has_pose = 1, .pose = *pose};
     struct ndtd_scan_record record;
-    struct ndt_frame encoded;
-    ndt_frame_init(&encoded);
+    struct ndt_buffer encoded;
+    ndt_buffer_init(&encoded);
     must(ndt_pose_message_encode(&encoded, NDT_MESSAGE_TRANSFORM, &message, &err));
-    const struct ndtd_frame frame = frame_of(NDT_MESSAGE_TRANSFORM, &encoded);
-    const enum ndt_status status = ndtd_pipeline_frame(pipeline, &frame, &record, &err);
-    ndt_frame_free(&encoded);
+    const struct ndtd_message frame = frame_of(NDT_MESSAGE_TRANSFORM, &encoded);
+    const enum ndt_status status = ndtd_pipeline_process(pipeline, &frame, &record, &err);
+    ndt_buffer_free(&encoded);
     return status;
 }
 
@@ -133,13 +133,13 @@ static void run(struct ndt_pose *poses, size_t count, const struct ndt_pose *con
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
-    const struct ndtd_frame start = frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start);
-    must(ndtd_pipeline_frame(pipeline, &start, &record, &err));
+    const struct ndtd_message start = frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    must(ndtd_pipeline_process(pipeline, &start, &record, &err));
     for (size_t i = 0; i < count; i++) {
-        const struct ndtd_frame scan = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
+        const struct ndtd_message scan = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
         if (told && told[i])
             must(send_transform(pipeline, told[i]));
-        must(ndtd_pipeline_frame(pipeline, &scan, &record, &err));
+        must(ndtd_pipeline_process(pipeline, &scan, &record, &err));
         poses[i] = record.result.T_map_sensor;
     }
     if (events)

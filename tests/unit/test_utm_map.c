@@ -49,10 +49,10 @@ static void localize(struct ndt_map *map, const double zero_m[3], struct ndt_pos
         start.pose.t_m[i] += zero_m[i];
     ndtd_pipeline_set_initial_pose(pipeline, &start);
     for (size_t i = 0; i < SCANS; i++) {
-        struct ndtd_frame frame = {
+        struct ndtd_message frame = {
             .type = NDT_MESSAGE_SCAN, .data = drive.scans[i].data, .size = drive.scans[i].size};
         must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-        must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+        must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
         ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
         poses[i] = record.result.T_map_sensor;
         for (int axis = 0; axis < 3; axis++)

@@ -23,13 +23,13 @@ static struct ndtd_pipeline *open_pipeline(void)
 }
 
 static struct ndtd_scan_record feed(struct ndtd_pipeline *pipeline, enum ndt_message_type type,
-                                    const struct ndt_frame *encoded)
+                                    const struct ndt_buffer *encoded)
 {
     struct ndtd_scan_record record;
-    struct ndtd_frame frame = {.type = type, .data = encoded->data, .size = encoded->size};
+    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
     if (type == NDT_MESSAGE_SCAN)
         must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-    must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+    must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
     return record;
 }
 

@@ -305,12 +305,12 @@ START_TEST(requests_get_their_answers)
 {
     struct web_control *control = web_control_open();
     struct answer answers[WEB_CONTROL_WAITING + 1] = {0};
-    struct ndt_frame frame, reply;
+    struct ndt_buffer frame, reply;
     struct ndt_reply_writer writer;
     struct ndt_request_message request = {.op = NDT_OP_STOP};
     uint64_t id = 0;
-    ndt_frame_init(&frame);
-    ndt_frame_init(&reply);
+    ndt_buffer_init(&frame);
+    ndt_buffer_init(&reply);
     for (int i = 0; i < WEB_CONTROL_WAITING + 1; i++) {
         const struct web_asker asker = {on_answer, &answers[i]};
         ck_assert_int_eq(web_control_add(control, &request, &asker, &err),
@@ -336,8 +336,8 @@ START_TEST(requests_get_their_answers)
     }
     ck_assert_int_eq(answers[WEB_CONTROL_WAITING].count, 0);
     ck_assert(!web_control_take(control, &frame));
-    ndt_frame_free(&frame);
-    ndt_frame_free(&reply);
+    ndt_buffer_free(&frame);
+    ndt_buffer_free(&reply);
     web_control_close(control);
 }
 END_TEST
@@ -346,13 +346,13 @@ START_TEST(invalid_requests_are_not_sent)
 {
     struct web_control *control = web_control_open();
     struct answer answer = {0};
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     const struct web_asker asker = {on_answer, &answer};
     const struct ndt_request_message no_pose = {.op = NDT_OP_INITIAL_POSE, .pose.frame_id = "map"};
     struct ndt_request_message far = no_pose;
     far.pose.has_pose = 1;
     far.pose.pose = (struct ndt_pose){{1e9, 0, 0}, {0, 0, 0, 1}};
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     ck_assert_int_ne(web_control_add(control, &no_pose, &asker, &err), NDT_OK);
     ck_assert_ptr_nonnull(strstr(err.text, "pose"));
     ck_assert_int_ne(web_control_add(control, &far, &asker, &err), NDT_OK);
@@ -360,7 +360,7 @@ START_TEST(invalid_requests_are_not_sent)
     ck_assert_int_eq(answer.count, 0);
     ck_assert(web_control_is_allowed(NDT_OP_LOCALIZE) && web_control_is_allowed(NDT_OP_STOP_RECORDING));
     ck_assert(!web_control_is_allowed(NDT_OP_SHUTDOWN) && !web_control_is_allowed(NDT_OP_LOAD_MAP));
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     web_control_close(control);
 }
 END_TEST

@@ -97,14 +97,14 @@ static struct ndt_result_message result_of(uint64_t seq)
 /* ---- replies ---- */
 
 struct reply {
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndt_reply_writer writer;
 };
 
 static void begin_reply(struct reply *reply)
 {
     memset(reply, 0, sizeof(*reply));
-    ndt_frame_init(&reply->frame);
+    ndt_buffer_init(&reply->frame);
     ndt_reply_begin(&reply->writer, &reply->frame, 1, NULL);
 }
 
@@ -115,7 +115,7 @@ static void set_status(struct reply *reply)
     ck_assert(reply_view_read(&view, reply->frame.data, reply->frame.size, &error) == NDT_OK);
     web_metrics_set_status(metrics, view);
     reply_view_free(view);
-    ndt_frame_free(&reply->frame);
+    ndt_buffer_free(&reply->frame);
 }
 
 static void set_usual_status(double uptime_s, uint64_t converged)
@@ -284,7 +284,7 @@ START_TEST(status)
     ASSERT_SAMPLE("ndtd_map_last_load_seconds", 1.5);
     ASSERT_SAMPLE("ndtd_recorder_failed", 1);
     ASSERT_SAMPLE("ndtd_config_needs_restart", 0);
-    ASSERT_ABSENT("ndtd_route_info");
+    ASSERT_ABSENT("ndtd_processing_info");
     ASSERT_ABSENT("ndtd_resident_memory_bytes");
 }
 END_TEST

@@ -147,11 +147,11 @@ static enum ndt_status read_points_with_text(uint32_t length)
 {
     struct web_points points;
     struct ndt_cloud cloud;
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndt_points_message message = {.seq = 1, .frame_id = "base"};
     struct web_blob *packed = NULL, *event = NULL;
     make_cloud(&cloud, 500);
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     ck_assert_int_eq(ndt_points_encode(&frame, &message, &cloud, &err), NDT_OK);
     uint8_t *data = calloc(1, frame.size + 7 + length);
     memcpy(data, frame.data, frame.size);
@@ -168,7 +168,7 @@ static enum ndt_status read_points_with_text(uint32_t length)
     web_blob_drop(packed);
     web_blob_drop(event);
     free(data);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     ndt_cloud_free(&cloud);
     return status;
 }
@@ -217,7 +217,7 @@ static void write_points(uint64_t first, uint64_t count)
 {
     char path[512];
     struct ndt_bag_writer *writer;
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndt_cloud cloud;
     struct ndt_points_message message = {.frame_id = "base", .iteration_count = 1, .candidate_count = 1};
     message.iterations[0].iteration = 3;
@@ -225,7 +225,7 @@ static void write_points(uint64_t first, uint64_t count)
     snprintf(path, sizeof(path), "%s/points.bag", temp_dir);
     remove(path);
     ck_assert_int_eq(ndt_bag_create(&writer, path, 0, &err), NDT_OK);
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     make_cloud(&cloud, 500);
     for (uint64_t i = 0; i < count; i++) {
         message.seq = first + i;
@@ -235,7 +235,7 @@ static void write_points(uint64_t first, uint64_t count)
         ck_assert_int_eq(ndt_bag_write(writer, &record, &err), NDT_OK);
     }
     ck_assert_int_eq(ndt_bag_finish(writer, &err), NDT_OK);
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     ndt_cloud_free(&cloud);
 }
 

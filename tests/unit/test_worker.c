@@ -62,9 +62,9 @@ static void start(struct ndt_map *map)
     must(ndtd_worker_start(&worker, &parts, &err));
 }
 
-static struct ndtd_frame frame_of(enum ndt_message_type type, const struct ndt_frame *encoded)
+static struct ndtd_message frame_of(enum ndt_message_type type, const struct ndt_buffer *encoded)
 {
-    struct ndtd_frame frame = {
+    struct ndtd_message frame = {
         .type = type, .data = encoded->data, .size = encoded->size, .arrival_us = ndt_clock_us()};
     if (type == NDT_MESSAGE_SCAN && ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err) != NDT_OK)
         abort(); /* no macro of Check: they allocate */
@@ -72,9 +72,9 @@ static struct ndtd_frame frame_of(enum ndt_message_type type, const struct ndt_f
 }
 
 /* Queues the bytes that the frame points to; nothing is copied. */
-static enum ndt_status push(const struct ndtd_frame *frame)
+static enum ndt_status push(const struct ndtd_message *frame)
 {
-    struct ndtd_frame pushed_out;
+    struct ndtd_message pushed_out;
     int dropped;
     zmq_msg_t message;
     zmq_msg_init_data(&message, (void *)frame->data, frame->size, NULL, NULL);
@@ -83,13 +83,13 @@ static enum ndt_status push(const struct ndtd_frame *frame)
 
 static void push_scan(size_t i)
 {
-    const struct ndtd_frame frame = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
+    const struct ndtd_message frame = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
     must(push(&frame));
 }
 
 static void push_start(void)
 {
-    const struct ndtd_frame frame = frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    const struct ndtd_message frame = frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start);
     must(push(&frame));
 }
 
@@ -105,15 +105,15 @@ START_TEST(results_equal_those_of_the_pipeline)
 {
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
-    const struct ndtd_frame first = frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    const struct ndtd_message first = frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start);
     start(drive.map);
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
-    must(ndtd_pipeline_frame(pipeline, &first, &record, &err));
+    must(ndtd_pipeline_process(pipeline, &first, &record, &err));
     push_start();
     for (size_t i = 0; i < DRIVE_SCANS; i++) {
         const struct ndt_result_message *got = send_request(i);
-        const struct ndtd_frame frame = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
-        must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+        const struct ndtd_message frame = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
+        must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
         ck_assert_int_eq(got->result.outcome, NDT_CONVERGED);
         ck_assert_mem_eq(&got->result.T_map_sensor, &record.result.T_map_sensor, sizeof(struct ndt_pose));
         ck_assert_mem_eq(got->result.covariance, record.result.covariance, sizeof(record.result.covariance));
@@ -152,7 +152,7 @@ START_TEST(late_scan_is_answered_with_the_prediction)
     start(drive.map);
     push_start();
     (void)send_request(0);
-    struct ndtd_frame late = frame_of(NDT_MESSAGE_SCAN, &drive.scans[1]);
+    struct ndtd_message late = frame_of(NDT_MESSAGE_SCAN, &drive.scans[1]);
     late.arrival_us -= 61e6;
     must(push(&late));
     sem_wait(&answered);
@@ -173,7 +173,7 @@ static enum ndt_outcome outcome_of_last(double gap_s)
     start(drive.map);
     push_start();
     for (size_t i = 0; i < DRIVE_SCANS; i++) {
-        struct ndtd_frame frame = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
+        struct ndtd_message frame = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
         frame.arrival_us = last_us - 1e6 * gap_s * (double)(DRIVE_SCANS - 1 - i);
         must(push(&frame));
         sem_wait(&answered);
@@ -287,7 +287,7 @@ START_TEST(damaged_scan_is_rejected_and_changes_nothing)
 {
     start(drive.map);
     push_start();
-    struct ndtd_frame cut = frame_of(NDT_MESSAGE_SCAN, &drive.scans[3]); /* points beyond the end of the bytes */
+    struct ndtd_message cut = frame_of(NDT_MESSAGE_SCAN, &drive.scans[3]); /* points beyond the end of the bytes */
     cut.size -= 7;
     must(push(&cut));
     sem_wait(&answered);
@@ -307,10 +307,10 @@ END_TEST
 /* As the publisher: a result that cannot be encoded is not sent. */
 static enum ndt_status keep_encoded(void *context, const struct ndt_result_message *result, struct ndt_error *why)
 {
-    struct ndt_frame encoded;
-    ndt_frame_init(&encoded);
+    struct ndt_buffer encoded;
+    ndt_buffer_init(&encoded);
     const enum ndt_status status = ndt_result_encode(&encoded, result, why);
-    ndt_frame_free(&encoded);
+    ndt_buffer_free(&encoded);
     return status == NDT_OK ? keep(context, result, why) : status;
 }
 
@@ -344,7 +344,7 @@ static const struct ndt_result_message *must_answer(size_t i, const char *after)
 }
 
 /* An initial pose or odometry with numbers of 1e300: an encoder refuses them, bytes do not. */
-static void make_absurd(struct ndt_frame *frame, enum ndt_message_type type, size_t i)
+static void make_absurd(struct ndt_buffer *frame, enum ndt_message_type type, size_t i)
 {
     static const uint8_t absurd[9] = {0xcb, 0x7e, 0x37, 0xe4, 0x3c, 0x88, 0x00, 0x75, 0x9c};
     static const uint8_t plain[9] = {0xcb, 0x40, 0x1d}; /* 7.25 */
@@ -354,7 +354,7 @@ static void make_absurd(struct ndt_frame *frame, enum ndt_message_type type, siz
                                              .pose = {.t_m = {7.25, 0, 0}, .q_xyzw = {0, 0, 0, 1}},
                                              .has_twist = 1,
                                              .twist = {{7.25, 0, 0}, {0, 0, 0}}};
-    ndt_frame_init(frame);
+    ndt_buffer_init(frame);
     must(ndt_pose_message_encode(frame, type, &message, &err));
     for (size_t at = 0; at + sizeof(plain) <= frame->size; at++)
         if (memcmp(frame->data + at, plain, sizeof(plain)) == 0)
@@ -368,16 +368,16 @@ START_TEST(no_message_silences_the_daemon)
     push_start();
     must_answer(0, "the initial pose");
     for (size_t k = 0; k < 2; k++) {
-        struct ndt_frame absurd;
+        struct ndt_buffer absurd;
         make_absurd(&absurd, types[k], 2 * k + 1);
-        const struct ndtd_frame frame = frame_of(types[k], &absurd);
+        const struct ndtd_message frame = frame_of(types[k], &absurd);
         must(push(&frame));
         for (size_t i = 2 * k + 1; i < 2 * k + 3; i++) {
             const struct ndt_result_message *got = must_answer(i, ndt_message_name(types[k]));
             ck_assert_int_eq(got->result.outcome, NDT_CONVERGED);
             ck_assert_double_lt(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[i]), 0.1);
         }
-        ndt_frame_free(&absurd);
+        ndt_buffer_free(&absurd);
     }
 }
 END_TEST
@@ -471,7 +471,7 @@ START_TEST(nothing_is_allocated_after_warm_up)
     for (size_t i = 0; i < 5; i++)
         sem_wait(&answered);
     for (size_t i = 5; i < DRIVE_SCANS; i++) { /* Check's macros allocate: none of them in between */
-        const struct ndtd_frame frame = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
+        const struct ndtd_message frame = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
         if (push(&frame) != NDT_OK)
             abort();
         sem_wait(&answered);

@@ -16,7 +16,7 @@ struct control_client {
     double end_us;       /* of the waiting for the current reply */
     int was_interrupted; /* before its request, which may be one that cleans up */
     uint64_t id;
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     zmq_msg_t reply;
     struct ndt_reply_message message; /* the same, decoded */
 };
@@ -29,7 +29,7 @@ enum ndt_status control_open(struct control_client **out, const char *address, c
     if (!client)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory");
     client->timeout_ns = timeout_ns;
-    ndt_frame_init(&client->frame);
+    ndt_buffer_init(&client->frame);
     zmq_msg_init(&client->reply);
     enum ndt_status status =
         ndtd_default_address(client->address, sizeof(client->address), address, "control", 0, err);
@@ -49,7 +49,7 @@ void control_close(struct control_client *client)
         return;
     live_close(&client->connection, 0);
     zmq_msg_close(&client->reply);
-    ndt_frame_free(&client->frame);
+    ndt_buffer_free(&client->frame);
     free(client);
 }
 

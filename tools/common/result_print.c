@@ -103,11 +103,11 @@ void json_twist(FILE *file, const struct ndt_twist *twist)
 
 void result_print_json(FILE *file, const struct ndt_result_message *message)
 {
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndt_error err = {""};
-    ndt_frame_init(&frame);
+    ndt_buffer_init(&frame);
     if (ndt_result_encode(&frame, message, &err) != NDT_OK ||
         ndt_message_print_json(file, frame.data, frame.size, &err) != NDT_OK)
         fprintf(file, "\"error\":\"%s\"", err.text); /* out of memory: what is decoded can be encoded */
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
 }

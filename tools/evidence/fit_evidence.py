@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the probability of a place (ndt_search/evidence.h) to searches in right and wrong worlds.
+"""Fits the probability of a place (ndt_search/hypothesis_test.h) to searches in right and wrong worlds.
 
     fit_evidence.py [--header FILE] [--verify FILE] [--table FILE [--thin N]] TABLE ...
 

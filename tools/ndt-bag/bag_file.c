@@ -133,7 +133,7 @@ enum ndt_status bag_target_open(struct bag_target *target, const char *path, int
                                 const struct tool_operands *inputs, struct ndt_error *err)
 {
     *target = (struct bag_target){.force = force};
-    ndt_frame_init(&target->frame);
+    ndt_buffer_init(&target->frame);
     enum ndt_status status = set_names(target, path, err);
     if (status == NDT_OK)
         status = refuse_input(path, inputs, err);
@@ -203,7 +203,7 @@ enum ndt_status bag_target_close(struct bag_target *target, enum ndt_status stat
         if (status != NDT_OK)
             unlink(target->temporary);
     }
-    ndt_frame_free(&target->frame);
+    ndt_buffer_free(&target->frame);
     free(target->path);
     free(target->temporary);
     *target = (struct bag_target){0};

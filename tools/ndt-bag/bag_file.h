@@ -44,7 +44,7 @@ struct bag_target {
     char *path, *temporary; /* written in the directory of the target, then renamed */
     int force;
     struct ndt_bag_writer *writer;
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     uint64_t records, bytes;
 };
 

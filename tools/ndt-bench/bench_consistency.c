@@ -113,7 +113,7 @@ static enum ndt_status add(struct replay *replay, const struct ndtd_scan_record 
 /* A frame that cannot be used is skipped; a scan is then rejected, as the daemon does. */
 static enum ndt_status take_frame(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
 {
-    struct ndtd_frame frame = {
+    struct ndtd_message frame = {
         .type = (enum ndt_message_type)record->type, .data = record->payload, .size = record->length};
     struct ndtd_scan_record out = {0};
     enum ndt_status status = NDT_OK;
@@ -122,7 +122,7 @@ static enum ndt_status take_frame(struct replay *replay, const struct ndt_bag_re
     if (record->type == NDT_MESSAGE_SCAN)
         status = ndt_scan_header_decode(frame.data, frame.size, &frame.scan, err);
     if (status == NDT_OK)
-        status = ndtd_pipeline_frame(replay->pipeline, &frame, &out, err);
+        status = ndtd_pipeline_process(replay->pipeline, &frame, &out, err);
     if (status == NDT_ERR_MEMORY || status == NDT_ERR_DEVICE)
         return status;
     if (status != NDT_OK)

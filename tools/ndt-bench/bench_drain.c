@@ -17,7 +17,7 @@ enum { ALONE, TOGETHER, MODES, MOST_SCANS = NDTD_QUEUE_MAX_DEPTH, MOST_FRAMES = 
 /* The frames that wait, with bytes of their own: the bag reuses its buffer. */
 struct group {
     size_t frames, scans;
-    struct ndtd_frame frame[MOST_FRAMES], *list[MOST_FRAMES];
+    struct ndtd_message frame[MOST_FRAMES], *list[MOST_FRAMES];
     uint8_t *bytes[MOST_FRAMES];
     size_t room[MOST_FRAMES];
 };
@@ -52,7 +52,7 @@ static enum ndt_status add_frame(struct group *group, const struct ndt_bag_recor
     }
     memcpy(group->bytes[i], record->payload, record->length);
     group->list[i] = &group->frame[i];
-    group->frame[i] = (struct ndtd_frame){
+    group->frame[i] = (struct ndtd_message){
         .type = (enum ndt_message_type)record->type, .data = group->bytes[i], .size = record->length};
     if (record->type == NDT_MESSAGE_SCAN &&
         ndt_scan_header_decode(group->bytes[i], record->length, &group->frame[i].scan, NULL) != NDT_OK)
@@ -81,7 +81,7 @@ static enum ndt_status process(struct drain *drain, int mode, struct ndt_error *
         ndtd_pipeline_expect(drain->pipelines[mode], group->list, group->frames);
     for (size_t i = 0; i < group->frames; i++) {
         struct ndtd_scan_record record;
-        const enum ndt_status status = ndtd_pipeline_frame(drain->pipelines[mode], group->list[i], &record, err);
+        const enum ndt_status status = ndtd_pipeline_process(drain->pipelines[mode], group->list[i], &record, err);
         if (status == NDT_ERR_MEMORY || status == NDT_ERR_DEVICE)
             return status;
         if (group->frame[i].type == NDT_MESSAGE_SCAN)

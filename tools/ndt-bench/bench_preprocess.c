@@ -27,7 +27,7 @@ static const char *const step_names[STEPS] = {
 /* One scan on its way through all steps. */
 struct pipeline {
     struct ndt_preprocessor *pre;
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndt_cloud decoded;
     struct ndt_preprocess_params params; /* of the settings */
     const struct bench_recording *recording;
@@ -123,7 +123,7 @@ static enum ndt_status measure(const struct bench_options *options, const struct
 {
     struct pipeline pipeline = {.params = options->preprocess, .recording = recording};
     const double rounds = (double)options->rounds;
-    ndt_frame_init(&pipeline.frame);
+    ndt_buffer_init(&pipeline.frame);
     ndt_cloud_init(&pipeline.decoded);
     enum ndt_status status = ndt_preprocessor_create(&pipeline.pre, err);
     if (status == NDT_OK)
@@ -144,7 +144,7 @@ static enum ndt_status measure(const struct bench_options *options, const struct
         bench_samples_free(took_us, 1);
     }
     ndt_preprocessor_destroy(pipeline.pre);
-    ndt_frame_free(&pipeline.frame);
+    ndt_buffer_free(&pipeline.frame);
     ndt_cloud_free(&pipeline.decoded);
     return status;
 }

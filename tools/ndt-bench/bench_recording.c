@@ -55,7 +55,7 @@ static enum ndt_status each(struct ndt_bag_reader *bag, enum ndt_message_type ty
 }
 
 struct bag_input {
-    const struct ndtd_frames *frames;
+    const struct ndtd_extrinsics *frames;
     struct ndtd_trajectory_error truth;
     size_t with_truth, seen, limit;
     struct bench_recording *out;
@@ -99,7 +99,7 @@ static enum ndt_status take_scan(void *context, const struct ndt_bag_record *rec
         return NDT_OK;
     scan.seq = message.seq;
     scan.stamp_ns = message.stamp_ns;
-    mount(&scan, ndtd_frames_extrinsics(input->frames, message.frame_id));
+    mount(&scan, ndtd_extrinsics_of(input->frames, message.frame_id));
     input->out->scans[input->out->count++] = scan;
     return ndt_cloud_copy(&input->out->scans[kept].cloud, &input->cloud, err);
 }

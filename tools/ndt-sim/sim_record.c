@@ -19,7 +19,7 @@ static const int64_t BEGIN_NS = INT64_C(1700000000) * 1000000000; /* of the firs
 struct recorder {
     struct sim_recording *recording;
     struct ndt_bag_writer *writer;
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     struct ndt_cloud cloud;
     struct sim_odometer odometer;
     uint64_t imu_count;
@@ -180,14 +180,14 @@ static enum ndt_status write_bag(struct sim_recording *recording, const char *pa
     enum ndt_status status = ndt_bag_create(&recorder.writer, path, 0, err);
     if (status != NDT_OK)
         return status;
-    ndt_frame_init(&recorder.frame);
+    ndt_buffer_init(&recorder.frame);
     ndt_cloud_init(&recorder.cloud);
     status = write_messages(&recorder, err);
     if (status == NDT_OK)
         status = ndt_bag_finish(recorder.writer, err);
     else
         ndt_bag_discard(recorder.writer);
-    ndt_frame_free(&recorder.frame);
+    ndt_buffer_free(&recorder.frame);
     ndt_cloud_free(&recorder.cloud);
     return status;
 }

@@ -30,7 +30,7 @@ struct top {
     struct top_view view;
     uint64_t bad; /* frames that are not results */
     uint64_t request_id;
-    struct ndt_frame request;
+    struct ndt_buffer request;
     uint8_t status[STATUS_BYTES]; /* the last reply */
     size_t status_size;
 };
@@ -133,7 +133,7 @@ static enum ndt_status run(struct ndt_error *err)
     if (!top)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory");
     args.once |= !isatty(STDOUT_FILENO);
-    ndt_frame_init(&top->request);
+    ndt_buffer_init(&top->request);
     enum ndt_status status =
         ndtd_default_address(top->poses_address, sizeof(top->poses_address), args.endpoint, "poses", 0, err);
     if (status == NDT_OK)
@@ -147,7 +147,7 @@ static enum ndt_status run(struct ndt_error *err)
         status = watch_all(top, err);
     live_close(&top->poses, 0);
     live_close(&top->control, 0);
-    ndt_frame_free(&top->request);
+    ndt_buffer_free(&top->request);
     free(top);
     return status;
 }

@@ -51,10 +51,10 @@ void web_control_close(struct web_control *control)
 enum ndt_status web_control_add(struct web_control *control, const struct ndt_request_message *request,
                                 const struct web_asker *asker, struct ndt_error *err)
 {
-    struct ndt_frame frame;
-    ndt_frame_init(&frame);
+    struct ndt_buffer frame;
+    ndt_buffer_init(&frame);
     enum ndt_status status = ndt_request_encode(&frame, request, err); /* checks its values */
-    ndt_frame_free(&frame);
+    ndt_buffer_free(&frame);
     if (status != NDT_OK)
         return status;
     status = ndt_fail(err, NDT_ERR_LIMIT, "%d requests wait for the daemon already", WEB_CONTROL_WAITING);
@@ -71,7 +71,7 @@ enum ndt_status web_control_add(struct web_control *control, const struct ndt_re
     return status;
 }
 
-int web_control_take(struct web_control *control, struct ndt_frame *frame)
+int web_control_take(struct web_control *control, struct ndt_buffer *frame)
 {
     int found = 0;
     pthread_mutex_lock(&control->lock);

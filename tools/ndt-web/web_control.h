@@ -22,7 +22,7 @@ NDT_MUST_CHECK enum ndt_status web_control_add(struct web_control *control,
 
 /** The rest is for the thread with the socket. Writes the next request that is to be sent, with an id of its own,
  * to the frame; 0: none. */
-int web_control_take(struct web_control *control, struct ndt_frame *frame);
+int web_control_take(struct web_control *control, struct ndt_buffer *frame);
 /** Hands a reply to its asker; 0: none waits for it. */
 int web_control_answer(struct web_control *control, uint64_t id, const uint8_t *data, size_t size);
 /** Answers who has waited too long. Returns whether somebody still waits. */

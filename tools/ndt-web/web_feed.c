@@ -38,7 +38,7 @@ struct web_feed {
     atomic_int stops;
     atomic_ullong bad, scan_count;
     /* Of the thread alone. */
-    struct ndt_frame frame;
+    struct ndt_buffer frame;
     uint64_t status_id, answered_id; /* of the last question and of the last answer */
     double asked_us, answered_us;
     atomic_int is_connected;
@@ -329,7 +329,7 @@ enum ndt_status web_feed_open(struct web_feed **out, const struct web_feed_confi
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory");
     feed->config = *config;
     feed->sinks = *sinks;
-    ndt_frame_init(&feed->frame);
+    ndt_buffer_init(&feed->frame);
     web_watch_open(&feed->watch, sinks->hub);
     web_points_open(&feed->scan);
     feed->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -384,7 +384,7 @@ void web_feed_close(struct web_feed *feed)
     web_control_close(feed->requests);
     web_watch_close(&feed->watch);
     web_points_close(&feed->scan);
-    ndt_frame_free(&feed->frame);
+    ndt_buffer_free(&feed->frame);
     if (feed->wake_fd >= 0)
         close(feed->wake_fd);
     free(feed);

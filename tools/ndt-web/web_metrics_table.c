@@ -34,7 +34,7 @@ LABEL(codes, "code", "200", "204", "206", "304", "400", "401", "403", "404", "40
       "421", "429", "431", "500", "503", "504", "other");
 
 LABEL(queues, "queue", "scans", "small", "results", "points", "recording");
-static const char *const drop_paths[] = {"queue.dropped", "queue.small_lost", "publisher.lost", "points.lost",
+static const char *const drop_paths[] = {"queue.dropped", "queue.messages_lost", "publisher.lost", "points.lost",
                                          "recorder.dropped"};
 LABEL(out_sockets, "socket", "poses", "points");
 static const char *const subscriber_paths[] = {"publisher.subscribers", "points.subscribers"};
@@ -190,7 +190,7 @@ const struct web_metric web_metric_table[] = {
      .texts = {{"hash", "config_hash"}}},
     {"ndtd_config_needs_restart", WEB_GAUGE, "",
      .help = "1 if a reloaded option needs a restart of the daemon, else 0.", IS_SET("needs_restart")},
-    {"ndtd_route_info", WEB_INFO, "", .help = "How scans are processed, and whether that was measured.",
+    {"ndtd_processing_info", WEB_INFO, "", .help = "How scans are processed, and whether that was measured.",
      .texts = {{"source", "route.source"},
                {"backend", "route.backend"},
                {"pipeline", "route.pipeline"},

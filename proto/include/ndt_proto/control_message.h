@@ -69,7 +69,7 @@ NDT_MUST_CHECK enum ndt_status ndt_request_decode(const uint8_t *data, size_t si
                                                   struct ndt_request_message *message, uint64_t *id,
                                                   struct ndt_error *err);
 /** Writes only the arguments that the operation has. */
-NDT_MUST_CHECK enum ndt_status ndt_request_encode(struct ndt_frame *frame,
+NDT_MUST_CHECK enum ndt_status ndt_request_encode(struct ndt_buffer *frame,
                                                   const struct ndt_request_message *message, struct ndt_error *err);
 
 /** Writes what is asked for as one line for a log: the operation, and the path or place that it has, [m] and [deg].
@@ -127,7 +127,7 @@ NDT_MUST_CHECK enum ndt_status ndt_reply_decode(const uint8_t *data, size_t size
  * NDT_PROTO_MAX_PATH bytes, keys to NDT_PROTO_MAX_NAME. Between begin and finish the frame belongs to the writer;
  * after a failure it is empty. */
 struct ndt_reply_writer {
-    struct ndt_frame *frame;
+    struct ndt_buffer *frame;
     enum ndt_status status; /**< the first failure (memory, depth), returned by ndt_reply_finish */
     int depth;
     struct {
@@ -136,7 +136,7 @@ struct ndt_reply_writer {
     } open[8];
 };
 /** Begins a reply. error: the reason of a failed request; NULL for success. */
-void ndt_reply_begin(struct ndt_reply_writer *writer, struct ndt_frame *frame, uint64_t id, const char *error);
+void ndt_reply_begin(struct ndt_reply_writer *writer, struct ndt_buffer *frame, uint64_t id, const char *error);
 /** Writes a text. key, here and in the following functions: the name in a map; NULL in an array. */
 void ndt_reply_text(struct ndt_reply_writer *writer, const char *key, const char *value);
 /** Writes an unsigned integer. */

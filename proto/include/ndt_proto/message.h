@@ -51,16 +51,16 @@ enum ndt_message_type {
 const char *ndt_message_name(enum ndt_message_type type);
 
 /** A buffer to which encoders write. It grows as needed and is reused. */
-struct ndt_frame {
+struct ndt_buffer {
     uint8_t *data;
     size_t size, capacity;
 };
 /** Makes an empty frame that owns no memory. */
-void ndt_frame_init(struct ndt_frame *frame);
+void ndt_buffer_init(struct ndt_buffer *frame);
 /** Frees the memory; allowed on an empty frame. */
-void ndt_frame_free(struct ndt_frame *frame);
+void ndt_buffer_free(struct ndt_buffer *frame);
 /** Messages of up to `size` bytes then need no further memory. NDT_ERR_MEMORY leaves the frame as it is. */
-NDT_MUST_CHECK enum ndt_status ndt_frame_reserve(struct ndt_frame *frame, size_t size, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_buffer_reserve(struct ndt_buffer *frame, size_t size, struct ndt_error *err);
 
 /** Reads only the keys "v" (version) and "type". */
 NDT_MUST_CHECK enum ndt_status ndt_message_peek(const uint8_t *data, size_t size, enum ndt_message_type *type,
@@ -148,7 +148,7 @@ NDT_MUST_CHECK enum ndt_status ndt_scan_decode(const uint8_t *data, size_t size,
                                                struct ndt_cloud *cloud, struct ndt_error *err);
 /** Replaces the contents of `frame`. Writes x y z as float32 (float64 when the cloud has an origin), then intensity
  * and time when the cloud has them. */
-NDT_MUST_CHECK enum ndt_status ndt_scan_encode(struct ndt_frame *frame, const struct ndt_scan_message *message,
+NDT_MUST_CHECK enum ndt_status ndt_scan_encode(struct ndt_buffer *frame, const struct ndt_scan_message *message,
                                                const struct ndt_cloud *cloud, struct ndt_error *err);
 /** @} */
 
@@ -166,7 +166,7 @@ struct ndt_gnss_message {
 NDT_MUST_CHECK enum ndt_status ndt_gnss_decode(const uint8_t *data, size_t size, struct ndt_gnss_message *message,
                                                struct ndt_error *err);
 /** Replaces the contents of `frame` by the encoded message. */
-NDT_MUST_CHECK enum ndt_status ndt_gnss_encode(struct ndt_frame *frame, const struct ndt_gnss_message *message,
+NDT_MUST_CHECK enum ndt_status ndt_gnss_encode(struct ndt_buffer *frame, const struct ndt_gnss_message *message,
                                                struct ndt_error *err);
 
 /** initial pose, truth, odometry: a stamped pose, a twist, or both; transform: where a sensor is. */
@@ -183,7 +183,7 @@ struct ndt_pose_message {
 NDT_MUST_CHECK enum ndt_status ndt_pose_message_decode(const uint8_t *data, size_t size, enum ndt_message_type type,
                                                        struct ndt_pose_message *message, struct ndt_error *err);
 /** Replaces the contents of `frame` by the encoded message. */
-NDT_MUST_CHECK enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_message_type type,
+NDT_MUST_CHECK enum ndt_status ndt_pose_message_encode(struct ndt_buffer *frame, enum ndt_message_type type,
                                                        const struct ndt_pose_message *message,
                                                        struct ndt_error *err);
 
@@ -202,7 +202,7 @@ struct ndt_imu_message {
 NDT_MUST_CHECK enum ndt_status ndt_imu_decode(const uint8_t *data, size_t size, struct ndt_imu_message *message,
                                               struct ndt_error *err);
 /** Replaces the contents of `frame` by the encoded message. */
-NDT_MUST_CHECK enum ndt_status ndt_imu_encode(struct ndt_frame *frame, const struct ndt_imu_message *message,
+NDT_MUST_CHECK enum ndt_status ndt_imu_encode(struct ndt_buffer *frame, const struct ndt_imu_message *message,
                                               struct ndt_error *err);
 
 /** State of the localisation after a scan; docs/operations.md tells what to do in each. */
@@ -246,7 +246,7 @@ struct ndt_result_message {
 NDT_MUST_CHECK enum ndt_status ndt_result_decode(const uint8_t *data, size_t size,
                                                  struct ndt_result_message *message, struct ndt_error *err);
 /** Replaces the contents of `frame` by the encoded result. */
-NDT_MUST_CHECK enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_result_message *message,
+NDT_MUST_CHECK enum ndt_status ndt_result_encode(struct ndt_buffer *frame, const struct ndt_result_message *message,
                                                  struct ndt_error *err);
 
 /** @name Points
@@ -289,7 +289,7 @@ NDT_MUST_CHECK enum ndt_status ndt_points_decode(const uint8_t *data, size_t siz
                                                  struct ndt_points_message *message, struct ndt_cloud *cloud,
                                                  struct ndt_error *err);
 /** Replaces the contents of `frame`; the points are written as by ndt_scan_encode. */
-NDT_MUST_CHECK enum ndt_status ndt_points_encode(struct ndt_frame *frame, const struct ndt_points_message *message,
+NDT_MUST_CHECK enum ndt_status ndt_points_encode(struct ndt_buffer *frame, const struct ndt_points_message *message,
                                                  const struct ndt_cloud *cloud, struct ndt_error *err);
 /** As ndt_message_print_json, without the points: `count`, `point_step`, `fields` and `data` are left out too. */
 NDT_MUST_CHECK enum ndt_status ndt_points_print_json(FILE *file, const uint8_t *data, size_t size,

@@ -86,9 +86,9 @@ static enum ndt_status keep(void *context, const struct ndt_result_message *resu
     return NDT_OK;
 }
 
-static void give(struct ndtd_queue *queue, enum ndt_message_type type, const struct ndt_frame *frame)
+static void give(struct ndtd_queue *queue, enum ndt_message_type type, const struct ndt_buffer *frame)
 {
-    struct ndtd_frame pushed_out, waiting = {.type = type, .arrival_us = ndt_clock_us()};
+    struct ndtd_message pushed_out, waiting = {.type = type, .arrival_us = ndt_clock_us()};
     int dropped;
     zmq_msg_t message;
     if (type == NDT_MESSAGE_SCAN)

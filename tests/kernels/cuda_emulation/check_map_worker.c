@@ -79,9 +79,9 @@ static void teardown(void)
     street_drive_free();
 }
 
-static void give(enum ndt_message_type type, const struct ndt_frame *frame)
+static void give(enum ndt_message_type type, const struct ndt_buffer *frame)
 {
-    struct ndtd_frame pushed_out, waiting = {.type = type, .arrival_us = ndt_clock_us()};
+    struct ndtd_message pushed_out, waiting = {.type = type, .arrival_us = ndt_clock_us()};
     int dropped;
     zmq_msg_t message;
     if (type == NDT_MESSAGE_SCAN)

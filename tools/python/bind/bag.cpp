@@ -70,12 +70,12 @@ class BagWriter
             status = ndt_bag_create(&writer_, name.c_str(), append, &error);
         }
         check_file(status, error, name);
-        ndt_frame_init(&frame_);
+        ndt_buffer_init(&frame_);
     }
     ~BagWriter()
     {
         ndt_bag_discard(writer_);
-        ndt_frame_free(&frame_);
+        ndt_buffer_free(&frame_);
     }
     BagWriter(const BagWriter &) = delete;
     BagWriter &operator=(const BagWriter &) = delete;
@@ -110,7 +110,7 @@ class BagWriter
     std::mutex lock_; // a write releases the interpreter
 
     ndt_bag_writer *writer_ = nullptr;
-    ndt_frame frame_;
+    ndt_buffer frame_;
     Cloud cloud_;
 };
 

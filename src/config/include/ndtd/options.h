@@ -40,7 +40,7 @@ enum ndtd_option_type {
     NDTD_REAL_LIST, /**< double, min_items .. max_items of them */
     NDTD_ENUM_LIST, /**< enum, likewise */
     NDTD_POSE,      /**< seven double and a flag: [x, y, z, qx, qy, qz, qw], or [] for none */
-    NDTD_TRANSFORM, /**< struct ndt_pose, in one of the forms of ndtd/frames.h, as a list or as text */
+    NDTD_TRANSFORM, /**< struct ndt_pose, in one of the forms of ndtd/extrinsics.h, as a list or as text */
     NDTD_SENSORS    /**< struct ndtd_sensor_frame, a list of them */
 };
 

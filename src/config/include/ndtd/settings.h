@@ -11,7 +11,7 @@
 #include "ndt/preprocess.h"
 #include "ndt_track/track.h"
 #include "ndtd/faults.h"
-#include "ndtd/frames.h"
+#include "ndtd/extrinsics.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,7 +33,7 @@ struct ndtd_settings {
     size_t neighbours_count;
     struct ndt_preprocess_params preprocess; /**< preprocess.* */
     int deskew_passes;                       /**< preprocess.deskew_passes: 1 or 2 */
-    struct ndtd_frames frames;               /**< frames.* */
+    struct ndtd_extrinsics frames;           /**< frames.* */
     int has_initial_pose;                    /**< initial_pose.pose is not [] */
     double initial_pose[7];                  /**< x y z qx qy qz qw */
     uint32_t max_points; /**< preprocess.max_points: of scans with more only every k-th point is read */

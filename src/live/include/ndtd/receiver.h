@@ -2,12 +2,12 @@
  * @brief The `scans` socket: a thread that moves frames from the socket into the queue and never waits for the
  * matching thread.
  *
- * The header of every frame is decoded once (struct ndtd_frame); valid frames are handed to the recorder and
+ * The header of every frame is decoded once (struct ndtd_message); valid frames are handed to the recorder and
  * queued. The thread waits for neither. Malformed frames are counted, logged (throttled per kind of error) and
  * discarded; a malformed scan whose seq and stamp can be read is answered as rejected. A scan that a full queue
  * pushes out is answered as dropped.
  *
- * Arrival of a frame (ndtd_frame.arrival_us): when the socket became readable, as far as this thread can tell. A
+ * Arrival of a frame (ndtd_message.arrival_us): when the socket became readable, as far as this thread can tell. A
  * frame that is there when the thread waits for it has the moment at which the thread wakes. One that has come
  * while the thread was held up has the moment at which the thread last looked: its wait is never told too short,
  * and at most too long by that delay. What cannot be seen: the time in the sender, in the network and the kernel,
@@ -16,7 +16,7 @@
 #ifndef NDTD_RECEIVER_H
 #define NDTD_RECEIVER_H
 
-#include "ndtd/frame_queue.h"
+#include "ndtd/message_queue.h"
 #include "ndtd/publisher.h"
 #include "ndtd/recorder.h"
 

@@ -25,7 +25,7 @@
 #define NDTD_WORKER_H
 
 #include "ndtd/autotuner.h"
-#include "ndtd/frame_queue.h"
+#include "ndtd/message_queue.h"
 #include "ndtd/localizer.h"
 #include "ndtd/map_loader.h"
 #include "ndtd/points_publisher.h"

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "ndtd/autotune.h"
-#include "ndtd/frame.h"
+#include "ndtd/queued_message.h"
 #include "ndtd/pipeline_events.h"
 #include "ndtd/settings_snapshot.h"
 #include "ndt_proto/control_message.h"
@@ -73,11 +73,12 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
  *
  * Of a scan with more than preprocess.max_points points every k-th is read, and with a deadline of as many as can
  * be preprocessed in time. */
-NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
-                                                   struct ndtd_scan_record *record, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_process(struct ndtd_pipeline *pipeline,
+                                                     const struct ndtd_message *frame,
+                                                     struct ndtd_scan_record *record, struct ndt_error *err);
 
 /** Announces frames that wait: with batch.together the scans among them are preprocessed and aligned together now,
- * and ndtd_pipeline_frame, called for each of the frames in this order, uses what was found.
+ * and ndtd_pipeline_process, called for each of the frames in this order, uses what was found.
  *
  * Each scan is aligned from the pose that is predicted from the state before the first of them. Its result counts
  * if it has that prediction when its turn comes: then it has the bits of a scan that was not announced. It also
@@ -89,7 +90,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipelin
  *
  * Returns how many frames from the first on were taken in: 0, or up to as many scans as the autotuner found to pay.
  * Those behind them can be announced when these are processed. */
-size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count);
+size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_message *const *frames, size_t count);
 
 /** Aligns the following scans to this map and acquires a reference to it; may be NULL (no map). On failure the
  * previous map stays. */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "ndt_proto/message.h"
-#include "ndtd/frames.h"
+#include "ndtd/extrinsics.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,14 +45,14 @@ NDT_MUST_CHECK enum ndt_status ndtd_transforms_put(struct ndtd_transforms *trans
 const struct ndt_pose *ndtd_transforms_find(const struct ndtd_transforms *transforms, const char *frame_id);
 
 /** T_base_sensor of scans with this frame_id, borrowed from either. */
-const struct ndt_pose *ndtd_transforms_sensor(struct ndtd_transforms *transforms, const struct ndtd_frames *frames,
-                                              const char *frame_id);
+const struct ndt_pose *ndtd_transforms_sensor(struct ndtd_transforms *transforms,
+                                              const struct ndtd_extrinsics *frames, const char *frame_id);
 /** T_base_imu of imu messages with this frame_id, borrowed from either. */
-const struct ndt_pose *ndtd_transforms_imu(struct ndtd_transforms *transforms, const struct ndtd_frames *frames,
+const struct ndt_pose *ndtd_transforms_imu(struct ndtd_transforms *transforms, const struct ndtd_extrinsics *frames,
                                            const char *frame_id);
 /** Where the GNSS antenna is in the base frame [m], borrowed from either. frame_id: that of the newest gnss
  * message, or NULL. */
-const double *ndtd_transforms_antenna(struct ndtd_transforms *transforms, const struct ndtd_frames *frames,
+const double *ndtd_transforms_antenna(struct ndtd_transforms *transforms, const struct ndtd_extrinsics *frames,
                                       const char *frame_id);
 
 #ifdef __cplusplus

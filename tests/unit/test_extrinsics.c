@@ -49,8 +49,8 @@ START_TEST(the_identity_is_the_default)
     assert_pose(&settings.frames.T_base_imu, &identity);
     ck_assert_uint_eq(settings.frames.sensor_count, 0);
     ck_assert_int_eq(settings.frames.merge_sensors, 0);
-    ck_assert_ptr_null(ndtd_frames_sensor(&settings.frames, "lidar"));
-    ck_assert_ptr_eq(ndtd_frames_extrinsics(&settings.frames, "lidar"), &settings.frames.T_base_sensor);
+    ck_assert_ptr_null(ndtd_extrinsics_sensor(&settings.frames, "lidar"));
+    ck_assert_ptr_eq(ndtd_extrinsics_of(&settings.frames, "lidar"), &settings.frames.T_base_sensor);
 }
 END_TEST
 
@@ -121,15 +121,15 @@ START_TEST(several_sensors_are_found_by_their_frame)
     must_read("frames:\n  T_base_sensor: [9, 0, 0, 0, 0, 0]\n  sensors:\n    - lidar/left 0 0.5 1.8 0 0 1.57\n"
               "    - right_2, 0, -0.5, 1.8, 0, 0, 0, 1\n  merge_sensors: true\n");
     ck_assert_uint_eq(settings.frames.sensor_count, 2);
-    const struct ndtd_sensor_frame *left = ndtd_frames_sensor(&settings.frames, "lidar/left");
+    const struct ndtd_sensor_frame *left = ndtd_extrinsics_sensor(&settings.frames, "lidar/left");
     ck_assert_ptr_eq(left, &settings.frames.sensors[0]);
     ck_assert_double_eq(left->T_base_sensor.t_m[1], 0.5);
-    ck_assert_double_eq(ndtd_frames_extrinsics(&settings.frames, "right_2")->t_m[1], -0.5);
-    ck_assert_double_eq(ndtd_frames_extrinsics(&settings.frames, "right")->t_m[0], 9);
+    ck_assert_double_eq(ndtd_extrinsics_of(&settings.frames, "right_2")->t_m[1], -0.5);
+    ck_assert_double_eq(ndtd_extrinsics_of(&settings.frames, "right")->t_m[0], 9);
     ck_assert_msg(ndtd_option_set_text(&settings, "frames.sensors", "[a 0 0 0 0 0 0, b 1 0 0 0 0 0]", &err) ==
                       NDT_OK,
                   "%s", err.text);
-    ck_assert_double_eq(ndtd_frames_extrinsics(&settings.frames, "b")->t_m[0], 1);
+    ck_assert_double_eq(ndtd_extrinsics_of(&settings.frames, "b")->t_m[0], 1);
     ck_assert_int_eq(ndtd_option_set_text(&settings, "frames.sensors", "[]", &err), NDT_OK);
     ck_assert_uint_eq(settings.frames.sensor_count, 0);
 }
@@ -163,7 +163,7 @@ START_TEST(printed_frames_read_back_bit_equal)
     must_read("frames:\n  T_base_sensor: [0.1, -2.3, 1.7, 0.1, 0.2, 0.3]\n  T_base_imu: [0, 0, 0, 0.5, 0.5, 0.5, "
               "0.5002]\n"
               "  gnss_antenna_m: [-0.3, 0, 1.9]\n  sensors: [a 0.1 0.2 0.3 1 2 3, b 0.7 0 0 -1 -2 -3]\n");
-    const struct ndtd_frames wanted = settings.frames;
+    const struct ndtd_extrinsics wanted = settings.frames;
     FILE *stream = open_memstream(&text, &size);
     ndtd_options_print_config(stream, &settings);
     fclose(stream);

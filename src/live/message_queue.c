@@ -1,6 +1,6 @@
 /** @file
  * @brief The queue: two rings of slots, one for scans and one for small messages, merged by arrival order. */
-#include "ndtd/frame_queue.h"
+#include "ndtd/message_queue.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 enum { SCAN_SLOTS = 2 * NDTD_QUEUE_MAX_DEPTH + 1, SMALL_SLOTS = 2 * NDTD_QUEUE_SMALL + 1 };
 
 struct slot {
-    struct ndtd_frame frame; /* first: ndtd_queue_release converts the pointer back to its slot */
-    zmq_msg_t message;       /* its bytes; initialised as long as the queue exists */
+    struct ndtd_message frame; /* first: ndtd_queue_release converts the pointer back to its slot */
+    zmq_msg_t message;         /* its bytes; initialised as long as the queue exists */
     uint64_t order;
     int is_scan;
 };
@@ -35,7 +35,7 @@ struct ndtd_queue {
     struct slot *slots;
     struct slot **places; /* the memory of all rings and stacks */
     struct store scans, small;
-    uint64_t order, given, dropped, small_lost;
+    uint64_t order, given, dropped, messages_lost;
     int closed, woken;
 };
 
@@ -136,7 +136,7 @@ static struct slot *drop_oldest(struct ndtd_queue *queue, struct store *store)
 {
     struct slot *oldest = pop(&store->waiting);
     queue->dropped += oldest->is_scan ? 1 : 0;
-    queue->small_lost += oldest->is_scan ? 0 : 1;
+    queue->messages_lost += oldest->is_scan ? 0 : 1;
     return oldest;
 }
 
@@ -155,8 +155,8 @@ static struct slot *get_slot(struct ndtd_queue *queue, int is_scan)
     return slot;
 }
 
-enum ndt_status ndtd_queue_push(struct ndtd_queue *queue, const struct ndtd_frame *frame, zmq_msg_t *message,
-                                int *dropped, struct ndtd_frame *pushed_out, struct ndt_error *err)
+enum ndt_status ndtd_queue_push(struct ndtd_queue *queue, const struct ndtd_message *frame, zmq_msg_t *message,
+                                int *dropped, struct ndtd_message *pushed_out, struct ndt_error *err)
 {
     const int is_scan = frame->type == NDT_MESSAGE_SCAN;
     struct store *store = store_of(queue, is_scan);
@@ -217,7 +217,7 @@ static struct slot *pop_oldest(struct ndtd_queue *queue)
     return pop(scans->slots[scans->head]->order < small->slots[small->head]->order ? scans : small);
 }
 
-size_t ndtd_queue_pop(struct ndtd_queue *queue, double timeout_us, unsigned max_scans, struct ndtd_frame **frames,
+size_t ndtd_queue_pop(struct ndtd_queue *queue, double timeout_us, unsigned max_scans, struct ndtd_message **frames,
                       size_t max_frames)
 {
     const struct timespec until = moment_in(timeout_us);
@@ -239,7 +239,7 @@ size_t ndtd_queue_pop(struct ndtd_queue *queue, double timeout_us, unsigned max_
     return count;
 }
 
-void ndtd_queue_release(struct ndtd_queue *queue, struct ndtd_frame **frames, size_t count)
+void ndtd_queue_release(struct ndtd_queue *queue, struct ndtd_message **frames, size_t count)
 {
     pthread_mutex_lock(&queue->lock);
     for (size_t i = 0; i < count; i++)
@@ -277,7 +277,7 @@ struct ndtd_queue_counters ndtd_queue_counters(struct ndtd_queue *queue)
     pthread_mutex_lock(&queue->lock);
     const struct ndtd_queue_counters counters = {.given = queue->given,
                                                  .dropped = queue->dropped,
-                                                 .small_lost = queue->small_lost,
+                                                 .messages_lost = queue->messages_lost,
                                                  .depth = queue->depth,
                                                  .scans_waiting = (unsigned)queue->scans.waiting.count};
     pthread_mutex_unlock(&queue->lock);

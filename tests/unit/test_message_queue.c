@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ndtd/frame_queue.h"
+#include "ndtd/message_queue.h"
 #include "ndt/clock.h"
 
 static struct ndt_error err;
@@ -28,11 +28,11 @@ enum { MAX_BYTES = 60 };
 static int push(enum ndt_message_type type, uint64_t seq, uint64_t *out)
 {
     zmq_msg_t message;
-    struct ndtd_frame pushed_out = {0};
+    struct ndtd_message pushed_out = {0};
     int dropped = 0;
     ck_assert_int_eq(zmq_msg_init_size(&message, 1 + seq % MAX_BYTES), 0);
     memset(zmq_msg_data(&message), (int)(seq & 0xff), zmq_msg_size(&message));
-    const struct ndtd_frame frame = {.type = type, .scan = {.seq = seq, .stamp_ns = -(int64_t)seq}};
+    const struct ndtd_message frame = {.type = type, .scan = {.seq = seq, .stamp_ns = -(int64_t)seq}};
     ck_assert_int_eq(ndtd_queue_push(queue, &frame, &message, &dropped, &pushed_out, &err), NDT_OK);
     ck_assert_uint_eq(zmq_msg_size(&message), 0); /* it was moved */
     zmq_msg_close(&message);
@@ -47,7 +47,7 @@ static void push_scan(uint64_t seq)
     ck_assert_int_eq(push(NDT_MESSAGE_SCAN, seq, NULL), 0);
 }
 
-static void check_frame(const struct ndtd_frame *frame, enum ndt_message_type type, uint64_t seq)
+static void check_frame(const struct ndtd_message *frame, enum ndt_message_type type, uint64_t seq)
 {
     ck_assert_int_eq(frame->type, type);
     ck_assert_uint_eq(frame->scan.seq, seq);
@@ -59,7 +59,7 @@ static void check_frame(const struct ndtd_frame *frame, enum ndt_message_type ty
 
 START_TEST(frames_come_out_in_order)
 {
-    struct ndtd_frame *frames[8];
+    struct ndtd_message *frames[8];
     push_scan(1);
     ck_assert_int_eq(push(NDT_MESSAGE_ODOMETRY, 2, NULL), 0);
     push_scan(3);
@@ -76,7 +76,7 @@ END_TEST
 
 START_TEST(a_batch_ends_with_its_last_scan)
 {
-    struct ndtd_frame *frames[8];
+    struct ndtd_message *frames[8];
     push_scan(1);
     push_scan(2);
     ck_assert_int_eq(push(NDT_MESSAGE_ODOMETRY, 3, NULL), 0);
@@ -92,7 +92,7 @@ END_TEST
 
 START_TEST(a_full_queue_pushes_out_the_oldest_scan)
 {
-    struct ndtd_frame *frames[8];
+    struct ndtd_message *frames[8];
     uint64_t out = 99;
     ck_assert_int_eq(push(NDT_MESSAGE_ODOMETRY, 0, NULL), 0);
     for (uint64_t i = 1; i <= 3; i++)
@@ -114,7 +114,7 @@ END_TEST
 /* Frames that the consumer holds do not count as waiting. */
 START_TEST(frames_held_by_the_consumer_do_not_count)
 {
-    struct ndtd_frame *held[8];
+    struct ndtd_message *held[8];
     for (uint64_t i = 0; i < 3; i++)
         push_scan(i);
     ck_assert_uint_eq(ndtd_queue_pop(queue, 0, 8, held, 8), 3);
@@ -128,10 +128,10 @@ END_TEST
 
 START_TEST(small_messages_are_bounded)
 {
-    static struct ndtd_frame *frames[NDTD_QUEUE_SMALL + 8];
+    static struct ndtd_message *frames[NDTD_QUEUE_SMALL + 8];
     for (uint64_t i = 0; i < NDTD_QUEUE_SMALL + 5; i++)
         ck_assert_int_eq(push(NDT_MESSAGE_ODOMETRY, i, NULL), 0);
-    ck_assert_uint_eq(ndtd_queue_counters(queue).small_lost, 5);
+    ck_assert_uint_eq(ndtd_queue_counters(queue).messages_lost, 5);
     ck_assert_uint_eq(ndtd_queue_pop(queue, 0, 1, frames, NDTD_QUEUE_SMALL + 8), NDTD_QUEUE_SMALL);
     check_frame(frames[0], NDT_MESSAGE_ODOMETRY, 5);
     ndtd_queue_release(queue, frames, NDTD_QUEUE_SMALL);
@@ -150,7 +150,7 @@ static void count_free(void *data, void *hint)
 START_TEST(the_producer_frees_the_messages)
 {
     static uint8_t bytes[100];
-    struct ndtd_frame *frames[8], frame = {.type = NDT_MESSAGE_SCAN}, out;
+    struct ndtd_message *frames[8], frame = {.type = NDT_MESSAGE_SCAN}, out;
     zmq_msg_t message;
     int dropped;
     freed = 0;
@@ -168,7 +168,7 @@ END_TEST
 
 START_TEST(a_closed_queue_is_drained)
 {
-    struct ndtd_frame *frames[8], frame = {.type = NDT_MESSAGE_SCAN}, out;
+    struct ndtd_message *frames[8], frame = {.type = NDT_MESSAGE_SCAN}, out;
     zmq_msg_t message;
     int dropped;
     push_scan(1);
@@ -188,7 +188,7 @@ END_TEST
 
 START_TEST(pop_ends_by_timeout_or_wake)
 {
-    struct ndtd_frame *frames[8];
+    struct ndtd_message *frames[8];
     double start_us = ndt_clock_us();
     ck_assert_uint_eq(ndtd_queue_pop(queue, 20e3, 8, frames, 8), 0);
     ck_assert_double_ge(ndt_clock_us() - start_us, 19e3);
@@ -227,7 +227,7 @@ static void *push_all(void *unused)
 START_TEST(producer_and_consumer_at_once)
 {
     pthread_t producer;
-    struct ndtd_frame *frames[16];
+    struct ndtd_message *frames[16];
     uint64_t scans = 0, small = 0, next = 0;
     ck_assert_int_eq(pthread_create(&producer, NULL, push_all, NULL), 0);
     for (int closed = 0; !closed;) {
@@ -249,7 +249,7 @@ START_TEST(producer_and_consumer_at_once)
     const struct ndtd_queue_counters counters = ndtd_queue_counters(queue);
     ck_assert_uint_eq(counters.dropped, stress_dropped);
     ck_assert_uint_eq(scans + counters.dropped, STRESS / 4 * 3);
-    ck_assert_uint_eq(small + counters.small_lost, STRESS / 4);
+    ck_assert_uint_eq(small + counters.messages_lost, STRESS / 4);
 }
 END_TEST
 

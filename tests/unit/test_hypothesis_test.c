@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "pose_hypotheses.h"
-#include "ndt_search/evidence.h"
+#include "ndt_search/hypothesis_test.h"
 
 static struct ndt_search_result result;
 
@@ -33,22 +33,22 @@ static struct ndt_pose pose_at(double x_m, double heading_deg)
 }
 
 /* Adds `count` searches of candidate i, from places step_m and turns turn_deg apart. */
-static struct ndt_evidence gathered(uint32_t i, int count, double step_m, double turn_deg)
+static struct ndt_hypothesis_test gathered(uint32_t i, int count, double step_m, double turn_deg)
 {
-    struct ndt_evidence evidence = {0};
-    struct ndt_evidence_features features;
-    ndt_evidence_of(&result, i, &features);
+    struct ndt_hypothesis_test evidence = {0};
+    struct ndt_hypothesis_features features;
+    ndt_hypothesis_features_of(&result, i, &features);
     for (int k = 0; k < count; k++) {
         const struct ndt_pose T = pose_at(k * step_m, k * turn_deg);
-        ndt_evidence_add(&evidence, &features, &T);
+        ndt_hypothesis_test_add(&evidence, &features, &T);
     }
     return evidence;
 }
 
 static int is_believed_after(uint32_t i, int count, double step_m, double turn_deg)
 {
-    const struct ndt_evidence evidence = gathered(i, count, step_m, turn_deg);
-    return ndt_evidence_is_believed(&evidence, 1);
+    const struct ndt_hypothesis_test evidence = gathered(i, count, step_m, turn_deg);
+    return ndt_hypothesis_test_accepts(&evidence, 1);
 }
 
 static const double CLEAR[] = {0.75, 0.3, 0.28, 0.25}, TWINS[] = {0.75, 0.74, 0.28, 0.25},
@@ -83,13 +83,14 @@ END_TEST
 START_TEST(only_new_views_add_evidence)
 {
     set_search(4, FAIR);
-    const struct ndt_evidence once = gathered(0, 1, 0, 0), same = gathered(0, 100, 0.001, 0),
-                              turned = gathered(0, 100, 0, 30), moved = gathered(0, 4, 1.5, 0);
-    ck_assert(!ndt_evidence_is_believed(&once, 1));
-    ck_assert_double_eq_tol(ndt_evidence_significance(&same), ndt_evidence_significance(&once), 1e-9);
-    ck_assert_double_eq_tol(ndt_evidence_significance(&turned), ndt_evidence_significance(&once), 1e-9);
-    ck_assert_double_gt(ndt_evidence_significance(&moved), 1.5 * ndt_evidence_significance(&once));
-    ck_assert(ndt_evidence_is_believed(&moved, 1));
+    const struct ndt_hypothesis_test once = gathered(0, 1, 0, 0), same = gathered(0, 100, 0.001, 0),
+                                     turned = gathered(0, 100, 0, 30), moved = gathered(0, 4, 1.5, 0);
+    ck_assert(!ndt_hypothesis_test_accepts(&once, 1));
+    ck_assert_double_eq_tol(ndt_hypothesis_test_significance(&same), ndt_hypothesis_test_significance(&once), 1e-9);
+    ck_assert_double_eq_tol(ndt_hypothesis_test_significance(&turned), ndt_hypothesis_test_significance(&once),
+                            1e-9);
+    ck_assert_double_gt(ndt_hypothesis_test_significance(&moved), 1.5 * ndt_hypothesis_test_significance(&once));
+    ck_assert(ndt_hypothesis_test_accepts(&moved, 1));
     ck_assert_uint_eq(same.views, 1);
     ck_assert_uint_eq(moved.views, 4);
     result.view.sectors = 0.2;
@@ -103,14 +104,14 @@ START_TEST(narrow_views_need_motion_points_and_an_explanation)
     result.view.sectors = 0.2;
     ck_assert_int_eq(is_believed_after(0, 50, 0, 0), 0);
     ck_assert_int_eq(is_believed_after(0, 2, 1.5, 0), 0);
-    ck_assert_int_eq(is_believed_after(0, NDT_EVIDENCE_VIEWS, 1.5, 0), 1);
-    const struct ndt_evidence once = gathered(0, 1, 0, 0);
-    ck_assert_int_eq(ndt_evidence_is_believed(&once, 0), 1);
+    ck_assert_int_eq(is_believed_after(0, NDT_HYPOTHESIS_VIEWS, 1.5, 0), 1);
+    const struct ndt_hypothesis_test once = gathered(0, 1, 0, 0);
+    ck_assert_int_eq(ndt_hypothesis_test_accepts(&once, 0), 1);
     result.candidates[0].scores.match_ratio = 0.94;
     ck_assert_int_eq(is_believed_after(0, 10, 1.5, 0), 0);
     set_search(4, CLEAR);
     result.view.sectors = 0.2;
-    result.view.dense_points = NDT_EVIDENCE_POINTS - 1;
+    result.view.dense_points = NDT_HYPOTHESIS_POINTS - 1;
     ck_assert_int_eq(is_believed_after(0, 10, 1.5, 0), 0);
 }
 END_TEST
@@ -118,50 +119,50 @@ END_TEST
 /* Being found is not enough, and having been found is not either. */
 START_TEST(contradictions_count_and_fade)
 {
-    struct ndt_evidence_features found, missing;
+    struct ndt_hypothesis_features found, missing;
     set_search(4, CLEAR);
-    struct ndt_evidence evidence = gathered(0, 3, 2, 0);
-    ndt_evidence_of(&result, 0, &found);
-    ndt_evidence_of(&result, 4, &missing);
-    ck_assert_double_lt(ndt_evidence_difference(&missing), -1);
-    double last = ndt_evidence_probability(&evidence);
+    struct ndt_hypothesis_test evidence = gathered(0, 3, 2, 0);
+    ndt_hypothesis_features_of(&result, 0, &found);
+    ndt_hypothesis_features_of(&result, 4, &missing);
+    ck_assert_double_lt(ndt_hypothesis_test_difference(&missing), -1);
+    double last = ndt_hypothesis_test_probability(&evidence);
     for (int k = 3; k < 9; k++) {
         const struct ndt_pose T = pose_at(2 * k, 0);
-        ndt_evidence_add(&evidence, &missing, &T);
-        ck_assert(!ndt_evidence_is_believed(&evidence, 1));
-        ck_assert_double_le(ndt_evidence_probability(&evidence), last);
-        last = ndt_evidence_probability(&evidence);
+        ndt_hypothesis_test_add(&evidence, &missing, &T);
+        ck_assert(!ndt_hypothesis_test_accepts(&evidence, 1));
+        ck_assert_double_le(ndt_hypothesis_test_probability(&evidence), last);
+        last = ndt_hypothesis_test_probability(&evidence);
     }
     ck_assert_double_lt(last, 0.5);
     for (int k = 9; k < 14; k++) {
         const struct ndt_pose T = pose_at(2 * k, 0);
-        ndt_evidence_add(&evidence, &found, &T);
+        ndt_hypothesis_test_add(&evidence, &found, &T);
     }
-    ck_assert(ndt_evidence_is_believed(&evidence, 1));
+    ck_assert(ndt_hypothesis_test_accepts(&evidence, 1));
 }
 END_TEST
 
 /* z is a number of standard errors: it falls with the points and with the rival, and nothing makes it infinite. */
 START_TEST(difference_is_in_standard_errors)
 {
-    struct ndt_evidence_features f = {.inliers = 0.5, .rival_inliers = 0.3, .points = 100, .is_found = 1};
-    const double z = ndt_evidence_difference(&f);
+    struct ndt_hypothesis_features f = {.inliers = 0.5, .rival_inliers = 0.3, .points = 100, .is_found = 1};
+    const double z = ndt_hypothesis_test_difference(&f);
     ck_assert_double_eq_tol(z, 0.2 / sqrt((0.25 + 0.21 + 0.0025) / 100), 1e-12);
     f.points = 400;
-    ck_assert_double_eq_tol(ndt_evidence_difference(&f), 2 * z, 0.02);
+    ck_assert_double_eq_tol(ndt_hypothesis_test_difference(&f), 2 * z, 0.02);
     f.rival_inliers = 0.5;
-    ck_assert_double_eq(ndt_evidence_difference(&f), 0);
-    f = (struct ndt_evidence_features){.inliers = 1, .rival_inliers = 0, .points = 5, .is_found = 1};
-    ck_assert(isfinite(ndt_evidence_difference(&f)));
+    ck_assert_double_eq(ndt_hypothesis_test_difference(&f), 0);
+    f = (struct ndt_hypothesis_features){.inliers = 1, .rival_inliers = 0, .points = 5, .is_found = 1};
+    ck_assert(isfinite(ndt_hypothesis_test_difference(&f)));
     f.points = 0;
-    ck_assert_double_eq(ndt_evidence_difference(&f), 0);
-    f = (struct ndt_evidence_features){
+    ck_assert_double_eq(ndt_hypothesis_test_difference(&f), 0);
+    f = (struct ndt_hypothesis_features){
         .inliers = NAN, .points = 100, .is_found = 1, .match_ratio = NAN, .sectors = NAN};
-    struct ndt_evidence evidence = {0};
+    struct ndt_hypothesis_test evidence = {0};
     const struct ndt_pose T = ndt_pose_identity();
-    ndt_evidence_add(&evidence, &f, &T);
-    ck_assert(!ndt_evidence_is_believed(&evidence, 1));
-    ck_assert(ndt_evidence_probability(&evidence) >= 0);
+    ndt_hypothesis_test_add(&evidence, &f, &T);
+    ck_assert(!ndt_hypothesis_test_accepts(&evidence, 1));
+    ck_assert(ndt_hypothesis_test_probability(&evidence) >= 0);
 }
 END_TEST
 
@@ -212,11 +213,11 @@ START_TEST(places_that_are_not_found_are_contradicted)
     set_search(4, CLEAR);
     take(&places, NULL);
     ck_assert_uint_eq(places.count, 2 + 4 - 1); /* the others of the search are new */
-    ck_assert_uint_eq(places.list[0].evidence.searches, 1);
+    ck_assert_uint_eq(places.list[0].test.searches, 1);
     ck_assert_uint_eq(places.list[0].agreements, 1);
-    ck_assert_uint_eq(places.list[1].evidence.searches, 1);
+    ck_assert_uint_eq(places.list[1].test.searches, 1);
     ck_assert_uint_eq(places.list[1].contradictions, 1);
-    ck_assert_double_lt(ndt_evidence_significance(&places.list[1].evidence), 0);
+    ck_assert_double_lt(ndt_hypothesis_test_significance(&places.list[1].test), 0);
     places.list[0].state.T_map_base.t_m[0] = 2000; /* the next search does not find it there */
     take(&places, NULL);
     ck_assert_int_eq(ndtd_hypothesis_is_accepted(&places.list[0], 0, 0.8, 0), 0);
@@ -231,9 +232,9 @@ START_TEST(places_elsewhere_lose_nothing_by_a_doubted_hint)
     places.list[1].state.T_map_base.t_m[0] = 1000;
     set_search(4, CLEAR);
     take_within(&places, NULL, &near);
-    ck_assert_uint_eq(places.list[0].evidence.searches, 1);
+    ck_assert_uint_eq(places.list[0].test.searches, 1);
     ck_assert_uint_eq(places.list[0].agreements, 0);
-    ck_assert_uint_eq(places.list[1].evidence.searches, 0);
+    ck_assert_uint_eq(places.list[1].test.searches, 0);
     ck_assert_uint_eq(places.list[1].contradictions, 0);
 }
 END_TEST

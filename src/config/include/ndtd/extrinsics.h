@@ -8,8 +8,8 @@
  *   16 numbers              4x4 matrix by rows
  *
  * Pure functions, any thread; nothing allocates. */
-#ifndef NDTD_FRAMES_H
-#define NDTD_FRAMES_H
+#ifndef NDTD_EXTRINSICS_H
+#define NDTD_EXTRINSICS_H
 
 #include <stddef.h>
 
@@ -21,8 +21,8 @@ extern "C" {
 #endif
 
 enum {
-    NDTD_FRAMES_SENSORS = 8, /**< sensors with transforms of their own */
-    NDTD_FRAME_ID_MAX = 64   /**< bytes of a frame_id, with the final zero */
+    NDTD_EXTRINSICS_SENSORS = 8, /**< sensors with transforms of their own */
+    NDTD_FRAME_ID_MAX = 64       /**< bytes of a frame_id, with the final zero */
 };
 
 /** One of several sensors. */
@@ -32,19 +32,19 @@ struct ndtd_sensor_frame {
 };
 
 /** Options frames.*; the identity and no sensors by default. */
-struct ndtd_frames {
+struct ndtd_extrinsics {
     struct ndt_pose T_base_sensor; /**< of scans whose frame_id is not that of one of `sensors` */
     struct ndt_pose T_base_imu;
     double gnss_antenna_m[3]; /**< in the base frame */
     size_t sensor_count;
-    struct ndtd_sensor_frame sensors[NDTD_FRAMES_SENSORS];
+    struct ndtd_sensor_frame sensors[NDTD_EXTRINSICS_SENSORS];
     int merge_sensors; /**< scans of all `sensors` become one, see scan_merge.h */
 };
 
 /** The sensor with this frame_id, borrowed; NULL if there is none. */
-const struct ndtd_sensor_frame *ndtd_frames_sensor(const struct ndtd_frames *frames, const char *frame_id);
+const struct ndtd_sensor_frame *ndtd_extrinsics_sensor(const struct ndtd_extrinsics *frames, const char *frame_id);
 /** T_base_sensor of scans with this frame_id, borrowed. */
-const struct ndt_pose *ndtd_frames_extrinsics(const struct ndtd_frames *frames, const char *frame_id);
+const struct ndt_pose *ndtd_extrinsics_of(const struct ndtd_extrinsics *frames, const char *frame_id);
 
 /** Reads a transform from texts of numbers between spaces or commas. NDT_ERR_ARGUMENT with one line that says which
  * number or limit: 6, 7 or 16 finite numbers, angles within 2 pi, a rotation that is orthonormal to 1e-3, a
@@ -55,7 +55,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_transform_parse(const char *const *texts, si
 NDT_MUST_CHECK enum ndt_status ndtd_sensor_frame_parse(const char *text, struct ndtd_sensor_frame *out,
                                                        struct ndt_error *err);
 /** Whether the members fit together: names of sensors are unique, and merging needs two of them. */
-NDT_MUST_CHECK enum ndt_status ndtd_frames_check(const struct ndtd_frames *frames, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndtd_extrinsics_check(const struct ndtd_extrinsics *frames, struct ndt_error *err);
 
 #ifdef __cplusplus
 }

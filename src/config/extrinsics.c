@@ -1,6 +1,6 @@
 /** @file
  * @brief Transforms to the base frame from text. */
-#include "ndtd/frames.h"
+#include "ndtd/extrinsics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum { MATRIX_NUMBERS = 16, NUMBER_BYTES = 40 };
 static const char SEPARATORS[] = " \t,";
 static const double MAX_DISTANCE_M = 1000, MAX_ANGLE_RAD = 6.2832, ROTATION_TOLERANCE = 1e-3;
 
-const struct ndtd_sensor_frame *ndtd_frames_sensor(const struct ndtd_frames *frames, const char *frame_id)
+const struct ndtd_sensor_frame *ndtd_extrinsics_sensor(const struct ndtd_extrinsics *frames, const char *frame_id)
 {
     for (size_t i = 0; i < frames->sensor_count; i++)
         if (strcmp(frames->sensors[i].frame_id, frame_id) == 0)
@@ -18,9 +18,9 @@ const struct ndtd_sensor_frame *ndtd_frames_sensor(const struct ndtd_frames *fra
     return NULL;
 }
 
-const struct ndt_pose *ndtd_frames_extrinsics(const struct ndtd_frames *frames, const char *frame_id)
+const struct ndt_pose *ndtd_extrinsics_of(const struct ndtd_extrinsics *frames, const char *frame_id)
 {
-    const struct ndtd_sensor_frame *sensor = ndtd_frames_sensor(frames, frame_id);
+    const struct ndtd_sensor_frame *sensor = ndtd_extrinsics_sensor(frames, frame_id);
     return sensor ? &sensor->T_base_sensor : &frames->T_base_sensor;
 }
 
@@ -201,10 +201,10 @@ enum ndt_status ndtd_sensor_frame_parse(const char *text, struct ndtd_sensor_fra
     return NDT_OK;
 }
 
-enum ndt_status ndtd_frames_check(const struct ndtd_frames *frames, struct ndt_error *err)
+enum ndt_status ndtd_extrinsics_check(const struct ndtd_extrinsics *frames, struct ndt_error *err)
 {
     for (size_t i = 0; i < frames->sensor_count; i++)
-        if (ndtd_frames_sensor(frames, frames->sensors[i].frame_id) != &frames->sensors[i])
+        if (ndtd_extrinsics_sensor(frames, frames->sensors[i].frame_id) != &frames->sensors[i])
             return ndt_fail(err, NDT_ERR_ARGUMENT, "frames.sensors: '%s' appears twice",
                             frames->sensors[i].frame_id);
     if (frames->merge_sensors && frames->sensor_count < 2)

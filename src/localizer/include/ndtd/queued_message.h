@@ -1,7 +1,7 @@
 /** @file
  * @brief A message on its way through the daemon. Plain data. */
-#ifndef NDTD_FRAME_H
-#define NDTD_FRAME_H
+#ifndef NDTD_QUEUED_MESSAGE_H
+#define NDTD_QUEUED_MESSAGE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ extern "C" {
 
 /** One message, decoded except for the points of a scan. The receiver (or the replay) decodes it once; queue,
  * worker and pipeline use it. */
-struct ndtd_frame {
+struct ndtd_message {
     enum ndt_message_type type;
     const uint8_t *data;         /**< the encoded message; borrowed, while it is in the queue from its slot */
     size_t size;                 /**< bytes of the message */
