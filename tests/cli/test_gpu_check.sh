@@ -19,12 +19,24 @@ fail() {
     failures=$((failures + 1))
 }
 
-# check_counters is slow, has no options and is a test by itself: here a stand-in reports that it was run.
+stand_in() { # NAME LINE...: a shell script
+    rm -f "$1"
+    printf '#!/bin/bash\n' >"$1"
+    printf '%s\n' "${@:2}" >>"$1"
+    chmod +x "$1"
+}
+with_words() { # NAME PROGRAM WORDS: the program, with words behind its own that override them
+    stand_in "$1" "exec '$bin/$2' \"\$@\" $3"
+}
+
+# The checks are tests by themselves: here each runs a small case, and for check_counters, which has no options, a
+# stand-in reports that it was run. Scans of drives have fewer points.
 mkdir "$dir/programs"
 ln -s "$bin"/* "$dir/programs/"
-rm -f "$dir/programs/check_counters_emulated"
-printf '#!/bin/sh\necho counted\n' >"$dir/programs/check_counters_emulated"
-chmod +x "$dir/programs/check_counters_emulated"
+stand_in "$dir/programs/check_counters_emulated" 'echo counted'
+with_words "$dir/programs/check_search_emulated" check_search_emulated '--case dense/quick'
+with_words "$dir/programs/check_scores_emulated" check_scores_emulated '--case parts/direct7'
+with_words "$dir/programs/ndt-sim" ndt-sim '--columns 225'
 "$root/tools/gpu-check" --emulated --programs "$dir/programs" --out "$dir/bench" --minutes 30 --against "$dir/programs" >"$dir/stdout" 2>"$dir/stderr" ||
     fail "exit code $?: $(cat "$dir/stdout" "$dir/stderr")"
 [ ! -s "$dir/stderr" ] || fail "stderr is not empty: $(cat "$dir/stderr")"
@@ -175,11 +187,6 @@ PATH=$dir/slow:$PATH bash "$dir/copy/tools/gpu-check" --emulated --out "$dir/cut
 # permission to read the counters.
 device=contracted quick=--quick
 "$bin/check_scores_contracted" --list >/dev/null || device=emulated # no fused multiply-add here
-stand_in() { # NAME LINE...: a shell script
-    printf '#!/bin/bash\n' >"$1"
-    printf '%s\n' "${@:2}" >>"$1"
-    chmod +x "$1"
-}
 stand_in_program() { # NAME PROGRAM MORE-WORDS: appended, so that they override
     # shellcheck disable=SC2016
     stand_in "$dir/gpu/$1" 'words=() more=""' \
@@ -189,19 +196,20 @@ stand_in_program() { # NAME PROGRAM MORE-WORDS: appended, so that they override
 }
 mkdir -p "$dir/gpu" "$dir/tools"
 if [ -n "${NDT_GPU_CHECK_FULL:-}" ]; then
-    quick='' kernel_words='' solver_words=''
+    quick='' kernel_words='' solver_words='' search_words='' score_words=''
     stand_in_program check_counters check_counters_$device ''
 else
     kernel_words='--largest 130 --oracle 33 --case sizes/' solver_words='--quick --case prior/gnss'
+    search_words='--case dense/quick' score_words='--case parts/direct7'
     stand_in "$dir/gpu/check_counters" 'echo counted'
 fi
 stand_in_program check_kernels check_kernels_$device "$kernel_words"
 stand_in_program check_solver check_solver_$device "$solver_words"
-stand_in_program check_search check_search_$device ''
-stand_in_program check_scores check_scores_$device ''
+stand_in_program check_search check_search_$device "$search_words"
+stand_in_program check_scores check_scores_$device "$score_words"
 stand_in_program ndt-bench ndt-bench_$device '--points 130 --scans 2'
 stand_in_program ndtd ndtd_$device ''
-ln -s "$bin/ndt-sim" "$dir/gpu/ndt-sim"
+with_words "$dir/gpu/ndt-sim" ndt-sim '--columns 225'
 # shellcheck disable=SC2016
 stand_in "$dir/tools/nvidia-smi" 'case $* in *=name*) echo "Stand-In 1000" ;; *driver*) echo 1.2 ;; esac'
 # shellcheck disable=SC2016
