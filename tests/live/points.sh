@@ -14,8 +14,8 @@ status() { # KEY: of the status
     "$bin/live_ask" "$control" status >"$work/status" || failed=1
     value "$1" "$work/status"
 }
-await() { # KEY NUMBER: until it has this value
-    for _ in $(seq 200); do
+await() { # KEY NUMBER: until it has this value; the limit ends a test that waits in vain
+    for _ in $(seq 3000); do
         [ "$(status "$1")" = "$2" ] && return
         sleep 0.05
     done
