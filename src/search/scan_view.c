@@ -20,7 +20,7 @@ void ndt_scan_view_close(struct ndt_scan_view *view)
 {
     ndt_preprocessor_destroy(view->filter);
     for (int i = 0; i < NDT_SEARCH_HEIGHTS; i++)
-        ndt_cloud_free(&view->sights[i].align);
+        ndt_cloud_free(&view->height_views[i].align);
     ndt_cloud_free(&view->final);
     free(view->level_m[0]);
     free(view->keys);
@@ -93,18 +93,18 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The first point of each square metre and band: keys, azimuth before number, sorted. */
-static size_t thin(struct ndt_scan_view *view, const struct ndt_sight *sight)
+static size_t thin(struct ndt_scan_view *view, const struct ndt_height_view *height_view)
 {
     static const int BANDS = NDT_FIELD_BANDS;
     uint8_t seen[COLUMNS * COLUMNS] = {0};
     size_t count = 0;
     for (size_t i = 0; i < view->points->count; i++) {
         const double x_m = (double)view->level_m[0][i], y_m = (double)view->level_m[1][i];
-        if (!is_above(view, i, sight->height_m))
+        if (!is_above(view, i, height_view->height_m))
             continue;
         const int column = ((int)floor(y_m) & (COLUMNS - 1)) * COLUMNS + ((int)floor(x_m) & (COLUMNS - 1));
         int band = BANDS - 1;
-        while (band > 0 && (double)view->level_m[2][i] + sight->height_m < ndt_field_band_edges_m[band])
+        while (band > 0 && (double)view->level_m[2][i] + height_view->height_m < ndt_field_band_edges_m[band])
             band--;
         if (seen[column] >> band & 1)
             continue;
@@ -123,16 +123,17 @@ static size_t pick(size_t k, size_t n, size_t count)
 }
 
 /* Evenly by azimuth; every second one first, so that the first half is even, too. */
-static void set_marks(const struct ndt_scan_view *view, const struct ndt_sight *sight, size_t count, size_t most,
-                      struct ndt_marks *marks)
+static void set_banded(const struct ndt_scan_view *view, const struct ndt_height_view *height_view, size_t count,
+                       size_t most, struct ndt_banded_points *banded)
 {
-    marks->count = (uint32_t)(count < most ? count : most);
-    for (uint32_t k = 0; k < marks->count; k++) {
-        const uint32_t half = (marks->count + 1) / 2, place = k < half ? 2 * k : 2 * (k - half) + 1;
-        const size_t i = view->keys[pick(place, marks->count, count)] & UINT32_MAX;
-        marks->x_m[k] = view->level_m[0][i];
-        marks->y_m[k] = view->level_m[1][i];
-        marks->mask[k] = mask_of((double)view->level_m[2][i] + sight->height_m, view->has_ground ? 0 : GUESS_M);
+    banded->count = (uint32_t)(count < most ? count : most);
+    for (uint32_t k = 0; k < banded->count; k++) {
+        const uint32_t half = (banded->count + 1) / 2, place = k < half ? 2 * k : 2 * (k - half) + 1;
+        const size_t i = view->keys[pick(place, banded->count, count)] & UINT32_MAX;
+        banded->x_m[k] = view->level_m[0][i];
+        banded->y_m[k] = view->level_m[1][i];
+        banded->mask[k] =
+            mask_of((double)view->level_m[2][i] + height_view->height_m, view->has_ground ? 0 : GUESS_M);
     }
 }
 
@@ -145,37 +146,37 @@ static void append_point(struct ndt_cloud *to, const struct ndt_cloud *from, siz
 
 /* Points above the ground, evenly by azimuth, then ground, evenly. */
 static enum ndt_status set_align(const struct ndt_scan_view *view, const struct ndt_search_params *params,
-                                 size_t thinned, struct ndt_sight *sight, struct ndt_error *err)
+                                 size_t thinned, struct ndt_height_view *height_view, struct ndt_error *err)
 {
     const struct ndt_cloud *points = view->points;
     size_t ground = 0, number = 0;
     for (size_t i = 0; i < points->count; i++)
-        ground += !is_above(view, i, sight->height_m);
+        ground += !is_above(view, i, height_view->height_m);
     const size_t above = thinned < params->align_points ? thinned : params->align_points;
     const size_t low = ground < params->align_ground_points ? ground : params->align_ground_points;
-    sight->above = (uint32_t)(points->count - ground);
-    sight->align.count = 0;
-    enum ndt_status status = ndt_cloud_reserve(&sight->align, above + low, 0, err);
+    height_view->above = (uint32_t)(points->count - ground);
+    height_view->align.count = 0;
+    enum ndt_status status = ndt_cloud_reserve(&height_view->align, above + low, 0, err);
     if (status != NDT_OK)
         return status;
     for (size_t k = 0; k < above; k++)
-        append_point(&sight->align, points, view->keys[pick(k, above, thinned)] & UINT32_MAX);
-    sight->align_above = above;
+        append_point(&height_view->align, points, view->keys[pick(k, above, thinned)] & UINT32_MAX);
+    height_view->align_above = above;
     for (size_t i = 0, k = 0; i < points->count && k < low; i++)
-        if (!is_above(view, i, sight->height_m) && number++ == pick(k, low, ground)) {
-            append_point(&sight->align, points, i);
+        if (!is_above(view, i, height_view->height_m) && number++ == pick(k, low, ground)) {
+            append_point(&height_view->align, points, i);
             k++;
         }
     return NDT_OK;
 }
 
-static enum ndt_status set_sight(struct ndt_scan_view *view, const struct ndt_search_params *params,
-                                 struct ndt_sight *sight, struct ndt_error *err)
+static enum ndt_status set_height_view(struct ndt_scan_view *view, const struct ndt_search_params *params,
+                                       struct ndt_height_view *height_view, struct ndt_error *err)
 {
-    const size_t count = thin(view, sight);
-    set_marks(view, sight, count, params->dense_points, &sight->dense);
-    set_marks(view, sight, count, params->refine_points, &sight->refine);
-    return set_align(view, params, count, sight, err);
+    const size_t count = thin(view, height_view);
+    set_banded(view, height_view, count, params->dense_points, &height_view->dense);
+    set_banded(view, height_view, count, params->refine_points, &height_view->refine);
+    return set_align(view, params, count, height_view, err);
 }
 
 /* ---- the scan ---- */
@@ -217,14 +218,14 @@ static void find_ground(struct ndt_scan_view *view, const struct ndt_search_para
     if (view->has_ground) {
         memcpy(view->up, plane.normal, sizeof(view->up));
         view->sight_count = 1;
-        view->sights[0].height_m = plane.height_m;
+        view->height_views[0].height_m = plane.height_m;
     } else if (params->known_height_m > 0) {
         view->sight_count = 1;
-        view->sights[0].height_m = params->known_height_m;
+        view->height_views[0].height_m = params->known_height_m;
     } else {
         view->sight_count = params->height_count;
         for (uint32_t i = 0; i < params->height_count; i++)
-            view->sights[i].height_m = params->heights_m[i];
+            view->height_views[i].height_m = params->heights_m[i];
     }
     level_rotation(view->up, view->R_level);
 }
@@ -233,7 +234,7 @@ static double count_sectors(const struct ndt_scan_view *view)
 {
     uint32_t seen = 0;
     for (size_t i = 0; i < view->points->count; i++)
-        if (is_above(view, i, view->sights[0].height_m)) {
+        if (is_above(view, i, view->height_views[0].height_m)) {
             const double turn = (atan2((double)view->level_m[1][i], (double)view->level_m[0][i]) + PI) / (2 * PI);
             seen |= 1u << ((int)(turn * SECTORS) & (SECTORS - 1));
         }
@@ -249,7 +250,7 @@ enum ndt_status ndt_scan_view_set(struct ndt_scan_view *view, const struct ndt_s
     find_ground(view, params);
     level_points(view);
     for (uint32_t i = 0; status == NDT_OK && i < view->sight_count; i++)
-        status = set_sight(view, params, &view->sights[i], err);
+        status = set_height_view(view, params, &view->height_views[i], err);
     if (status == NDT_OK)
         status = set_final(view, params->final_points, err);
     view->sectors = count_sectors(view);

@@ -22,16 +22,16 @@ void ndt_upright_window(const struct ndt_upright *upright, struct ndt_search_win
 void ndt_upright_result(const struct ndt_upright *upright, struct ndt_search_result *result);
 
 /* Points above the ground, levelled, one per square metre and band. */
-struct ndt_marks {
+struct ndt_banded_points {
     uint32_t count;
     float x_m[NDT_SEARCH_POINTS], y_m[NDT_SEARCH_POINTS];
     uint8_t mask[NDT_SEARCH_POINTS];
 };
 
 /* The scan as a sensor at one height above the ground sees it. */
-struct ndt_sight {
+struct ndt_height_view {
     double height_m;
-    struct ndt_marks dense, refine;
+    struct ndt_banded_points dense, refine;
     struct ndt_cloud align; /* as the scan: points above the ground first */
     size_t align_above;     /* how many of them */
     uint32_t above;         /* points above the ground in all */
@@ -48,7 +48,7 @@ struct ndt_scan_view {
     uint64_t *keys;    /* scratch for as many */
     size_t capacity;
     uint32_t sight_count; /* 1 with ground */
-    struct ndt_sight sights[NDT_SEARCH_HEIGHTS];
+    struct ndt_height_view height_views[NDT_SEARCH_HEIGHTS];
     struct ndt_cloud final; /* as the scan */
     double reach_m;         /* of the points */
     double sectors;

@@ -247,19 +247,20 @@ static int is_convincing(const struct ndt_search_result *result)
 {
     const struct ndt_search_candidate *best = &result->candidates[0];
     return result->count > 0 && result->view.has_ground && best->scores.coverage >= LEAST_COVERAGE &&
-           result->view.dense_points >= 120 && best->scores.match_ratio >= 0.92 && best->q >= 0.40 &&
-           best->inliers >= 0.35 && best->ng * (1 - result->margin_ng) >= 0.07 && result->margin_q <= 0.90;
+           result->view.dense_points >= 120 && best->scores.match_ratio >= 0.92 && best->fit >= 0.40 &&
+           best->inliers >= 0.35 && best->gaussian_fit * (1 - result->margin_gaussian) >= 0.07 &&
+           result->margin_fit <= 0.90;
 }
 
 static void describe_view(const struct ndt_scan_view *view, struct ndt_search_view *out)
 {
     out->has_ground = view->has_ground;
-    out->height_m = view->has_ground ? view->sights[0].height_m : 0;
+    out->height_m = view->has_ground ? view->height_views[0].height_m : 0;
     memcpy(out->up_in_sensor, view->up, sizeof(out->up_in_sensor));
     out->ground_ratio = view->ground_ratio;
     out->points = (uint32_t)view->points->count;
-    out->above = view->sights[0].above;
-    out->dense_points = view->sights[0].dense.count;
+    out->above = view->height_views[0].above;
+    out->dense_points = view->height_views[0].dense.count;
     out->sectors = view->sectors;
 }
 

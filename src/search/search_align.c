@@ -1,5 +1,5 @@
-/* From places to candidates: the better ones by score are aligned in one batch, ranked by ng, the best again with
- * more points. */
+/* From places to candidates: the better ones by score are aligned in one batch, ranked by gaussian_fit, the best
+ * again with more points. */
 #include "search_state.h"
 
 #include <math.h>
@@ -72,7 +72,7 @@ static int guess_pose(const struct ndt_search *search, const struct ndt_place *p
     slope_rotation(slope, tilt);
     multiply(turn, search->view.R_level, level);
     multiply(tilt, level, R);
-    height_m += search->view.sights[place->sight].height_m;
+    height_m += search->view.height_views[place->height_view].height_m;
     const double t_m[3] = {field->origin_m[0] + x_m, field->origin_m[1] + y_m, field->origin_m[2] + height_m};
     *out = ndt_pose_from_rotation(R, t_m);
     return 1;
@@ -104,14 +104,14 @@ static int is_aligned(const struct ndt_align_result *result)
 static void set_scores(const struct ndt_search *search, const struct ndt_align_result *result,
                        struct ndt_search_candidate *out)
 {
-    const struct ndt_sight *sight = &search->view.sights[out->sight];
+    const struct ndt_height_view *height_view = &search->view.height_views[out->height_view];
     out->alignment = *result;
     out->T_map_sensor = result->T_map_sensor;
     out->scores = result->scores;
     out->outcome = result->outcome;
-    out->q = result->scores.nvtl_normalized * result->scores.match_ratio;
-    ndt_search_ng(search->map, search->fine, &sight->align, sight->align_above, &out->T_map_sensor, &out->ng,
-                  &out->inliers);
+    out->fit = result->scores.nvtl_normalized * result->scores.match_ratio;
+    ndt_search_gaussian_fit(search->map, search->fine, &height_view->align, height_view->align_above,
+                            &out->T_map_sensor, &out->gaussian_fit, &out->inliers);
 }
 
 /* Room for `more` candidates behind those that there are. */
@@ -136,9 +136,9 @@ static size_t set_items(struct ndt_search *search, struct ndt_align_item *items,
     const struct ndt_place *places = search->places.items;
     size_t count = 0;
     for (size_t i = 0; i < search->places.count; i++) {
-        const struct ndt_sight *sight = &search->view.sights[places[i].sight];
-        items[count] = (struct ndt_align_item){.scan = &sight->align};
-        if (sight->align.count > 0 && guess_pose(search, &places[i], &items[count].T_map_guess))
+        const struct ndt_height_view *height_view = &search->view.height_views[places[i].height_view];
+        items[count] = (struct ndt_align_item){.scan = &height_view->align};
+        if (height_view->align.count > 0 && guess_pose(search, &places[i], &items[count].T_map_guess))
             from[count++] = i;
     }
     return count;
@@ -162,7 +162,7 @@ static enum ndt_status score_items(struct ndt_search *search, const struct ndt_a
     for (size_t s = 0; status == NDT_OK && s < NDT_SEARCH_HEIGHTS; s++) {
         struct ndt_score_job job = {.leaf_m = level->leaf_m,
                                     .neighbours = level->neighbours,
-                                    .scan = &search->view.sights[s].align,
+                                    .scan = &search->view.height_views[s].align,
                                     .T_map_sensor = poses,
                                     .goes_on = goes_on,
                                     .context = search};
@@ -230,8 +230,8 @@ enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_er
         const struct ndt_place *place = &places[from[i]];
         if (!is_aligned(&results[i]))
             continue;
-        *out = (struct ndt_search_candidate){.layer = place->layer, .sight = place->sight};
-        out->bits = (double)place->score / search->view.sights[place->sight].refine.count;
+        *out = (struct ndt_search_candidate){.layer = place->layer, .height_view = place->height_view};
+        out->bits = (double)place->score / search->view.height_views[place->height_view].refine.count;
         set_scores(search, &results[i], out);
         search->candidates.count++;
         out++;
@@ -243,7 +243,7 @@ enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_er
 static double count_bits(const struct ndt_search *search, const struct ndt_search_candidate *candidate)
 {
     enum { LEVEL = 2 };
-    const struct ndt_marks *marks = &search->view.sights[candidate->sight].refine;
+    const struct ndt_banded_points *banded = &search->view.height_views[candidate->height_view].refine;
     const double *level = search->view.R_level, cell_m = ndt_field_cell_m(LEVEL);
     double R[9], heading_rad;
     uint32_t met = 0;
@@ -252,8 +252,8 @@ static double count_bits(const struct ndt_search *search, const struct ndt_searc
     heading_rad = atan2(R[3] * level[0] + R[4] * level[1] + R[5] * level[2],
                         R[0] * level[0] + R[1] * level[1] + R[2] * level[2]);
     const double c = cos(heading_rad), s = sin(heading_rad), limit_m = 1e8;
-    for (uint32_t i = 0; i < marks->count; i++) {
-        const double x_m = (double)marks->x_m[i], y_m = (double)marks->y_m[i];
+    for (uint32_t i = 0; i < banded->count; i++) {
+        const double x_m = (double)banded->x_m[i], y_m = (double)banded->y_m[i];
         const double at[2] = {candidate->T_map_sensor.t_m[0] - search->field->origin_m[0] + c * x_m - s * y_m,
                               candidate->T_map_sensor.t_m[1] - search->field->origin_m[1] + s * x_m + c * y_m};
         const struct ndt_window cell = {
@@ -261,9 +261,9 @@ static double count_bits(const struct ndt_search *search, const struct ndt_searc
         uint8_t bits = 0;
         if (fabs(at[0]) < limit_m && fabs(at[1]) < limit_m)
             ndt_window_bits(search->field, LEVEL, &cell, &bits);
-        met += (bits & marks->mask[i]) != 0;
+        met += (bits & banded->mask[i]) != 0;
     }
-    return marks->count ? (double)met / marks->count : 0;
+    return banded->count ? (double)met / banded->count : 0;
 }
 
 /* ---- the result ---- */
@@ -271,8 +271,8 @@ static double count_bits(const struct ndt_search *search, const struct ndt_searc
 static int by_ng(const void *a, const void *b)
 {
     const struct ndt_search_candidate *x = a, *y = b;
-    if (x->ng != y->ng)
-        return x->ng > y->ng ? -1 : 1;
+    if (x->gaussian_fit != y->gaussian_fit)
+        return x->gaussian_fit > y->gaussian_fit ? -1 : 1;
     if (x->bits != y->bits)
         return x->bits > y->bits ? -1 : 1;
     for (int k = 0; k < 3; k++)
@@ -348,15 +348,15 @@ enum ndt_status ndt_search_finish(struct ndt_search *search, struct ndt_search_r
     count = rank(params, items, count, NDT_SEARCH_CANDIDATES);
     search->candidates.count = count;
     result->count = (uint32_t)count;
-    result->margin_ng = result->margin_q = 0;
+    result->margin_gaussian = result->margin_fit = 0;
     for (size_t i = 0; i < count; i++) {
         items[i].bits = count_bits(search, &items[i]);
         set_distance(&items[i], &items[0]);
         result->candidates[i] = items[i];
     }
     if (count > 1) {
-        result->margin_ng = items[0].ng > 0 ? items[1].ng / items[0].ng : 1;
-        result->margin_q = items[0].q > 0 ? items[1].q / items[0].q : 1;
+        result->margin_gaussian = items[0].gaussian_fit > 0 ? items[1].gaussian_fit / items[0].gaussian_fit : 1;
+        result->margin_fit = items[0].fit > 0 ? items[1].fit / items[0].fit : 1;
     }
     return NDT_OK;
 }

@@ -45,11 +45,12 @@ static enum ndt_status set_offsets(struct ndt_search *search, double cell_m, int
     const enum ndt_status status =
         ndt_list_resize(&search->offsets, search->hypothesis_count * NDT_SEARCH_POINTS, sizeof(int32_t), err);
     for (size_t h = 0; status == NDT_OK && h < search->hypothesis_count; h++) {
-        const struct ndt_marks *marks = &search->view.sights[search->hypotheses[h].sight].dense;
+        const struct ndt_banded_points *banded =
+            &search->view.height_views[search->hypotheses[h].height_view].dense;
         const double c = cos(search->hypotheses[h].heading_rad), s = sin(search->hypotheses[h].heading_rad);
         int32_t *offset = (int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS;
-        for (uint32_t i = 0; i < marks->count; i++) {
-            const double x_m = (double)marks->x_m[i], y_m = (double)marks->y_m[i];
+        for (uint32_t i = 0; i < banded->count; i++) {
+            const double x_m = (double)banded->x_m[i], y_m = (double)banded->y_m[i];
             offset[i] =
                 ndt_cell_offset(s * x_m + c * y_m, cell_m) * stride + ndt_cell_offset(c * x_m - s * y_m, cell_m);
         }
@@ -60,10 +61,10 @@ static enum ndt_status set_offsets(struct ndt_search *search, double cell_m, int
 /* is_half: the first half of the points. */
 static struct ndt_score_points points_of(const struct ndt_search *search, size_t h, int is_half)
 {
-    const struct ndt_marks *marks = &search->view.sights[search->hypotheses[h].sight].dense;
+    const struct ndt_banded_points *banded = &search->view.height_views[search->hypotheses[h].height_view].dense;
     return (struct ndt_score_points){.offset = (const int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS,
-                                     .mask = marks->mask,
-                                     .count = is_half ? (marks->count + 1) / 2 : marks->count};
+                                     .mask = banded->mask,
+                                     .count = is_half ? (banded->count + 1) / 2 : banded->count};
 }
 
 /* ---- windows ---- */

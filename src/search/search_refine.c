@@ -26,7 +26,7 @@ struct refine {
 
 /* The best cell of each 8x8 of a unit. */
 static void add_best(const struct refine *refine, const struct ndt_block *block, int32_t row, double heading_rad,
-                     uint32_t sight, const uint8_t *sums, const uint8_t *peaks, struct ndt_place *out)
+                     uint32_t height_view, const uint8_t *sums, const uint8_t *peaks, struct ndt_place *out)
 {
     for (int b = 0; b < refine->side / NDT_BLOCK; b++) {
         int best = b * NDT_BLOCK;
@@ -35,18 +35,18 @@ static void add_best(const struct refine *refine, const struct ndt_block *block,
         out[b] = (struct ndt_place){.layer = block->layer,
                                     .y = block->y * refine->scale + row + best / NDT_UNIT_X,
                                     .x = block->x * refine->scale + best % NDT_UNIT_X,
-                                    .sight = sight,
+                                    .height_view = height_view,
                                     .heading_rad = (float)heading_rad,
                                     .score = sums[best]};
     }
 }
 
-static void set_offsets(const struct refine *refine, const struct ndt_marks *marks, double heading_rad,
+static void set_offsets(const struct refine *refine, const struct ndt_banded_points *banded, double heading_rad,
                         int32_t *offset)
 {
     const double c = cos(heading_rad), s = sin(heading_rad), cell_m = ndt_field_cell_m(LEVEL);
-    for (uint32_t i = 0; i < marks->count; i++) {
-        const double x_m = (double)marks->x_m[i], y_m = (double)marks->y_m[i];
+    for (uint32_t i = 0; i < banded->count; i++) {
+        const double x_m = (double)banded->x_m[i], y_m = (double)banded->y_m[i];
         offset[i] = ndt_cell_offset(s * x_m + c * y_m, cell_m) * refine->stride +
                     ndt_cell_offset(c * x_m - s * y_m, cell_m);
     }
@@ -58,7 +58,7 @@ static void refine_block(void *context, size_t item)
     struct ndt_search *search = refine->search;
     const struct ndt_block *block = (const struct ndt_block *)search->blocks.items + item;
     const struct ndt_hypothesis *hypothesis = &search->hypotheses[block->hypothesis];
-    const struct ndt_marks *marks = &search->view.sights[hypothesis->sight].refine;
+    const struct ndt_banded_points *banded = &search->view.height_views[hypothesis->height_view].refine;
     struct ndt_place *out = (struct ndt_place *)search->entries.items + item * refine->entries;
     uint8_t cells[ROWS_MAX * STRIDE_MAX + 32], allowed[NDT_UNIT_X], sums[NDT_UNIT_CELLS], peaks[NDT_UNIT_BLOCKS];
     int32_t offset[NDT_SEARCH_POINTS];
@@ -75,12 +75,12 @@ static void refine_block(void *context, size_t item)
         allowed[i] = i < refine->side ? 255 : 0;
     for (int turn = 0; turn < TURNS; turn++) {
         const double heading_rad = hypothesis->heading_rad + (turn - TURNS / 2) * TURN_DEG * (PI / 180);
-        const struct ndt_score_points points = {offset, marks->mask, marks->count};
-        set_offsets(refine, marks, heading_rad, offset);
+        const struct ndt_score_points points = {offset, banded->mask, banded->count};
+        set_offsets(refine, banded, heading_rad, offset);
         for (int32_t row = 0; row < refine->side; row += NDT_UNIT_Y) {
             const uint8_t *first = cells + (row + refine->halo) * refine->stride + refine->halo;
             search->score(first, refine->stride, &points, allowed, 0, sums, peaks);
-            add_best(refine, block, row, heading_rad, hypothesis->sight, sums, peaks, out);
+            add_best(refine, block, row, heading_rad, hypothesis->height_view, sums, peaks, out);
             out += refine->side / NDT_BLOCK;
         }
     }

@@ -19,7 +19,7 @@ enum {
 
 /* A heading at a height: points as offsets. */
 struct ndt_hypothesis {
-    uint32_t sight;
+    uint32_t height_view;
     double heading_rad;
 };
 
@@ -33,7 +33,7 @@ struct ndt_block {
 /* A cell of 0.5 m and a heading. */
 struct ndt_place {
     int32_t layer, y, x;
-    uint32_t sight;
+    uint32_t height_view;
     float heading_rad;
     uint8_t score; /* of the points of the refinement */
 };
@@ -52,7 +52,7 @@ struct ndt_search {
     struct ndt_aligner *aligner;
     struct ndt_map *map;
     struct ndt_field *field;
-    const struct ndt_map_level *fine; /* the level of 1 m, for ng */
+    const struct ndt_map_level *fine; /* the level of 1 m, for gaussian_fit */
     struct ndt_upright upright;
     struct ndt_scan_view view;
     struct ndt_dense_engine *engine; /* NULL: the pool scores */
@@ -114,9 +114,10 @@ NDT_MUST_CHECK enum ndt_status ndt_search_align_places(struct ndt_search *search
 NDT_MUST_CHECK enum ndt_status ndt_search_finish(struct ndt_search *search, struct ndt_search_result *result,
                                                  struct ndt_error *err);
 
-/* search_ng.c: mean and inliers of the first `count` points at a pose. */
-void ndt_search_ng(const struct ndt_map *map, const struct ndt_map_level *level, const struct ndt_cloud *points,
-                   size_t count, const struct ndt_pose *T_map_sensor, double *ng, double *inliers);
+/* search_gaussian_fit.c: mean and inliers of the first `count` points at a pose. */
+void ndt_search_gaussian_fit(const struct ndt_map *map, const struct ndt_map_level *level,
+                             const struct ndt_cloud *points, size_t count, const struct ndt_pose *T_map_sensor,
+                             double *gaussian_fit, double *inliers);
 
 /* Offset of a point in cells of cell_m, as positions are centres of cells. */
 static inline int32_t ndt_cell_offset(double v_m, double cell_m)

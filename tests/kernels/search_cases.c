@@ -105,10 +105,11 @@ int search_case_same(const struct ndt_search_result *a, const struct ndt_search_
         return 0;
     for (uint32_t i = 0; i < a->count; i++) {
         const struct ndt_search_candidate *x = &a->candidates[i], *y = &b->candidates[i];
-        if (memcmp(&x->T_map_sensor, &y->T_map_sensor, sizeof(x->T_map_sensor)) != 0 || x->ng != y->ng ||
-            x->bits != y->bits || x->q != y->q || x->layer != y->layer || x->sight != y->sight) {
-            snprintf(text, size, "candidate %u differs: ng %g and %g, bits %g and %g", i, x->ng, y->ng, x->bits,
-                     y->bits);
+        if (memcmp(&x->T_map_sensor, &y->T_map_sensor, sizeof(x->T_map_sensor)) != 0 ||
+            x->gaussian_fit != y->gaussian_fit || x->bits != y->bits || x->fit != y->fit || x->layer != y->layer ||
+            x->height_view != y->height_view) {
+            snprintf(text, size, "candidate %u differs: ng %g and %g, bits %g and %g", i, x->gaussian_fit,
+                     y->gaussian_fit, x->bits, y->bits);
             return 0;
         }
     }

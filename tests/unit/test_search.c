@@ -89,9 +89,9 @@ START_TEST(test_finds)
         ck_assert_int_eq(result.view.has_ground, 1);
         ck_assert_double_eq_tol(result.view.height_m, 1.8, 0.2);
         ck_assert_double_le(result.candidates[0].inliers, 1);
-        ck_assert_double_lt(result.margin_ng, 1);
+        ck_assert_double_lt(result.margin_gaussian, 1);
         for (uint32_t k = 1; k < result.count; k++) {
-            ck_assert_double_le(result.candidates[k].ng, result.candidates[k - 1].ng);
+            ck_assert_double_le(result.candidates[k].gaussian_fit, result.candidates[k - 1].gaussian_fit);
             ck_assert(result.candidates[k].best_m > params.distinct_m ||
                       result.candidates[k].best_deg > params.distinct_deg);
         }

@@ -152,7 +152,8 @@ static int is_same(const struct ndt_search_result *a, const struct ndt_search_re
     for (uint32_t i = 0; is_same && i < a->count; i++)
         is_same =
             memcmp(&a->candidates[i].T_map_sensor, &b->candidates[i].T_map_sensor, sizeof(struct ndt_pose)) == 0 &&
-            a->candidates[i].ng == b->candidates[i].ng && a->candidates[i].bits == b->candidates[i].bits;
+            a->candidates[i].gaussian_fit == b->candidates[i].gaussian_fit &&
+            a->candidates[i].bits == b->candidates[i].bits;
     return is_same;
 }
 

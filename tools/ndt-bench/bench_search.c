@@ -147,7 +147,7 @@ static void number(FILE *file, double value)
 static void put_heading(FILE *file)
 {
     fputs("scan,tier,count,rank,right,has_ground,height_m,ground_ratio,points,above,dense_points,sectors,"
-          "margin_ng,margin_q,poses,total_ms,t_s,tx,ty,tz,tqx,tqy,tqz,tqw",
+          "margin_gaussian,margin_fit,poses,total_ms,t_s,tx,ty,tz,tqx,tqy,tqz,tqw",
           file);
     for (int i = 0; i < NDT_SEARCH_CANDIDATES; i++)
         fprintf(
@@ -177,13 +177,20 @@ static void put_line(const struct run *run, size_t scan, int64_t stamp_ns, const
     const struct ndt_search_result *result = &attempt->result;
     const struct ndt_search_view *view = &result->view;
     FILE *file = run->csv.file;
-    const double values[] = {(double)result->count, attempt->rank,
-                             attempt->rank == 1,    view->has_ground,
-                             view->height_m,        view->ground_ratio,
-                             view->points,          view->above,
-                             view->dense_points,    view->sectors,
-                             result->margin_ng,     result->margin_q,
-                             (double)result->poses, result->times_us.total_us * 1e-3};
+    const double values[] = {(double)result->count,
+                             attempt->rank,
+                             attempt->rank == 1,
+                             view->has_ground,
+                             view->height_m,
+                             view->ground_ratio,
+                             view->points,
+                             view->above,
+                             view->dense_points,
+                             view->sectors,
+                             result->margin_gaussian,
+                             result->margin_fit,
+                             (double)result->poses,
+                             result->times_us.total_us * 1e-3};
     fprintf(file, "%zu,%s", scan, tier_names[result->tier]);
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
         number(file, values[i]);
@@ -191,11 +198,11 @@ static void put_line(const struct run *run, size_t scan, int64_t stamp_ns, const
     put_pose(run, file, attempt, &attempt->truth);
     for (uint32_t i = 0; i < NDT_SEARCH_CANDIDATES; i++) {
         const struct ndt_search_candidate *c = &result->candidates[i];
-        const double features[] = {c->ng,
+        const double features[] = {c->gaussian_fit,
                                    c->inliers,
                                    c->scores.match_ratio,
                                    c->scores.nvtl_normalized,
-                                   c->q,
+                                   c->fit,
                                    c->scores.coverage,
                                    c->bits,
                                    c->layer,

@@ -96,7 +96,7 @@ static std::string describe(const ndt_search_candidate &self)
     char text[160];
     const ndt_pose &pose = self.T_map_sensor;
     std::snprintf(text, sizeof(text), "ndtd.Candidate(x %.3f y %.3f z %.3f, score %.3f, inliers %.3f)", pose.t_m[0],
-                  pose.t_m[1], pose.t_m[2], self.ng, self.inliers);
+                  pose.t_m[1], pose.t_m[2], self.gaussian_fit, self.inliers);
     return text;
 }
 
@@ -107,7 +107,7 @@ void bind_localize(nb::module_ &module)
             "pose", [](const ndt_search_candidate &self) { return make_matrix(self.T_map_sensor); },
             nb::rv_policy::automatic, "T_map_sensor, ndarray (4, 4).")
         .def_prop_ro(
-            "score", [](const ndt_search_candidate &self) { return self.ng; },
+            "score", [](const ndt_search_candidate &self) { return self.gaussian_fit; },
             "In [0, 1]: how well the points above the ground fit; ranks the candidates.")
         .def_prop_ro(
             "inliers", [](const ndt_search_candidate &self) { return self.inliers; },

@@ -17,7 +17,7 @@
  * truth, among the best 100 of a square kilometre with all points, is among the best 3 % with half of them).
  * 3. Refine: the best blocks at 0.5 m and 1.5 deg; of places closer than 2 m and 8 deg the best one is kept.
  * 4. Align: the NDT score of each place leaves out those far worse than the best one, at most every second;
- *    ndt_align_batch on the levels of 2 and 1 m, rank by `ng`; the best few again with more points.
+ *    ndt_align_batch on the levels of 2 and 1 m, rank by `gaussian_fit`; the best few again with more points.
  *
  * Against branch and bound (exact, but one optimum and no margin) and against grids of alignments (seconds) this
  * costs 1 to 2 ns per place. The cells around 64 x 64 places are copied next to each other, so that all headings of
@@ -143,11 +143,12 @@ unsigned ndt_search_progress(const struct ndt_search_control *control);
 struct ndt_search_candidate {
     struct ndt_pose T_map_sensor;
     int32_t layer;
-    uint32_t sight; /**< without ground: index of the height that was tried; else 0 */
-    double ng; /**< mean over the points above the ground of max exp(-d^2 / 2), d to the voxels of 1 m; ranks */
-    double inliers;                    /**< their share with a value above 0.1 */
+    uint32_t height_view; /**< without ground: index of the height that was tried; else 0 */
+    double gaussian_fit;  /**< mean over the points above the ground of max exp(-d^2 / 2), d to the voxels of 1 m;
+                             ranks */
+    double inliers;       /**< their share with a value above 0.1 */
     struct ndt_scores scores;          /**< of the alignment */
-    double q;                          /**< scores.nvtl_normalized * scores.match_ratio */
+    double fit;                        /**< scores.nvtl_normalized * scores.match_ratio */
     double bits;                       /**< share of the points that meet their bit at the pose */
     double best_m, best_deg;           /**< distance to the first candidate */
     int is_final;                      /**< 1: aligned with final_points */
@@ -177,11 +178,11 @@ struct ndt_search_result {
     uint32_t count; /**< candidates; 0: nothing was found, or cancelled */
     int is_cancelled;
     enum ndt_search_tier tier; /**< the last one that ran */
-    /** Best first by ng, mutually distinct. */
+    /** Best first by gaussian_fit, mutually distinct. */
     struct ndt_search_candidate candidates[NDT_SEARCH_CANDIDATES];
     struct ndt_search_view view;
     /** Ratios of the second candidate to the first one; 0 if there is none. Small is good. */
-    double margin_ng, margin_q;
+    double margin_gaussian, margin_fit;
     uint64_t poses; /**< scored by the dense search: cells times headings times heights */
     struct ndt_search_times times_us;
 };

@@ -1,4 +1,4 @@
-/* ng: how well points sit in the Gaussians of the map. */
+/* gaussian_fit: how well points sit in the Gaussians of the map. */
 #include "search_state.h"
 
 #include <math.h>
@@ -36,8 +36,9 @@ static double value_at(const struct ndt_map_level *level, const double at_m[3])
     return exp(-0.5 * fmax(least2, 0));
 }
 
-void ndt_search_ng(const struct ndt_map *map, const struct ndt_map_level *level, const struct ndt_cloud *points,
-                   size_t count, const struct ndt_pose *T_map_sensor, double *ng, double *inliers)
+void ndt_search_gaussian_fit(const struct ndt_map *map, const struct ndt_map_level *level,
+                             const struct ndt_cloud *points, size_t count, const struct ndt_pose *T_map_sensor,
+                             double *gaussian_fit, double *inliers)
 {
     double R[9], t_m[3], sum = 0;
     size_t inside = 0;
@@ -53,6 +54,6 @@ void ndt_search_ng(const struct ndt_map *map, const struct ndt_map_level *level,
         sum += value;
         inside += value > INLIER;
     }
-    *ng = count ? sum / (double)count : 0;
+    *gaussian_fit = count ? sum / (double)count : 0;
     *inliers = count ? (double)inside / (double)count : 0;
 }
