@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "evidence_fit.h"
+#include "hypothesis_fit.h"
 
 static const double DEG = 0.017453292519943295;
 /* One search says no more than this: its points are not independent. */

@@ -1,4 +1,4 @@
-/* Written by tools/confidence/fit_confidence.py from tools/confidence/features.csv.gz; see
+/* Written by tools/dev/fits/fit.py confidence from tools/dev/fits/confidence.csv.gz; see
  * ndt_track/confidence.h. */
 #ifndef NDT_CONFIDENCE_FIT_H
 #define NDT_CONFIDENCE_FIT_H

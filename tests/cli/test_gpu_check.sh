@@ -110,7 +110,7 @@ pairs() { # RATIO...: prints the verdict
         printf '{"align": [\n  {"backend": "cuda resident on X", "points": 756, "align_ms": 1}]}\n' >"$dir/other-$i.json"
         files+=("$dir/this-$i.json" "$dir/other-$i.json")
     done
-    awk -f "$root/tools/gpu_check/pairs.awk" -v name=x "${files[@]}" | sed 's/.*| \([a-z]*\) |$/\1/'
+    awk -f "$root/tools/dev/gpu-check/pairs.awk" -v name=x "${files[@]}" | sed 's/.*| \([a-z]*\) |$/\1/'
 }
 [ "$(pairs 0.95 0.94 0.96)" = faster ] && [ "$(pairs 1.05 1.1 1.2)" = slower ] && [ "$(pairs 0.9 1.1 0.95 1.2)" = equal ] &&
     [ "$(pairs 0.99 0.99 0.99)" = equal ] || fail "verdicts of pairs"
@@ -121,7 +121,7 @@ cat >"$dir/batch.json" <<'END'
 END
 echo '  {"backend": "cuda fused on X", "points": 1500, "evaluation_us": 20, "stage_us": 1, "upload_us": 2, "pageable_us": 9}]}' \
     >"$dir/overheads.json"
-awk -f "$root/tools/gpu_check/settings.awk" "$dir/batch.json" "$dir/overheads.json" >"$dir/settings.md"
+awk -f "$root/tools/dev/gpu-check/settings.awk" "$dir/batch.json" "$dir/overheads.json" >"$dir/settings.md"
 for row in 'queue depth | 3 scans: 1.50 times as fast | waiting scans pay when aligned together, up to 3' \
     'batch size | 1: 100 us, 64: 25 us | 64 per launch is best per item' 'staging in pinned memory | .* | pays' \
     'streams, prefetch of the next scan | .* | could hide up to that'; do
@@ -144,7 +144,7 @@ grep -q '"verdict": "FAIL"' "$dir/second/emulation-on-the-cpu/gpu-check-checks.j
 ! grep -q 'ndt-bench' "$dir/stdout" || fail "--part checks measures: $(cat "$dir/stdout")"
 
 # The time limit ends before the steps begin.
-mkdir -p "$dir/copy/tools" && ln -s "$root/tests" "$dir/copy/tests" && ln -s "$root/tools/gpu_check" "$dir/copy/tools/gpu_check"
+mkdir -p "$dir/copy/tools" && ln -s "$root/tests" "$dir/copy/tests" && ln -s "$root/tools/dev/gpu-check" "$dir/copy/tools/dev/gpu-check"
 sed "s/^left() .*/left() { echo 4; }/" "$root/tools/gpu-check" >"$dir/copy/tools/gpu-check"
 bash "$dir/copy/tools/gpu-check" --emulated --programs "$bin" --out "$dir/late-out" --part checks >"$dir/stdout" 2>&1 ||
     fail "exit code $?: $(cat "$dir/stdout")"

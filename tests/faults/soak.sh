@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# soak.sh BIN_DIR SHIM: a short tools/soak passes; with a leak of memory, a leak of descriptors or a daemon that is
+# soak.sh BIN_DIR SHIM: a short tools/dev/soak passes; with a leak of memory, a leak of descriptors or a daemon that is
 # killed it fails and says so.
 set -uo pipefail
 bin=$(cd "$1" && pwd) shim=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +12,7 @@ failed=0
 soak() { # NAME OPTION...
     local name=$1
     shift
-    "$here/../../tools/soak" --bin "$bin" --every 5 "$@" >"$work/$name" 2>&1
+    "$here/../../tools/dev/soak" --bin "$bin" --every 5 "$@" >"$work/$name" 2>&1
     echo $? >"$work/$name.code"
 }
 

@@ -1,5 +1,5 @@
 /** @file
- * @brief guard_cases CASE | --list | --key: runs one hot path on synthetic input, for tools/instruction-guard.
+ * @brief guard_cases CASE | --list | --key: runs one hot path on synthetic input, for tools/dev/instruction-guard.
  *
  * A case prepares its input and then runs inside guard_measured(), the only function whose instructions count:
  * valgrind --tool=callgrind --toggle-collect=guard_measured. --list: the cases that this processor can run, one per

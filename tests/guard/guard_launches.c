@@ -1,6 +1,6 @@
 /** @file
  * @brief guard_launches CASE FOLDER [POINTS]: records launches of kernels on the emulated device, for the
- * interpreter of tools/sass-guard: with the arguments and all memory of the device before and after.
+ * interpreter of tools/dev/sass-guard/sass-guard: with the arguments and all memory of the device before and after.
  *
  * The backend's own host code prepares the inputs, so they follow every change of it. Linked with
  * --wrap for the functions of the emulation that run kernels and allocate. FOLDER/N.launch, a text: kernel, blocks,

@@ -1,4 +1,4 @@
-# guard_launches, after the emulation: in the tests of this tree, and injected into other trees by tools/sass-guard
+# guard_launches, after the emulation: in the tests of this tree, and injected into other trees by tools/dev/sass-guard/sass-guard
 # (CMAKE_PROJECT_INCLUDE), so that both are measured with the same inputs.
 function(ndt_guard_launches)
   set(emulation ${CMAKE_SOURCE_DIR}/tests/kernels/cuda_emulation)

@@ -1,5 +1,6 @@
 /** @file
- * @brief One Newton step by one thread, as the resident kernels make it, for the interpreter of tools/sass-guard.
+ * @brief One Newton step by one thread, as the resident kernels make it, for the interpreter of
+ * tools/dev/sass-guard/sass-guard.
  */
 #include <cuda_runtime.h>
 

@@ -1,5 +1,6 @@
 /** @file
- * @brief guard_newton_host FOLDER: inputs and answers of Newton steps for the interpreter of tools/sass-guard.
+ * @brief guard_newton_host FOLDER: inputs and answers of Newton steps for the interpreter of
+ * tools/dev/sass-guard/sass-guard.
  *
  * A solve on a smooth hill, and for each of its steps the files STEP.newton, .sums, .rows and .answer; rules; and
  * on stdout one line per step: its number and "ordinary", "last" (the level ends there) or "shorter". */

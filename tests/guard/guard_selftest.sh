@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tools/instruction-guard fails where it must: doctored baselines, first with valgrind on two small cases, then with a
+# tools/dev/instruction-guard fails where it must: doctored baselines, first with valgrind on two small cases, then with a
 # stand-in for valgrind that reports a fixed count per case, so that the rest takes no time.
 #   guard_selftest.sh BIN_DIR
 set -uo pipefail
 bin=${1:?folder of the programs}
-guard=$(cd "$(dirname "$0")/../../tools" && pwd)/instruction-guard
+guard=$(cd "$(dirname "$0")/../../tools/dev" && pwd)/instruction-guard
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 case=result_encode other=bag_checksum_120k # the two cheapest

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tools/sass-guard fails where it has to: faults planted into small kernels and into a copy of the tree.
+# tools/dev/sass-guard/sass-guard fails where it has to: faults planted into small kernels and into a copy of the tree.
 #   sass_selftest.sh SOURCE_DIR
 # Exit codes: 0 every fault is seen, 1 one is not, 77 skipped (no nvcc, no disassembler).
 set -uo pipefail
 source=${1:?folder of the sources}
-guard=$source/tools/sass-guard arch=90
+guard=$source/tools/dev/sass-guard/sass-guard arch=90
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 failures=0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a command with a Python that has what tools/sass-guard requires, in a virtual environment that is kept for the
+# Runs a command with a Python that has what tools/dev/sass-guard/sass-guard requires, in a virtual environment that is kept for the
 # next run. Without nvcc, venv or PyPI the command runs with the Python of the machine and says what it lacks.
 #   with_sass_tools.sh REQUIREMENTS WORK_DIR COMMAND...
 set -uo pipefail

@@ -6,7 +6,7 @@ set -uo pipefail
 rule=${1:?rule} source=${2:?source folder} bin=${3:?bin folder} cc=${4:?C compiler} cxx=${5:?C++ compiler}
 here=$(cd "$(dirname "$0")" && pwd)
 style=$here/../../.clang-format
-rules=(layers headers_c headers_cxx functions names top_level paths config circles words includes format shell)
+rules=(layers headers_c headers_cxx functions names top_level paths config circles includes format shell)
 cd "$source" || exit 1
 broken=0
 
@@ -161,12 +161,6 @@ check_config() {
 check_circles() {
     command -v python3 >/dev/null && command -v nm >/dev/null || { echo "skipped: no python3 or no nm"; exit 77; }
     sources | xargs python3 "$here/source_rules.py" circles "$bin/.." || complain "see above"
-}
-
-# Standard terms.
-check_words() {
-    command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
-    files . | grep -v '^tests/lint/' | xargs -r python3 "$here/source_rules.py" words || complain "see above"
 }
 
 # Headers are found by the include folders of their library; a source is compiled, never included.

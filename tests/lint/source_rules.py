@@ -3,7 +3,6 @@
 
   source_rules.py circles BUILD_DIR FILE...   no circle: headers that include each other, sources whose objects use
                                               each other's symbols
-  source_rules.py words FILE...               no word of the private vocabulary in names and prose
 
 Prints one line per place. Exit codes: 0 kept, 1 broken, 77 cannot be checked here."""
 import collections
@@ -13,7 +12,6 @@ import subprocess
 import sys
 
 CODE = re.compile(r"\.(c|h|cu|cuh|cpp)$")
-COMMENT_OR_STRING = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.M)
 
 
@@ -116,57 +114,5 @@ def circles(build, files):
     return 1 if found else 0
 
 
-# ---- words
-
-# Never part of an identifier or of a file's name.
-PARTS = set("""lasting route routes router trials calibration calibrate crossover expectation evaluator judge lever knot
-knots outlet mailbox letters stencil ways""".split())
-# In file names only: as identifiers they have common meanings.
-FILE_PARTS = PARTS | {"front", "columns", "sweep", "house", "way", "trial", "calibrations"}
-# Exceptions: names of APIs, the lever arm from a vehicle's origin to its antenna.
-ALLOWED = re.compile(r"ZMQ_ROUTER|lever_arm(_\w+)?$")
-PATTERNS = [(re.compile(p), w) for p, w in (
-    (r"^ndtd?_(front|way)(_|$)", "front, way"), (r"^(ndtd?_)?offer_map", "offer_map"),
-    (r"newton_(take|ask|walk)(_|$)", "take, ask, walk"), (r"^way$", "way"))]
-PROSE = re.compile(r"\b(lasting|crossovers?|mailbox|outlets?|knots?|house[ -]rules?|evaluators?|bench-guard|c[ao]mes? home|nobody|whoever)\b", re.I)
-PROSE_FILES = re.compile(r"\.(c|h|cu|cuh|cpp|md|sh|py|awk|cmake|yaml|txt|service)$|^tools/[a-z-]+$")
-
-
-def words(files):
-    broken = 0
-
-    def complain(path, line, word, name):
-        nonlocal broken
-        print("%s:%d: '%s' in '%s'" % (path, line, word, name))
-        broken = 1
-
-    for path in files:
-        name = os.path.basename(path)
-        for word in sorted(FILE_PARTS & set(re.split(r"[_.-]", name.lower()))):
-            if not ALLOWED.search(name):
-                complain(path, 1, word, name)
-        if not PROSE_FILES.search(path):
-            continue
-        text = text_of(path)
-        for number, line in enumerate(text.split("\n"), 1):
-            for word in PROSE.findall(line):
-                complain(path, number, word, line.strip()[:100])
-        if not CODE.search(path):
-            continue
-        bare = COMMENT_OR_STRING.sub(lambda m: "\n" * m.group().count("\n") or " ", text)
-        for number, line in enumerate(bare.split("\n"), 1):
-            for identifier in re.findall(r"[A-Za-z_]\w*", line):
-                if ALLOWED.search(identifier):
-                    continue
-                for word in sorted(PARTS & set(identifier.lower().split("_"))):
-                    complain(path, number, word, identifier)
-                for pattern, word in PATTERNS:
-                    if pattern.search(identifier):
-                        complain(path, number, word, identifier)
-    return broken
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "circles":
-        sys.exit(circles(sys.argv[2], sys.argv[3:]))
-    sys.exit(words(sys.argv[2:]))
+    sys.exit(circles(sys.argv[2], sys.argv[3:]))

@@ -1,4 +1,4 @@
-/* Written by tools/confidence/fit_confidence.py: rows of features, and the confidence that it computes. */
+/* Written by tools/dev/fits/fit.py confidence: rows of features, and the confidence that it computes. */
 #ifndef CONFIDENCE_ROWS_H
 #define CONFIDENCE_ROWS_H
 

@@ -1,6 +1,6 @@
 /** @file
  * @brief confidence: alignments from right and wrong starts, with and without a prior, as rows of features and
- * truth for fitting and checking the confidence of poses (tools/confidence/fit_confidence.py). */
+ * truth for fitting and checking the confidence of poses (tools/dev/fits/fit.py confidence). */
 #include <math.h>
 #include <string.h>
 

@@ -8,7 +8,7 @@
  *
  * with q = nvtl_normalized * match_ratio: the scan fits the map there, and scan and prediction together hold the
  * pose so tightly that it cannot be elsewhere (Phi: the normal distribution). A corridor without a good prediction
- * fails the second. The numbers are fitted to alignments from right and wrong starts: tools/confidence. Coverage
+ * fails the second. The numbers are fitted to alignments from right and wrong starts: tools/dev/fits. Coverage
  * has no part: given the others it says nothing more, for views of half the circle too. Pure functions without
  * allocation. */
 #ifndef NDT_TRACK_CONFIDENCE_H

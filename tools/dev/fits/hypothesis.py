@@ -1,29 +1,21 @@
-#!/usr/bin/env python3
-"""Fits the probability of a place (ndt_search/hypothesis_test.h) to searches in right and wrong worlds.
+"""The probability of a pose hypothesis (ndt_search/hypothesis_test.h), fitted to searches in right and wrong worlds; see
+fit.py.
 
-    fit_evidence.py [--header FILE] [--verify FILE] [--table FILE [--thin N]] TABLE ...
-
-    fit_evidence.py tools/evidence/features.csv.gz --header src/search/evidence_fit.h
-
-A table is the output of `ndt-bench search --steady --csv`, named DRIVE__MAP__VIEW.csv, or a thinned table written by
---table. A map of another name than the drive, or a drive that begins with "mir", is a wrong world: no place is right.
-Every third scan starts a place, the best one of its search, which is followed over the next 40 searches along the true
-motion, but may slide by a metre each time. Views that end with -N are single scans, far apart. Prints the numbers, and how many places are believed, with the numbers fitted to
-the other families of drives. Needs numpy.
+A table is the output of `ndt-bench search --steady --csv`, named DRIVE__MAP__VIEW.csv, or a thinned table. A map of
+another name than the drive, or a drive that begins with "mir", is a wrong world: no pose is right. Every third scan
+starts a hypothesis, the best one of its search, which is followed over the next 40 searches along the true motion, but
+may slide by a metre each time. Views that end with -N are single scans, far apart. The report tells how many hypotheses
+are accepted.
 """
-import argparse
 import collections
 import csv
 import gzip
 import math
 import os
 import re
-import sys
 
 import numpy as np
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
-import fit_header  # noqa: E402
 
 STEP_M, TURN_DEG, LEAST, NARROW, VIEWS, POINTS, UNEXPLAINED, BELIEVED = 1.0, 25.0, 30, 0.5, 3, 100, 0.03, 0.99
 MOST, NOT_FOUND, FADES = 8.0, -1.0, 0.8
@@ -32,6 +24,8 @@ TWINS = ("corridor", "tunnel", "twincity", "twinhall")  # worlds in which a righ
 NAMES = ("ONE", "SIGNIFICANCE", "UNEXPLAINED")
 KEPT = ("drive", "map", "view", "start", "k", "moved_m", "time_s", "views", "significance", "unexplained", "sectors",
         "points", "found", "right")
+TEXTS = 3  # columns of text, ahead of those of numbers
+HEADER = "ndt_search/hypothesis_test.h"
 POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 
 
@@ -159,7 +153,11 @@ def fit(data):
     return a
 
 
-def believed(data, p):
+def predict(numbers, data):
+    return sigmoid(design(data) @ numbers)
+
+
+def accepted_by(data, p):
     narrow = data["sectors"] < NARROW
     seen = (data["views"] >= VIEWS) & (data["points"] >= POINTS) & (data["unexplained"] <= UNEXPLAINED)
     return (p >= BELIEVED) & (data["found"] > 0) & (~narrow | seen)
@@ -175,9 +173,10 @@ def cross_validate(data):
     return p
 
 
-def report(data, p):
-    """Per family: places by the search that began them."""
-    accepted = believed(data, p)
+def report(title, data, p):
+    """Per family: hypotheses by the search that began them."""
+    print(f"\n# {title}")
+    accepted = accepted_by(data, p)
     places = collections.OrderedDict()
     for i in range(len(p)):
         key = (data["drive"][i], data["map"][i], data["view"][i], data["start"][i])
@@ -215,44 +214,6 @@ def report(data, p):
             print("believed wrong:", *key)
 
 
-def write_table(path, data, thin):
-    """The first row of every place and every thin-th of the others."""
-    with gzip.GzipFile(path, "wb", mtime=0) as binary:
-        lines = [",".join(KEPT)]
-        for i in range(len(data["right"])):
-            if data["k"][i] == 0 or i % thin == 0:
-                lines.append(",".join([data[key][i] for key in KEPT[:3]] + [f"{data[key][i]:.3g}" for key in KEPT[3:]]))
-        binary.write(("\n".join(lines) + "\n").encode("ascii"))
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", metavar="TABLE")
-    parser.add_argument("--check", nargs="+", default=[], metavar="TABLE", help="tables that take no part in the fit")
-    parser.add_argument("--verify", metavar="FILE", help="exit with 1 unless this C header has the numbers of the fit")
-    parser.add_argument("--header", help="write the numbers as a C header")
-    parser.add_argument("--table", help="write a thinned table (gzipped)")
-    parser.add_argument("--thin", type=int, default=1, help="keep every THIN-th row in it (default: 1)")
-    args = parser.parse_args()
-    data = read(args.tables)
-    numbers = np.round(fit(data), 3)
-    print(f"{len(data['right'])} rows of {len(np.unique(data['drive']))} drives")
-    for name, number in zip(NAMES, numbers):
-        print(f"{name:14} {number:9.3f}")
-    if args.verify:
-        fit_header.verify(args.verify, NAMES, numbers)
-        return
-    print("\n# Fitted to the other families of drives")
-    report(data, cross_validate(data))
-    if args.check:
-        check = read(args.check)
-        print("\n# Not fitted")
-        report(check, sigmoid(design(check) @ numbers))
-    if args.header:
-        fit_header.write(args.header, "evidence", NAMES, numbers)
-    if args.table:
-        write_table(args.table, data, args.thin)
-
-
-if __name__ == "__main__":
-    main()
+def thinned(data, thin):
+    """The first row of every hypothesis and every thin-th of the others."""
+    return (i for i in range(len(data["right"])) if data["k"][i] == 0 or i % thin == 0)

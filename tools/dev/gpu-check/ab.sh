@@ -37,7 +37,7 @@ in_turns() {
         files+=("$work/ab-$pair-this.json" "$work/ab-$pair-other.json")
     done
     local rows
-    rows=$(awk -f "$root/tools/gpu_check/pairs.awk" -v name="$name" -v open="$no_verdict" "${files[@]}")
+    rows=$(awk -f "$root/tools/dev/gpu-check/pairs.awk" -v name="$name" -v open="$no_verdict" "${files[@]}")
     [ -n "$rows" ] || { echo "no rows that both have"; return 1; }
     printf '%s\n' "$rows" >>"$work/ab.md"
     echo "$(wc -l <<<"$rows") rows, $pairs pairs"
@@ -77,7 +77,7 @@ write_ab() {
     fi
     if [ -s "$work/batch.json" ] && [ -s "$work/overheads.json" ]; then
         printf '\n## Settings\n\n| setting | measured | verdict |\n|---|---|---|\n'
-        awk -f "$root/tools/gpu_check/settings.awk" -v least="${settings_points:-1500}" -v open="$no_verdict" "$work/batch.json" \
+        awk -f "$root/tools/dev/gpu-check/settings.awk" -v least="${settings_points:-1500}" -v open="$no_verdict" "$work/batch.json" \
             "$work/overheads.json"
     fi
     echo

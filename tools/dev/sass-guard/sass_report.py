@@ -105,7 +105,7 @@ def read_rows(path):
 
 def write_rows(path, sections):
     with open(path, "w", encoding="utf-8") as file:
-        file.write("# Counts of machine code, written by tools/sass-guard --update: architecture, kernel or case,\n"
+        file.write("# Counts of machine code, written by tools/dev/sass-guard/sass-guard --update: architecture, kernel or case,\n"
                    "# measure, count. One section per version of nvcc.\n")
         for version in sorted(sections):
             file.write("\n[nvcc %s]\n" % version)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make_searches.sh BIN_DIR OUT_DIR: searches in right and wrong worlds for fit_evidence.py: simulated drives and, with
+# make_searches.sh BIN_DIR OUT_DIR: searches in right and wrong worlds for fit.py: simulated drives and, with
 # NDT_SHARED_DATA, KITTI drives. Writes OUT_DIR/sim/DRIVE__MAP__VIEW.csv and OUT_DIR/kitti/. Takes an hour on one core.
 set -euo pipefail
 bin=${1:?folder of the programs}

@@ -1,26 +1,15 @@
-#!/usr/bin/env python3
-"""Fits the confidence of a pose (ndt_track/confidence.h) to alignments from right and wrong starts.
+"""The confidence of a pose (ndt_track/confidence.h), fitted to alignments from right and wrong starts; see fit.py.
 
-    fit_confidence.py [--check TABLE ...] [--verify FILE] [--header FILE] [--rows FILE] [--table FILE [--thin N]] TABLE ...
-
-    fit_confidence.py tools/confidence/features.csv.gz --header src/track/confidence_fit.h --rows tests/unit/confidence_rows.h
-
-A table is the output of `ndt-bench confidence --csv`, plain or gzipped, named DRIVE-VIEW.csv, or a thinned table written
-by --table. Prints the numbers of the fit and, for thresholds of the confidence, how many right and wrong poses pass
-(true and false accepts): on each drive, with the numbers fitted to the other drives. Tables of --check take no part in
-the fit. Needs numpy.
+A table is the output of `ndt-bench confidence --csv`, plain or gzipped, named DRIVE-VIEW.csv, or a thinned table. For
+thresholds of the confidence the report tells how many right and wrong poses pass (true and false accepts).
 """
-import argparse
 import csv
 import gzip
 import math
 import os
-import sys
 
 import numpy as np
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
-import fit_header  # noqa: E402
 
 GATE, TYPICAL_SLACK_M, LEAST_SLACK_M, MOST_SLACK_M = 22.5, 0.1, 0.05, 10.0
 RIGHT_M, HELD = 0.5, 0.5
@@ -29,7 +18,8 @@ THRESHOLDS = (0.5, 0.7, 0.8, 0.9, 0.95)
 TOO_SURE = 0.1  # priors below this part of the offset are wrong and too sure
 KEPT = ("drive", "view", "prior", "leaf_m", "nvtl_normalized", "match_ratio", "coverage", "slack_m",
         "moved_m", "innovation", "right")
-NUMBERS = KEPT[2:]
+TEXTS = 2  # columns of text, ahead of those of numbers
+HEADER = "ndt_track/confidence.h"
 
 
 def read(paths):
@@ -130,6 +120,7 @@ def report(title, data, p):
         if mask.any():
             print(line(name, select(data, mask), p[mask]))
     print_table(f"{title}, priors that are wrong and far too sure", select(data, sure), p[sure], names[sure])
+    reliability(data, p)
 
 
 def cross_validate(data):
@@ -157,7 +148,7 @@ def write_rows(path, numbers, data, count=24):
     picked = order[np.unique(np.searchsorted(p[order], np.linspace(p.min(), p.max(), count)).clip(0, len(p) - 1))]
     keys = ("nvtl_normalized", "match_ratio", "coverage", "slack_m", "moved_m", "innovation", "leaf_m")
     with open(path, "w", encoding="ascii") as file:
-        file.write("/* Written by tools/confidence/fit_confidence.py: rows of features, and the confidence that it computes. */\n"
+        file.write("/* Written by tools/dev/fits/fit.py confidence: rows of features, and the confidence that it computes. */\n"
                    "#ifndef CONFIDENCE_ROWS_H\n#define CONFIDENCE_ROWS_H\n\n#include <math.h>\n\n/* clang-format off */\n"
                    "static const struct {\n    double values[8]; /* " + ", ".join(keys) + ", margin */\n"
                    "    double confidence;\n} confidence_rows[] = {\n")
@@ -168,48 +159,5 @@ def write_rows(path, numbers, data, count=24):
         file.write("};\n\n#endif\n")
 
 
-def write_table(path, data, thin):
-    """Every thin-th row, with three digits."""
-    with gzip.GzipFile(path, "wb", mtime=0) as binary:
-        lines = [",".join(KEPT)]
-        for i in range(0, len(data["right"]), thin):
-            values = ["" if np.isnan(data[key][i]) else f"{data[key][i]:.3g}" for key in NUMBERS]
-            lines.append(",".join([data["drive"][i], data["view"][i]] + values))
-        binary.write(("\n".join(lines) + "\n").encode("ascii"))
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", metavar="TABLE")
-    parser.add_argument("--check", nargs="+", default=[], metavar="TABLE", help="only predicted, not fitted")
-    parser.add_argument("--verify", metavar="FILE", help="exit with 1 unless this C header has the numbers of the fit")
-    parser.add_argument("--header", help="write the numbers as a C header")
-    parser.add_argument("--rows", help="write rows for the unit test")
-    parser.add_argument("--table", help="write a thinned table (gzipped)")
-    parser.add_argument("--thin", type=int, default=1, help="keep every THIN-th row in it (default: 1)")
-    args = parser.parse_args()
-    data = read(args.tables)
-    numbers = np.round(fit(data), 3)
-    print(f"{len(data['right'])} alignments of {len(np.unique(data['drive']))} drives")
-    for name, number in zip(NAMES, numbers):
-        print(f"{name:12} {number:9.3f}")
-    if args.verify:
-        fit_header.verify(args.verify, NAMES, numbers)
-        return
-    left_out = cross_validate(data)
-    report("Fitted to the other drives", data, left_out)
-    reliability(data, left_out)
-    if args.check:
-        check = read(args.check)
-        report("Not fitted", check, predict(numbers, check))
-        reliability(check, predict(numbers, check))
-    if args.header:
-        fit_header.write(args.header, "confidence", NAMES, numbers)
-    if args.rows:
-        write_rows(args.rows, numbers, data)
-    if args.table:
-        write_table(args.table, data, args.thin)
-
-
-if __name__ == "__main__":
-    main()
+def thinned(data, thin):
+    return range(0, len(data["right"]), thin)

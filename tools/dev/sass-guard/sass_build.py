@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sass_cubin import Cubin
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 GUARD = os.path.join(ROOT, "tests", "guard")
 
 
@@ -25,7 +25,7 @@ def find_tool(name):
         places += glob.glob(os.path.join(folder, "nvidia", "*", "bin"))
     found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(places))
     if not found:
-        raise Missing("%s is neither in a CUDA toolkit nor from PyPI (tools/sass_guard/requirements.txt)" % name)
+        raise Missing("%s is neither in a CUDA toolkit nor from PyPI (tools/dev/sass-guard/requirements.txt)" % name)
     return found
 
 

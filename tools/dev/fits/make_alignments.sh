@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # make_features.sh BIN_DIR OUT_DIR: features of alignments on simulated drives and, with NDT_SHARED_DATA, on KITTI drives.
-# Writes OUT_DIR/sim/DRIVE-VIEW.csv and OUT_DIR/kitti/DRIVE-VIEW.csv for fit_confidence.py. Takes about ten minutes.
+# Writes OUT_DIR/sim/DRIVE-VIEW.csv and OUT_DIR/kitti/DRIVE-VIEW.csv for fit.py. Takes about ten minutes.
 set -euo pipefail
 bin=${1:?folder of the programs}
 out=${2:?output folder}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/mutate on a project of forty lines: every outcome occurs, known results are not run again, the score decides the
+# tools/dev/mutation/mutate on a project of forty lines: every outcome occurs, known results are not run again, the score decides the
 # exit code.   selftest.sh SOURCE_DIR
 set -uo pipefail
 source=${1:?source folder}
@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 
 mutate() { # ARGUMENT...: with the project of this folder
-    CC=cc "$source/tools/mutate" --source "$source/tests/mutation/project" --folders src --work "$work/mutants" "$@"
+    CC=cc "$source/tools/dev/mutation/mutate" --source "$source/tools/dev/mutation/project" --folders src --work "$work/mutants" "$@"
 }
 
 # expect CODE PATTERN ARGUMENT...: PATTERN matches the whole of a line of the output
@@ -29,7 +29,7 @@ expect() {
 }
 
 file=src/mutated.c
-before=$(cat "$source/tests/mutation/project/$file")
+before=$(cat "$source/tools/dev/mutation/project/$file")
 expect 0 "1/1 $file:2:16:constant killed test_mutated *" --only $file:2
 expect 0 "1/1 $file:14:12:constant survived *" --only $file:14:constant
 expect 0 "survived $file:19:18:arith \(no test runs it\)" --only $file:19:arith
@@ -50,5 +50,5 @@ expect 0 '2 mutants: 0 killed, 2 survived, 0 equivalent, 0 not compiled; score 0
 expect 0 '4/4 .*' --seed 1 --count 4
 lines=$(mutate --seed 1 --count 4 | grep -c '^[0-9]*/4 ')
 [ "$lines" = 0 ] || { echo "$lines mutants were run again"; failed=1; }
-[ "$before" = "$(cat "$source/tests/mutation/project/$file")" ] || { echo "the work tree was changed"; failed=1; }
+[ "$before" = "$(cat "$source/tools/dev/mutation/project/$file")" ] || { echo "the work tree was changed"; failed=1; }
 exit $failed
