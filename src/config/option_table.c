@@ -1,8 +1,9 @@
 /** @file
  * @brief The table of options: one row each, in the order in which they are printed.
  *
- * Columns: name, member of struct ndtd_settings, use, limits, unit, help. A new option needs a row here, a member
- * of struct ndtd_settings, a default in settings.c unless a *_default function of the core sets it, and its use. */
+ * Columns: name, member of struct ndtd_settings, use, limits, unit, help; is_common: one that users decide, shown
+ * in config/ndtd.yaml. A new option needs a row here, a member of struct ndtd_settings, a default in settings.c
+ * unless a *_default function of the core sets it, and its use. */
 #include "option_table.h"
 
 #include <stdint.h>
@@ -89,12 +90,12 @@ static const struct ndt_label autotune_caches[] = {{"on", NDTD_CACHE_ON}, {"off"
 
 const struct ndtd_option ndtd_option_table[] = {
     {TEXT(NDTD_STRING, "backend.name", backend, TUNE,
-          "Backend of the matcher: auto = the fastest that autotune.* finds (replay: cpu); see ndtd --list-backends")},
+          "Backend of the matcher: auto = the fastest that autotune.* finds (replay: cpu); see ndtd --list-backends"), .is_common = 1},
     {NUMBER(NDTD_SIZE, "backend.max_points", compute.max_points, TUNE, 1, 268435456, "points",
             "Scans with more points than this after preprocessing are rejected")},
 
     {INT("cpu.threads", compute.threads, TUNE, 0, 64, "threads",
-         "Threads of the CPU backend; 0 = number of cores, at most 4, or what autotune.* finds to be fastest")},
+         "Threads of the CPU backend; 0 = number of cores, at most 4, or what autotune.* finds to be fastest"), .is_common = 1},
     {REAL("cpu.spin_us", compute.spin_us, TUNE, 0, 100000, "us",
           "Time an idle worker thread spins before it sleeps")},
     {BOOL("cpu.pin_threads", compute.pin_threads, TUNE, "Pin each worker thread to one core")},
@@ -125,30 +126,30 @@ const struct ndtd_option ndtd_option_table[] = {
          "Largest number of CPU threads to try; 0 = number of cores")},
 
     {TEXT(NDTD_PATH, "map.path", map_path, FIXED,
-          "The prior map: compiled (.ndtmap), a cloud (.pcd, .ply, .bin), or a directory of tiles")},
+          "The prior map: compiled (.ndtmap), a cloud (.pcd, .ply, .bin), or a directory of tiles"), .is_common = 1},
     {INT("map.threads", map.threads, FIXED, 0, 64, "threads",
          "Threads that build the map; 0 = number of cores, at most 4. The map does not depend on it")},
     {LABELS(NDTD_ENUM, "initial_pose.mode", initial_pose_mode, FIXED, pose_modes,
             "auto = the first pose is the one that is given, and searched for where none is; given = wait for it; "
-            "search = search for it in any case")},
+            "search = search for it in any case"), .is_common = 1},
     {ROW(NDTD_POSE, "initial_pose.pose", initial_pose, FIXED,
          "Pose of the base in the map at the first scan, [x, y, z, qx, qy, qz, qw]; [] = none, or as a message"),
-     .unit = "m", .size = sizeof(double), .count_offset = AT(has_initial_pose)},
+     .unit = "m", .size = sizeof(double), .count_offset = AT(has_initial_pose), .is_common = 1},
 
     {TRANSFORM("frames.T_base_sensor", frames.T_base_sensor,
                "Pose of the sensor in the base frame: x y z and qx qy qz qw or roll pitch yaw (Rz Ry Rx), or 16 "
-               "numbers of a 4x4 matrix by rows")},
-    {TRANSFORM("frames.T_base_imu", frames.T_base_imu, "Pose of the IMU in the base frame, likewise")},
+               "numbers of a 4x4 matrix by rows"), .is_common = 1},
+    {TRANSFORM("frames.T_base_imu", frames.T_base_imu, "Pose of the IMU in the base frame, likewise"), .is_common = 1},
     {NUMBER(NDTD_REAL_LIST, "frames.gnss_antenna_m", frames.gnss_antenna_m, FIXED, -1000, 1000, "m",
             "Position of the GNSS antenna in the base frame"),
-     .size = sizeof(double), .min_items = 3, .max_items = 3},
+     .size = sizeof(double), .min_items = 3, .max_items = 3, .is_common = 1},
     {ROW(NDTD_SENSORS, "frames.sensors", frames.sensors, RELOAD,
          "Sensors with poses of their own, by the frame_id of their scans: "
          "[left 0 0.5 1.8 0 0 1.57, right 0 -0.5 1.8 0 0 -1.57]"),
      .unit = "m, rad", .size = sizeof(struct ndtd_sensor_frame), .max_items = NDTD_EXTRINSICS_SENSORS,
-     .count_offset = AT(frames.sensor_count)},
+     .count_offset = AT(frames.sensor_count), .is_common = 1},
     {BOOL("frames.merge_sensors", frames.merge_sensors, RELOAD,
-          "Match the scans of all frames.sensors as one when their stamps lie within preprocess.sweep_s")},
+          "Match the scans of all frames.sensors as one when their stamps lie within preprocess.sweep_s"), .is_common = 1},
 
     {LABELS(NDTD_ENUM, "ndt.variant", align.variant, TUNE, ndt_variant_labels,
             "Optimiser: saddle-free Newton with line search, or Autoware's step rule on one level")},
@@ -252,24 +253,24 @@ const struct ndtd_option ndtd_option_table[] = {
 
     {NUMBER(NDTD_UINT32, "preprocess.max_points", max_points, RELOAD, 1000, 268435456, "points",
             "Of a scan with more points only every k-th is read, k odd; live, fewer still where time would not suffice")},
-    {REAL("preprocess.min_range_m", preprocess.min_range_m, RELOAD, 0, 1e6, "m", "Nearer points are dropped")},
-    {REAL("preprocess.max_range_m", preprocess.max_range_m, RELOAD, 0, 1e6, "m", "Farther points are dropped")},
+    {REAL("preprocess.min_range_m", preprocess.min_range_m, RELOAD, 0, 1e6, "m", "Nearer points are dropped"), .is_common = 1},
+    {REAL("preprocess.max_range_m", preprocess.max_range_m, RELOAD, 0, 1e6, "m", "Farther points are dropped"), .is_common = 1},
     {CORNER("preprocess.crop_min_m", preprocess.crop_min_m,
-            "Lower corner of the box outside of which points are dropped, sensor frame")},
-    {CORNER("preprocess.crop_max_m", preprocess.crop_max_m, "Upper corner of the crop box, sensor frame")},
+            "Lower corner of the box outside of which points are dropped, sensor frame"), .is_common = 1},
+    {CORNER("preprocess.crop_max_m", preprocess.crop_max_m, "Upper corner of the crop box, sensor frame"), .is_common = 1},
     {REAL("preprocess.voxel_m", preprocess.voxel_m, RELOAD, 0, 100, "m",
-          "Cell edge of the voxel-grid filter; 0 = no filter")},
+          "Cell edge of the voxel-grid filter; 0 = no filter"), .is_common = 1},
     {NUMBER(NDTD_UINT32, "preprocess.sample_count", preprocess.sample_count, RELOAD_TUNE, 0, 16777216, "points",
             "Points kept at random after the filter; 0 = all")},
     {SCALAR(NDTD_UINT64, "preprocess.seed", preprocess.seed, RELOAD, "Seed of the random sample of points"), .unit = ""},
     {LABELS(NDTD_ENUM, "preprocess.deskew", preprocess.deskew, RELOAD, ndt_deskew_labels,
             "Source of a point's time within the sweep: its time field, or the azimuth of a rotating sensor; auto = the field "
-            "where it is plausible, else the azimuth where the order of the points tells the sense of rotation, else off")},
+            "where it is plausible, else the azimuth where the order of the points tells the sense of rotation, else off"), .is_common = 1},
     {REAL("preprocess.sweep_s", preprocess.sweep_s, RELOAD, 1e-6, 10, "s",
           "Duration of a sweep, for the azimuth modes; times of points beyond its double are checked for strays")},
     {LABELS(NDTD_ENUM, "preprocess.sweep_stamp", preprocess.sweep_stamp, RELOAD, ndt_sweep_stamp_labels,
             "Where in the sweep the stamp of a scan lies, for the azimuth modes and for times of another clock; else a time "
-            "field says it itself")},
+            "field says it itself"), .is_common = 1},
     {INT("preprocess.deskew_passes", deskew_passes, RELOAD, 1, 2, "passes",
          "2 = deskew and align again with the motion just estimated")},
 
@@ -308,27 +309,27 @@ const struct ndtd_option ndtd_option_table[] = {
           "After longer gaps between scans the last pose is kept and the velocity is unknown")},
 
     {BOOL("recovery.enable", recovery.enable, FIXED,
-          "Look for the pose when it is lost, and for the first one when none is given, with ndt.prior auto")},
+          "Look for the pose when it is lost, and for the first one when none is given, with ndt.prior auto"), .is_common = 1},
     {REAL("recovery.radius_m", recovery.radius_m, RELOAD, 1, 10000, "m",
           "Around the last verified pose; beyond it the whole map is searched")},
     {REAL("recovery.max_speed_mps", recovery.max_speed_mps, RELOAD, 0.1, 1000, "m/s",
-          "Speed that the vehicle never exceeds: how far it can have come since it was last seen")},
+          "Speed that the vehicle never exceeds: how far it can have come since it was last seen"), .is_common = 1},
     {REAL("recovery.max_acceleration_mps2", recovery.max_acceleration_mps2, RELOAD, 0.1, 1000, "m/s^2",
           "Acceleration that it never exceeds")},
 
     {TEXT(NDTD_STRING, "sockets.scans", scans_address, FIXED,
-          "Input of scans, ipc://PATH or tcp://HOST:PORT; empty = scans.ipc in the runtime directory")},
+          "Input of scans, ipc://PATH or tcp://HOST:PORT; empty = scans.ipc in the runtime directory"), .is_common = 1},
     {LABELS(NDTD_ENUM, "sockets.scans_kind", scans_kind, FIXED, receivers,
             "Type of that socket: sub for publishers (PUB), pull for senders that block (PUSH)")},
     {TEXT(NDTD_STRING, "sockets.poses", poses_address, FIXED,
-          "Output of results (XPUB); empty = poses.ipc in the runtime directory")},
+          "Output of results (XPUB); empty = poses.ipc in the runtime directory"), .is_common = 1},
     {TEXT(NDTD_STRING, "sockets.points", points_address, FIXED,
           "Output of points for viewers (XPUB), made only while somebody listens; empty = points.ipc in the runtime "
           "directory or, where sockets.poses is an ipc path, that path with .points behind it; off = none")},
     {NUMBER(NDTD_UINT32, "sockets.points_max", points_max, RELOAD, 100, 1048576, "points",
             "Of a scan with more points every k-th goes to viewers, k odd")},
     {TEXT(NDTD_STRING, "sockets.control", control_address, FIXED,
-          "Requests and replies (ROUTER); empty = control.ipc in the runtime directory")},
+          "Requests and replies (ROUTER); empty = control.ipc in the runtime directory"), .is_common = 1},
     {LABELS(NDTD_ENUM, "sockets.ipc_mode", ipc_mode, FIXED, modes,
             "Permissions of ipc sockets: the user only, or the group too")},
     {INT("sockets.high_water_mark", high_water_mark, FIXED, 1, 100000, "messages",
@@ -346,7 +347,7 @@ const struct ndtd_option ndtd_option_table[] = {
 
     {TEXT(NDTD_PATH, "recording.directory", recording.directory, FIXED,
           "Where start_recording writes, by plain file names; empty = recordings in $STATE_DIRECTORY or in the working "
-          "directory")},
+          "directory"), .is_common = 1},
     {NUMBER(NDTD_UINT32, "recording.queue_mb", recording.queue_mb, FIXED, 1, 100000, "MB",
             "Frames that wait for the disk; those that do not fit are missing in the recording")},
     {NUMBER(NDTD_UINT32, "recording.max_file_mb", recording.max_file_mb, FIXED, 0, 100000000, "MB",
@@ -364,7 +365,7 @@ const struct ndtd_option ndtd_option_table[] = {
                   "Time from the last byte of a scan to its result; an alignment that would exceed it ends early "
                   "with the best pose so far. auto = 100 ms, and where scans come more seldom, up to 0.8 of the time "
                   "between them"),
-     .word_for_zero = "auto"},
+     .word_for_zero = "auto", .is_common = 1},
     {INT("live.queue_depth", queue_depth, FIXED, 1, 8, "scans",
          "Largest number of waiting scans; another one drops the oldest")},
     {INT("batch.max", batch_max, TUNE, 1, 8, "scans",
@@ -383,7 +384,7 @@ const struct ndtd_option ndtd_option_table[] = {
     {NUMBER(NDTD_UINT32, "dynamic_map_loading.search_limit_mb", search_limit_mb, FIXED, 0, 1000000, "MB",
             "While the position is unknown all tiles are loaded, to search in them, if their files are not larger; 0 = never")},
 
-    {LABELS(NDTD_ENUM, "log.level", log_level, RELOAD, log_levels, "Messages of this severity or higher are logged")},
+    {LABELS(NDTD_ENUM, "log.level", log_level, RELOAD, log_levels, "Messages of this severity or higher are logged"), .is_common = 1},
     {INT("rt.priority", rt_priority, TUNE, 0, 99, "", "SCHED_FIFO priority of the matching threads; 0 = off")},
     {TEXT(NDTD_STRING, "rt.cpus", rt_cpus, TUNE, "Cores for the matching threads, such as 2,4-5; empty = any")},
     {BOOL("rt.lock_memory", rt_lock_memory, TUNE, "Lock the memory of the process (mlockall)")},

@@ -180,16 +180,21 @@ static void print_entry(FILE *file, const struct ndtd_option *option, const stru
             ndtd_option_format(settings, option, value, sizeof(value)));
 }
 
-void ndtd_options_print_config(FILE *file, const struct ndtd_settings *settings)
+static const char heading[] =
+    "# Options that are left out keep their defaults.\n"
+    "# Names follow Autoware's ndt_scan_matcher where the option exists there; the sections may\n"
+    "# also be nested under /**: ros__parameters:.\n";
+
+void ndtd_options_print_config(FILE *file, const struct ndtd_settings *settings, enum ndtd_option_rank rank)
 {
-    fprintf(file, "# Every option of ndtd, as printed by `ndtd --print-config`. Options that are left out keep "
-                  "their defaults.\n"
-                  "# Names follow Autoware's ndt_scan_matcher where the option exists there; the sections may\n"
-                  "# also be nested under /**: ros__parameters:.\n");
     const char *before = "";
+    fprintf(file, rank == NDTD_ALL_OPTIONS ? "# Every option of ndtd, as printed by `ndtd --print-config`.\n"
+                                           : "# The options of ndtd that users decide; `ndtd --help-options --all` "
+                                             "has those for experts, too.\n");
+    fputs(heading, file);
     for (size_t i = 0; i < ndtd_option_table_count; i++) {
         const struct ndtd_option *option = &ndtd_option_table[i];
-        if (option->alias_of)
+        if (option->alias_of || (rank == NDTD_COMMON_OPTIONS && !option->is_common))
             continue;
         int depth = print_sections(file, option->name, before);
         print_entry(file, option, settings, 2 * depth);
@@ -230,17 +235,25 @@ static const char *type_name(enum ndtd_option_type type)
     }
 }
 
-void ndtd_options_print_help(FILE *file)
+void ndtd_options_print_help(FILE *file, enum ndtd_option_rank rank)
 {
     struct ndtd_settings defaults;
+    size_t left_out = 0;
     ndtd_settings_default(&defaults);
     for (size_t i = 0; i < ndtd_option_table_count; i++) {
         const struct ndtd_option *option = &ndtd_option_table[i];
         char range[200], value[PRINTED_VALUE_MAX];
+        if (rank == NDTD_COMMON_OPTIONS && !option->is_common) {
+            left_out += !option->alias_of;
+            continue;
+        }
         ndtd_option_range(option, range, sizeof(range));
         ndtd_option_format(&defaults, option, value, sizeof(value));
         fprintf(file, "%s = %s\n", option->name, option->alias_of ? option->alias_of : *value ? value : "\"\"");
-        fprintf(file, "    %s\n    %s%s%s%s\n", option->help, type_name(option->type), *range ? ": " : "", range,
-                option->reloadable ? "; can change while the daemon runs" : "");
+        fprintf(file, "    %s\n    %s%s%s%s%s\n", option->help, type_name(option->type), *range ? ": " : "", range,
+                option->reloadable ? "; can change while the daemon runs" : "",
+                option->is_common || option->alias_of ? "" : "; for experts");
     }
+    if (left_out > 0)
+        fprintf(file, "\n%zu further options are for experts: --help-options --all\n", left_out);
 }

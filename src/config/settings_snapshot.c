@@ -78,7 +78,7 @@ uint64_t ndtd_settings_hash(const struct ndtd_settings *settings)
     FILE *file = open_memstream(&text, &size);
     if (!file)
         return 0;
-    ndtd_options_print_config(file, settings);
+    ndtd_options_print_config(file, settings, NDTD_ALL_OPTIONS);
     const int failed = fclose(file);
     const uint64_t hash = failed ? 0 : ndt_hash64(text, size, 0);
     free(text);

@@ -52,8 +52,10 @@ static const struct flag flags[] = {
      .kind = SWITCH, .offset = offsetof(struct ndtd_command, verbose)},
     {"--help", NULL, "Print this text", SHOWS(NDTD_HELP)},
     {"--help-options", NULL,
-     "List every option of the configuration, the columns of --timing and the keys of --results",
+     "List the options of the configuration, the columns of --timing and the keys of --results",
      SHOWS(NDTD_HELP_OPTIONS)},
+    {"--all", NULL, "With --help-options: also the options for experts", .kind = SWITCH,
+     .offset = offsetof(struct ndtd_command, all)},
     {"--version", NULL, "Print the version", SHOWS(NDTD_SHOW_VERSION)},
 
     {"--config", "FILE",

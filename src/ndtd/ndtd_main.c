@@ -88,7 +88,7 @@ static int act(struct ndtd_command *command)
     case NDTD_AUTOTUNE:
         return finish(ndtd_backend_benchmark(&command->settings, command->table, stdout, &err), &err);
     case NDTD_PRINT_CONFIG:
-        ndtd_options_print_config(stdout, &command->settings);
+        ndtd_options_print_config(stdout, &command->settings, NDTD_ALL_OPTIONS);
         break;
     case NDTD_CHECK_CONFIG:
         if (ndtd_live_check(&command->settings, &err) != NDT_OK)
@@ -100,7 +100,7 @@ static int act(struct ndtd_command *command)
         ndtd_backends_print(stdout, command->verbose ? &command->settings.compute : NULL);
         break;
     case NDTD_HELP_OPTIONS:
-        ndtd_options_print_help(stdout);
+        ndtd_options_print_help(stdout, command->all ? NDTD_ALL_OPTIONS : NDTD_COMMON_OPTIONS);
         ndtd_timing_print_help(stdout);
         print_result_keys(stdout);
         break;

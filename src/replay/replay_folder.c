@@ -164,7 +164,7 @@ static enum ndt_status write_config(const struct ndtd_replay_folder *folder, con
     const enum ndt_status status = ndt_output_open(&output, folder->files[CONFIG], err);
     if (status != NDT_OK)
         return status;
-    ndtd_options_print_config(output.file, settings);
+    ndtd_options_print_config(output.file, settings, NDTD_ALL_OPTIONS);
     return ndt_output_commit(&output, err);
 }
 

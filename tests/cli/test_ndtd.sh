@@ -68,15 +68,21 @@ expect 2 '--dump-scan and --dump-iteration go with --dump-derivatives only' --re
 expect 2 '--dump-derivatives goes with --replay only' --print-config --dump-derivatives out.csv
 expect 2 "cuda.pipeline: 'nonsense'" --check-config --set cuda.pipeline=nonsense
 expect 0 "" --help-options
+says '^preprocess\.deskew = auto$'
+says '^[0-9]+ further options are for experts: --help-options --all$'
+[ "$(grep -c '^[a-z_]*\.[A-Za-z_.]* = ' stdout)" -le 27 ] || fail "more options than users decide"
+expect 0 "" --help-options --all
 says '^ndt\.levels = \[4\.0, 2\.0, 1\.0\]$'
+says '; for experts$'
 says 'gradient_norm +iteration'
 says '^    hypotheses +guesses that were aligned'
 expect 0 "" --list-backends
 says '^cpu '
 says '^reference '
 expect 0 "" --print-config
-cmp -s stdout "$config/ndtd.yaml" || fail "config/ndtd.yaml is not what --print-config prints"
 cp stdout printed.yaml
+expect 0 "" --print-config --config "$config/ndtd.yaml"
+cmp -s stdout printed.yaml || fail "config/ndtd.yaml does not have the defaults"
 expect 0 "" --print-config --config printed.yaml
 cmp -s stdout printed.yaml || fail "a printed configuration does not print as itself"
 expect 0 "" --print-config --set ndt.levels=[3.0,1.5] --threads 2 --map "a b.pcd" --initial-pose 1,2,3,0,0,0,1

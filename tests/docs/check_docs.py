@@ -75,7 +75,7 @@ def check_command(source, binaries, words):
             if not re.search(rf"(?<![\w-]){re.escape(word.split('=')[0])}(?![\w-])", text):
                 return f"{word} is not in {words[0]} --help"
         if word == "--set":
-            options = options or subprocess.run([binaries / "ndtd", "--help-options"], capture_output=True, text=True, check=True).stdout
+            options = options or subprocess.run([binaries / "ndtd", "--help-options", "--all"], capture_output=True, text=True, check=True).stdout
             if not re.search(rf"^{re.escape(value.split('=')[0])} = ", options, re.M):
                 return f"{value}: there is no such option"
         if word in ("-c", "--config") and value.startswith("config/") and not (source / value).exists():

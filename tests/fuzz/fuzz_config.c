@@ -33,7 +33,7 @@ static void check_round_trip(void)
 {
     static char text[262144];
     FILE *file = fmemopen(text, sizeof(text), "w");
-    ndtd_options_print_config(file, &first);
+    ndtd_options_print_config(file, &first, NDTD_ALL_OPTIONS);
     const long size = ftell(file);
     FUZZ_REQUIRE(fclose(file) == 0 && size > 0 && (size_t)size < sizeof(text), "%ld bytes", size);
     ndtd_settings_default(&second);

@@ -6,7 +6,7 @@ set -uo pipefail
 rule=${1:?rule} source=${2:?source folder} bin=${3:?bin folder} cc=${4:?C compiler} cxx=${5:?C++ compiler}
 here=$(cd "$(dirname "$0")" && pwd)
 style=$here/../../.clang-format
-rules=(layers headers_c headers_cxx functions names top_level paths config circles includes format shell)
+rules=(layers headers_c headers_cxx functions names top_level paths circles includes format shell)
 cd "$source" || exit 1
 broken=0
 
@@ -147,14 +147,6 @@ check_paths() {
     local hits
     hits=$(files . | xargs grep -nIE '(^|[^][A-Za-z0-9_.)}*/-])/(work|root|home|Users)/' | cut -c1-200)
     [ -z "$hits" ] || complain "paths of one machine:"$'\n'"$hits"
-}
-
-check_config() {
-    [ -x "$bin/ndtd" ] || { echo "skipped: no $bin/ndtd"; exit 77; }
-    [ -f config/ndtd.yaml ] || { complain "config/ndtd.yaml is missing"; return; }
-    local out
-    out=$(diff <("$bin/ndtd" --print-config) config/ndtd.yaml) ||
-        complain "config/ndtd.yaml is not what ndtd --print-config prints:"$'\n'"$out"
 }
 
 # No circular dependencies: headers by their includes, sources by the symbols of their objects.

@@ -241,7 +241,7 @@ START_TEST(every_truncation_is_handled)
     char *text = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
-    ndtd_options_print_config(stream, &settings);
+    ndtd_options_print_config(stream, &settings, NDTD_ALL_OPTIONS);
     fclose(stream);
     for (size_t cut = 0; cut < size; cut += 7) {
         setup();

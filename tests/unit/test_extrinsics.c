@@ -165,7 +165,7 @@ START_TEST(printed_frames_read_back_bit_equal)
               "  gnss_antenna_m: [-0.3, 0, 1.9]\n  sensors: [a 0.1 0.2 0.3 1 2 3, b 0.7 0 0 -1 -2 -3]\n");
     const struct ndtd_extrinsics wanted = settings.frames;
     FILE *stream = open_memstream(&text, &size);
-    ndtd_options_print_config(stream, &settings);
+    ndtd_options_print_config(stream, &settings, NDTD_ALL_OPTIONS);
     fclose(stream);
     setup();
     must_read(text);

@@ -31,7 +31,7 @@ options() {
 # settings ARGUMENTS...: what --set takes, if there is such an option
 settings() {
     ! options "$@" | grep -q '^--set'$'\037' ||
-        ${NDT_EMULATOR:-} "$(dirname "$program")/ndtd" --help-options | sed -n 's/^\([a-z0-9_]*\.[a-z0-9_.]*\) = .*/\1=/p'
+        ${NDT_EMULATOR:-} "$(dirname "$program")/ndtd" --help-options --all | sed -n 's/^\([a-z0-9_]*\.[a-z0-9_.]*\) = .*/\1=/p'
 }
 
 man_page() {

@@ -58,6 +58,7 @@ struct ndtd_option {
     const char *help;          /**< one line, no full stop at the end */
     const struct ndt_label *labels; /**< of enums and choices, ends with a NULL name */
     int reloadable;                 /**< can change while the daemon runs */
+    int is_common;                  /**< users decide it; 0: for experts */
     int affects_autotune;           /**< part of the key under which autotune results are cached */
     enum ndtd_option_scale scale;
     size_t offset;               /**< in struct ndtd_settings */
@@ -99,10 +100,13 @@ enum ndt_status ndtd_option_unknown(const char *name, const struct ndtd_nearest 
 /** Writes the value as YAML; reading it back is bit-identical. Returns `text`. */
 const char *ndtd_option_format(const struct ndtd_settings *settings, const struct ndtd_option *option, char *text,
                                size_t size);
-/** Every option with help, unit and range as comments, and its value in `settings`. */
-void ndtd_options_print_config(FILE *file, const struct ndtd_settings *settings);
-/** Prints the table: name, type, default, range, unit, help. */
-void ndtd_options_print_help(FILE *file);
+/** Which options are printed. */
+enum ndtd_option_rank { NDTD_COMMON_OPTIONS, NDTD_ALL_OPTIONS };
+/** Options with help, unit and range as comments, and their values in `settings`. The common ones with their
+ * defaults are config/ndtd.yaml. */
+void ndtd_options_print_config(FILE *file, const struct ndtd_settings *settings, enum ndtd_option_rank rank);
+/** Prints the table: name, type, default, range, unit, help; an option for experts is marked. */
+void ndtd_options_print_help(FILE *file, enum ndtd_option_rank rank);
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,7 @@ struct ndtd_command {
     struct ndtd_config_files configs; /**< --config */
     const char *compiled;             /**< output of --compile-map */
     const char *table;                /**< second output of --autotune; may be NULL (disabled) */
+    int all;                          /**< --all: with --help-options */
     int verbose;                      /**< -v: more about backends, or about files of Autoware */
     const char *key_prefix;           /**< of the files that --make-keys writes */
     const char *record;               /**< bag that the daemon records from its start; may be NULL (disabled) */
