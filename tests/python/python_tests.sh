@@ -1,25 +1,11 @@
 #!/usr/bin/env bash
-# The tests of the Python package, in a virtual environment of their own that is kept for the next run.
-#   python_tests.sh BIN_DIR WORK_DIR [PYTEST_OPTION...]      0: passed, 77: no Python with venv, or no PyPI
-# NDT_PYTHON: the interpreter, python3 unless set.
+# Runs pytest on the Python package that install.sh has put into WORK_DIR/venv.
+#   python_tests.sh BIN_DIR WORK_DIR [FILE_OR_PYTEST_OPTION...]      0: passed, 77: install.sh was skipped
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd) || exit 1
-work=${2:?folder to write to}
+work=$(cd "${2:?folder of install.sh}" && pwd) || exit 1
 shift 2
-here=$(cd "$(dirname "$0")" && pwd)
-package=$here/../../tools/python
-"$here/test_venv.sh" "$work" || exit $?
-work=$(cd "$work" && pwd) || exit 1
-python=$work/venv/bin/python
-log=$work/pip.log
-pip() { "$python" -m pip --disable-pip-version-check "$@" >"$log" 2>&1; }
-
-# The package: the build folder is kept, so that unchanged sources are not compiled again.
-! command -v ccache >/dev/null || export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
-! command -v ninja >/dev/null || export CMAKE_GENERATOR=Ninja
-PATH=$work/venv/bin:$PATH pip install --no-build-isolation --no-deps --force-reinstall \
-    -C build-dir="$work/build" "$package" || { tail -n 40 "$log"; exit 1; }
-
+[ -e "$work/ready" ] || { echo "skipped: the package is not installed, see python_install"; exit 77; }
 export NDT_BIN=$bin PATH=$work/venv/bin:$bin:$PATH MPLBACKEND=Agg PYTHONPYCACHEPREFIX=$work/pycache
-cd "$here/../.." || exit 1
-exec "$python" -m pytest tools/python -q -n 2 -p no:cacheprovider "$@"
+cd "$(dirname "$0")/../.." || exit 1
+exec "$work/venv/bin/python" -m pytest -c tools/python/pyproject.toml -q -p no:cacheprovider "$@"
