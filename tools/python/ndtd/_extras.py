@@ -26,3 +26,9 @@ def need(module: str, extra: str) -> Any:
 def os_error_text(error: OSError) -> str:
     """One line without the number: FILE: what is wrong."""
     return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+
+
+def one_line(text: str, most: int = 600) -> str:
+    """For a message: without what moves a terminal's cursor, and not longer than one reads."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+    return line if len(line) <= most else f"{line[:most // 2]} ... {line[-most // 2:]}"

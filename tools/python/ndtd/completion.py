@@ -3,11 +3,11 @@
     python -m ndtd.completion bash ndt-import >~/.local/share/bash-completion/completions/ndt-import
     python -m ndtd.completion zsh ndt-import >~/.zsh/completions/_ndt-import        # a folder of $fpath
 """
-import argparse
 import importlib
 import sys
 from typing import List, Optional
 
+from ._arguments import Parser
 from ._extras import MissingPackage, need
 
 COMMANDS = {"ndt-import": "ndt_import", "ndt-export": "ndt_export", "ndt-ros2-bridge": "ndt_ros2_bridge",
@@ -24,8 +24,8 @@ def script(shell: str, command: str) -> str:
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """The command line; returns the exit code: 0 done, 2 usage, 3 shtab is missing."""
-    parser = argparse.ArgumentParser(prog="python -m ndtd.completion", description=__doc__.split("\n", 1)[0],
-                                     allow_abbrev=False)
+    parser = Parser(prog="python -m ndtd.completion", description=__doc__.split("\n", 1)[0],
+                    allow_abbrev=False)
     parser.add_argument("shell", choices=SHELLS)
     parser.add_argument("command", choices=sorted(COMMANDS))
     options = parser.parse_args(arguments)

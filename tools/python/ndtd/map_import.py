@@ -1,5 +1,6 @@
 """ndt-import map: point clouds of any kind to a folder of tiles for `ndtd --map`."""
 import argparse
+import errno
 import os
 import shutil
 import sys
@@ -9,24 +10,19 @@ from typing import Any, Optional
 import numpy as np
 
 from . import _child
-from ._arguments import add_version, join_negative
-from ._extras import MissingPackage, os_error_text
+from ._arguments import Parser, UsageError, add_version, finish, join_negative
+from ._extras import os_error_text
 from ._progress import Progress
-from .georeference import FILE_NAME, GeoreferenceError, Projector
+from .georeference import FILE_NAME, Projector
 from .maps.point_files import Block, MapFileError, PointFile, find_files
 from .maps.tiles import FLOAT_IS_ENOUGH_M, METADATA_NAME, TileSet, free_bytes
 
-EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 2, 3, 130  # as the tools in C
 COARSE_M = 0.01  # a float32 that is rounded by more is worth a line
-
-
-class UsageError(Exception):
-    """A command line that cannot be used; one line for the user."""
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    out = argparse.ArgumentParser(prog="ndt-import map", description=f"Makes {__doc__.split(': ', 1)[1]}", epilog="""
+    out = Parser(prog="ndt-import map", description=f"Makes {__doc__.split(': ', 1)[1]}", epilog="""
 Reads LAS, LAZ, text (.xyz .txt .csv .asc .pts), .npy (N x 3 or more, or records), .pcd, .ply, .bin and folders of these; E57
 has to be written as PLY or LAZ first. Writes DIR with one PCD per tile, pointcloud_map_metadata.yaml as Autoware has it and,
 where the coordinate system is known, map_projector_info.yaml. Coordinates above 8192 m are written as float64, which ndtd
@@ -222,25 +218,15 @@ def import_map(args: argparse.Namespace) -> None:
 def main(arguments: "Optional[list[str]]" = None) -> int:
     """Returns the exit code."""
     args = parser().parse_args(join_negative(arguments, sys.argv[1:], "--offset"))
-    try:
-        import_map(args)
-    except UsageError as error:
-        print(f"ndt-import map: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    except OSError as error:
-        space = f"; {free_bytes(Path(args.out)) / 1e9:.1f} GB are free there" if error.errno == 28 else ""
-        print(f"ndt-import map: {os_error_text(error).replace(_part(Path(args.out)).name, Path(args.out).name)}{space}", file=sys.stderr)
-        return EXIT_FAILED
-    except (GeoreferenceError, MapFileError, MissingPackage) as error:
-        print(f"ndt-import map: {error}", file=sys.stderr)
-        return EXIT_FAILED
-    except MemoryError:
-        print("ndt-import map: out of memory", file=sys.stderr)
-        return EXIT_FAILED
-    except KeyboardInterrupt:
-        print("ndt-import map: stopped; nothing was written", file=sys.stderr)
-        return EXIT_STOPPED
-    return 0
+
+    def work() -> None:
+        try:
+            import_map(args)
+        except OSError as error:
+            space = f"; {free_bytes(Path(args.out)) / 1e9:.1f} GB are free there" if error.errno == errno.ENOSPC else ""
+            raise MapFileError(os_error_text(error).replace(_part(Path(args.out)).name, Path(args.out).name) + space) from error
+
+    return finish("ndt-import map", work)
 
 
 def command(arguments: "list[str]") -> int:

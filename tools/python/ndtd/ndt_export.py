@@ -11,8 +11,7 @@ from typing import Any, Optional
 import numpy as np
 
 from . import _child
-from ._arguments import add_version, join_negative
-from ._extras import MissingPackage, os_error_text
+from ._arguments import Parser, UsageError, add_version, finish, join_negative
 from ._progress import Progress
 from .export import text_formats
 from .export.clouds import Scans, Thinned, read_map
@@ -23,16 +22,11 @@ from .export.ros2_bag import RosWriter
 from .georeference import Projector
 from .poses import compose
 
-EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 2, 3, 130  # as the tools in C
 FORMATS = ("tum", "kitti", "euroc", "geojson", "foxglove", "ros2")
 BY_SUFFIX = {".tum": "tum", ".txt": "tum", ".kitti": "kitti", ".csv": "euroc", ".geojson": "geojson", ".json": "geojson",
              ".mcap": "foxglove", "": "ros2"}
 FLOAT_IS_ENOUGH_M = 8192.0  # below, float32 is spaced by less than 0.5 mm
 PATH_POSES = 10_000
-
-
-class UsageError(Exception):
-    """A command line that cannot be used; one line for the user."""
 
 
 @dataclass
@@ -45,7 +39,7 @@ class Names:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    out = argparse.ArgumentParser(prog="ndt-export", description=f"Writes {__doc__.split(': ', 1)[1]}", epilog="""
+    out = Parser(prog="ndt-export", description=f"Writes {__doc__.split(': ', 1)[1]}", epilog="""
 RESULTS: what `ndtd --replay ... --results FILE` or `ndt-echo --format json > FILE` wrote, or a TUM file of `ndtd --out`. The
 format of OUT follows its name: .tum .txt (TUM), .kitti, .csv (EuRoC), .geojson, .mcap (Foxglove; --to ros2 for messages of ROS 2),
 and a name without a suffix is a folder of ROS 2. Poses that ndtd does not trust are left out, as in `ndtd --out`; --all keeps
@@ -260,22 +254,14 @@ class Export:
 def main(arguments: "Optional[list[str]]" = None) -> int:
     """Returns the exit code."""
     args = parser().parse_args(join_negative(arguments, sys.argv[1:], "--T-base-sensor"))
-    try:
+
+    def work() -> None:
         export = Export(args)
         export.run()
         if not args.quiet:
             print("\n".join(export.summary()))
-    except UsageError as error:
-        print(f"ndt-export: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    except (OSError, ValueError, MissingPackage) as error:
-        text = os_error_text(error) if isinstance(error, OSError) else str(error)
-        print(f"ndt-export: {text}", file=sys.stderr)
-        return EXIT_FAILED
-    except KeyboardInterrupt:
-        print("ndt-export: stopped; nothing was written", file=sys.stderr)
-        return EXIT_STOPPED
-    return 0
+
+    return finish("ndt-export", work)
 
 
 def command(arguments: "Optional[list[str]]" = None) -> int:

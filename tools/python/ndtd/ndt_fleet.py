@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any, Optional
 
 from . import ndt_import
-from ._arguments import add_version
-from ._extras import MissingPackage, need, os_error_text
+from ._arguments import Parser, UsageError, add_version, finish
+from ._extras import need
 from ._progress import Progress
 from .fleet import bags as bag_patterns
 from .fleet import cluster, job_settings, tables
 from .fleet.coordinator import GOES_ON, Coordinator, Listed, Outcome
-from .fleet.run_folder import Bag, FleetError, Job, RunFolder, one_line
+from .fleet.run_folder import Bag, FleetError, Job, RunFolder
 from .report.verdict import count
 
-EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
+EXIT_WORSE = 1  # as the tools in C
 GIB = float(1 << 30)
 LATE_S = 60.0  # after which NFS has looked for files that were not there before
 LINES = 5  # of a program that failed
@@ -36,18 +36,14 @@ BEFORE_RUN = ("lock", "configs", "bags.json", ".bags.json.part", ".run.json.part
 PROTECTED = ("secret", "password", "token", "account_key", "connection_string", "authorization")
 
 
-class UsageError(Exception):
-    """A command line that cannot be used; one line for the user."""
-
-
 # ---- command line
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    out = argparse.ArgumentParser(prog="ndt-fleet", description="Replays many bags with several configurations on a cluster (Dask), and "
-                                  "says what came out.", epilog="Exit status: 0 done, 1 a task failed, or RUN is worse "
-                                  "(--fail-if-worse), 2 usage, 3 failure, 130 stopped.")
+    out = Parser(prog="ndt-fleet", description="Replays many bags with several configurations on a cluster (Dask), and "
+                 "says what came out.", epilog="Exit status: 0 done, 1 a task failed, or RUN is worse "
+                 "(--fail-if-worse), 2 usage, 3 failure, 130 stopped.")
     add_version(out)
     commands = out.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands.add_parser("run", help="replay, or go on with a run", description="Replays every bag with every configuration. "
@@ -237,7 +233,7 @@ def _check_import(options: "tuple[str, ...]") -> None:
         try:
             found = ndt_import.parser().parse_args(["-", *options])
         except SystemExit:
-            why = said.getvalue().strip().rsplit("error: ", 1)
+            why = said.getvalue().strip().split("ndt-import: ", 1)
             raise UsageError(f"--: options of ndt-import: {why[-1] if len(why) > 1 else ' '.join(options)}") from None
     if found.recording != ["-"] or found.out or found.list or found.json:
         raise UsageError(f"--: options of ndt-import: '{' '.join(options)}': recordings, outputs and --list have no place here")
@@ -454,23 +450,15 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     cut = given.index("--") if "--" in given else len(given)
     args = parser().parse_args(given[:cut])
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+
+    def work() -> int:
         if args.command != "run" and cut < len(given):
             raise UsageError("--: options of ndt-import are for `run`")
         if args.command == "run":
             return _run(args, tuple(given[cut + 1:]))
         return _report(args) if args.command == "report" else _status(args)
-    except (UsageError, job_settings.SweepError, bag_patterns.PatternError, cluster.EngineError) as error:
-        return _refuse(str(error), EXIT_USAGE)
-    except (OSError, ValueError, FleetError, MissingPackage) as error:
-        return _refuse(os_error_text(error) if isinstance(error, OSError) else str(error), EXIT_FAILED)
-    except KeyboardInterrupt as stop:
-        return _refuse(str(stop) or "stopped; nothing was begun", EXIT_STOPPED)
 
-
-def _refuse(text: str, code: int) -> int:
-    print(f"ndt-fleet: {one_line(text)}", file=sys.stderr)
-    return code
+    return finish("ndt-fleet", work, "stopped; nothing was begun")
 
 
 if __name__ == "__main__":

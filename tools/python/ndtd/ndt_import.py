@@ -8,8 +8,8 @@ from typing import Any, List, Optional, Tuple
 
 from . import _child
 from ._core import BagWriter
-from ._arguments import add_version
-from ._extras import MissingPackage, os_error_text
+from ._arguments import Parser, UsageError, add_version, finish
+from ._extras import MissingPackage
 from ._progress import Progress
 from .recordings import sensor_frames, summary
 from .recordings import topics as topic_rules
@@ -18,8 +18,6 @@ from .recordings.convert import Converter
 from .recordings.messages import DamagedError, RecordingError
 from .recordings.points import UNITS
 from .recordings.sources import open_recording
-
-DONE, USAGE, FAILED, STOPPED = 0, 2, 3, 130  # as the tools in C; of a shell: 128 and the number of the signal
 
 EPILOG = """
 Reads ROS 1 bags, ROS 2 recordings (folder, .db3, .mcap), MCAP with Foxglove's messages, KITTI drives, and folders of .bin
@@ -33,14 +31,10 @@ An import that was stopped goes on when it is started again. `ndt-import map` ma
 """
 
 
-class UsageError(Exception):
-    """Arguments that do not go together; one line."""
-
-
 def parser() -> argparse.ArgumentParser:
     """The options; docs/recordings.md explains them."""
-    out = argparse.ArgumentParser(prog="ndt-import", description="Makes a bag for `ndtd --replay` from any recording.",
-                                  epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    out = Parser(prog="ndt-import", description="Makes a bag for `ndtd --replay` from any recording.",
+                 epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_version(out)
     out.add_argument("recording", nargs="+", help="file or folder; the parts of a ROS 1 recording go together")
     out.add_argument("-o", "--out", help="bag to write; default: the name of the recording with .bin; '-': standard output")
@@ -240,7 +234,7 @@ def _check_out(out: Optional[Path], inputs, is_forced: bool) -> None:
         raise UsageError(f"{out}: is a folder; -o names a file")
 
 
-def _import(args) -> int:
+def _import(args) -> None:
     is_pipe = args.out == "-"
     out = None if is_pipe else Path(args.out) if args.out else _default_out(args.recording[0])
     _check_out(out, args.recording, args.force)
@@ -252,17 +246,15 @@ def _import(args) -> int:
         if out is not None:
             print(f"written: {out}: ndtd --replay {out}{f' -c {out}.yaml' if has_settings else ''} --map MAP")
         print(summary.text_of(told), file=stream)
-    return DONE
 
 
-def _list(args) -> int:
+def _list(args) -> None:
     with open_recording(args.recording, _options(args)) as recording:
         topics, duration_s = recording.topics, recording.duration_s
     if args.json:
         print(json.dumps([{"topic": t.name, "type": t.type, "count": t.count, "kind": t.kind, "why": t.why} for t in topics], indent=1))
     else:
         print(topic_rules.table(topics, duration_s))
-    return DONE
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -272,24 +264,15 @@ def main(arguments: Optional[List[str]] = None) -> int:
         from .map_import import main as map_main
         return map_main(arguments[1:])
     args = parser().parse_args(arguments)
-    try:
-        return _list(args) if args.list else _import(args)
-    except topic_rules.AmbiguousError as error:
-        print(error.table, file=sys.stderr)  # the last line is the reason, also for ndtd, which may have started this
-        code, text = USAGE, str(error)
-    except UsageError as error:
-        code, text = USAGE, str(error)
-    except OSError as error:
-        code, text = FAILED, os_error_text(error)
-    except (MissingPackage, RecordingError, ValueError) as error:
-        code, text = FAILED, str(error)
-    except MemoryError:
-        code, text = FAILED, "out of memory"
-    except KeyboardInterrupt:
-        print("ndt-import: stopped" + ("" if args.out == "-" else "; the same command goes on from here"), file=sys.stderr)
-        return STOPPED
-    print(f"ndt-import: {text}", file=sys.stderr)
-    return code
+
+    def work() -> None:
+        try:
+            (_list if args.list else _import)(args)
+        except topic_rules.AmbiguousError as error:
+            print(error.table, file=sys.stderr)  # the last line is the reason, also for ndtd, which may have started this
+            raise UsageError(str(error)) from None
+
+    return finish("ndt-import", work, "stopped" + ("" if args.out == "-" else "; the same command goes on from here"))
 
 
 def command(arguments: Optional[List[str]] = None) -> int:

@@ -5,22 +5,17 @@ import sys
 from pathlib import Path
 from typing import Optional
 
-from ._arguments import add_version
-from ._extras import MissingPackage, os_error_text
+from ._arguments import Parser, UsageError, add_version, finish
 
-EXIT_WORSE, EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 1, 2, 3, 130  # as the tools in C
+EXIT_WORSE = 1  # as the tools in C
 FILES = ("results.jsonl", "summary.json", "timing.csv", "poses.tum", "config.yaml", "points.bag")
 CURVES = (".html", ".svg", ".png")
 
 
-class UsageError(Exception):
-    """A command line that cannot be used; one line for the user."""
-
-
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    out = argparse.ArgumentParser(prog="ndt-report", description="Writes the report of a replay as one HTML file, compares two replays, "
-                                  "or draws tables of ndt-bench.", epilog="""
+    out = Parser(prog="ndt-report", description="Writes the report of a replay as one HTML file, compares two replays, "
+                 "or draws tables of ndt-bench.", epilog="""
 RUN: the folder that `ndtd --replay BAG --map MAP --output RUN` writes; ndtd makes both with --report OUT. The page has
 trajectory, errors against ground truth (or, without it, what ndtd says about itself), times, scores, states, the worst scans with
 pictures, and the settings. With OTHER it compares: what differs, which of both is better by what test, the scans that got worse most; the
@@ -138,19 +133,12 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     """Returns the exit code."""
     args = parser().parse_args(arguments)
     gc.disable()  # the program ends soon: a tenth of its time
-    try:
+
+    def work() -> int:
         _check(args)
         return (_curves if args.curves else _compare if args.other else _report)(args)
-    except UsageError as error:
-        print(f"ndt-report: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    except (OSError, ValueError, MissingPackage) as error:
-        text = os_error_text(error) if isinstance(error, OSError) else str(error)
-        print(f"ndt-report: {text}", file=sys.stderr)
-        return EXIT_FAILED
-    except KeyboardInterrupt:
-        print("ndt-report: stopped; nothing was written", file=sys.stderr)
-        return EXIT_STOPPED
+
+    return finish("ndt-report", work)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Optional
 
-from ._arguments import add_version
+from ._arguments import Parser, add_version
 
 EPILOG = """Topics: a name without a slash gets the namespace. -r FROM:=TO and --ros-args work as for nodes of ROS.
 Exit status: 0 stopped by a signal, 2 wrong usage, 3 no DDS, or a package that is missing. More: docs/ros2.md"""
@@ -16,7 +16,7 @@ LIST_S = 2.0  # in which topics are discovered
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="ndt-ros2-bridge", description=__doc__, epilog=EPILOG, allow_abbrev=False)
+    p = Parser(prog="ndt-ros2-bridge", description=__doc__, epilog=EPILOG, allow_abbrev=False)
     add_version(p)
     add = p.add_argument
     add("--scan", action="append", default=[], metavar="TOPIC",

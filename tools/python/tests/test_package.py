@@ -85,3 +85,19 @@ def test_commands_tell_the_version(command, capsys):
     with pytest.raises(SystemExit) as end:
         importlib.import_module(f"ndtd.{command}").main(["--version"])
     assert end.value.code == 0 and re.fullmatch(r"ndt-[a-z0-9 -]+ \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("command, arguments, told", [
+    ("ndt_import", [], "ndt-import: the following arguments are required: recording; ndt-import --help tells more"),
+    ("ndt_import", ["a", "--nosuch\n"], "ndt-import: unrecognized arguments: --nosuch; ndt-import --help tells more"),
+    ("ndt_export", ["a"], "ndt-export: the following arguments are required: OUT; ndt-export --help tells more"),
+    ("map_import", ["a"], "ndt-import map: the following arguments are required: -o/--out; ndt-import map --help tells more"),
+    ("ndt_ros2_bridge", ["--tf-ahead", "x"],
+     "ndt-ros2-bridge: argument --tf-ahead: invalid float value: 'x'; ndt-ros2-bridge --help tells more"),
+    ("ndt_report", ["a", "--margin", "x"], "ndt-report: argument --margin: invalid float value: 'x'; ndt-report --help tells more"),
+    ("ndt_fleet", [], "ndt-fleet: the following arguments are required: COMMAND; ndt-fleet --help tells more"),
+    ("ndt_fleet", ["report"], "ndt-fleet report: the following arguments are required: RUN; ndt-fleet report --help tells more")])
+def test_a_wrong_command_line_is_one_line(command, arguments, told, capsys):
+    with pytest.raises(SystemExit) as end:
+        importlib.import_module(f"ndtd.{command}").main(arguments)
+    assert (end.value.code, capsys.readouterr().err) == (2, told + "\n")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
+from .._arguments import UsageError
 from .._extras import MissingPackage, need
 from .run_folder import Bag, FleetError, digest
 
@@ -16,7 +17,7 @@ SECRET = re.compile(r"(?<=://)[^/@?#]*:[^/@?#]*(?=@)|(?<=[?&])(X-Amz-|sig=|[^?&=
 DATES = ("ETag", "etag", "md5", "mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
 
 
-class PatternError(FleetError):
+class PatternError(FleetError, UsageError):
     """A pattern that cannot be used, or that names nothing."""
 
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from .._arguments import UsageError
 from .._extras import need
 from .run_folder import FleetError
 
@@ -48,7 +49,7 @@ NO_PAGES: "dict[str, list[str]]" = {"distributed.scheduler.http.routes": [], "di
 KEYS_PREFIX = ".engine-keys-"  # of the folder for what jobs of a queue need to join
 
 
-class EngineError(FleetError):
+class EngineError(FleetError, UsageError):
     """A cluster that cannot be used: of the command line."""
 
 

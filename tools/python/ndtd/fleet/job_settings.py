@@ -4,6 +4,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Sequence
 
+from .._arguments import UsageError
 from ..report.run import flat_yaml
 from .run_folder import Configuration, FleetError, RunFolder, digest
 
@@ -15,7 +16,7 @@ WITHOUT_EFFECT = ("map.path", "map.threads", "cpu.threads", "cpu.pin_threads", "
                   "security.", "live.", "log.", "rt.")
 
 
-class SweepError(FleetError):
+class SweepError(FleetError, UsageError):
     """A configuration that cannot be used: of the command line, not of the run."""
 
 

@@ -27,12 +27,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional
 
+from .._arguments import CommandError
+
 FORMAT = 1  # of the folder
 _STEP_S = 0.05  # between looks at a claim
 
 
-class FleetError(Exception):
-    """One line for the user: what, where, which limit."""
+class FleetError(CommandError):
+    """A run, or a part of it, fails; one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -313,9 +315,3 @@ def _checked(value: Any) -> Any:
         if not isinstance(found, kind) or (one.type == "tuple[str, ...]" and not all(isinstance(text, str) for text in found)):
             raise TypeError(f"{one.name} is a {type(found).__name__}")
     return value
-
-
-def one_line(text: str, most: int = 600) -> str:
-    """For a message: without what moves a terminal's cursor, and not longer than one reads."""
-    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
-    return line if len(line) <= most else f"{line[:most // 2]} ... {line[-most // 2:]}"

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
-from .._extras import need
+from .._extras import need, one_line
 from .._progress import Progress
 from . import run_folder
-from .run_folder import Bag, BagIndex, Configuration, Failure, FleetError, Job, RunFolder, one_line, task_key
+from .run_folder import Bag, BagIndex, Configuration, Failure, FleetError, RunFolder, task_key
 
 RUNS_NAME, SCANS_NAME = "runs.parquet", "scans.parquet"
 MOST_ROWS, MOST_TASKS, MOST_BYTES = 4_000_000, 10_000, 1 << 30  # of a part

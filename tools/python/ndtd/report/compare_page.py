@@ -11,7 +11,6 @@ from .compare_worst import Pictures
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
 from .page import command_line
-from .run import Run
 
 WORDS = {"better": ("Better", "good"), "worse": ("Worse", "poor"), "mixed": ("Mixed", "fair"), "undecided": ("Undecided", "fair"),
          "equivalent": ("No difference that matters", "good"), "same": ("The same", "good")}

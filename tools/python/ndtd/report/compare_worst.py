@@ -42,7 +42,7 @@ class Pictures:
                        *(self._card(number, at, not map_note) for number, at in enumerate(self.chosen, 1)))
 
     def _card(self, number: int, at: int, has_map: bool) -> str:
-        found, (one, other) = self.found, self.found.pairs[at]
+        found, (one, _) = self.found, self.found.pairs[at]
         title = f"Scan {found.first.seq[one]} at {found.time_s[at]:.1f} s"
         if np.isfinite(found.second_error_m[at]) and np.isfinite(found.first_error_m[at]):
             errors = float(found.first_error_m[at]), float(found.second_error_m[at])

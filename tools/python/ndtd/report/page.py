@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import error_figures, figures, html_parts, map_above, time_figures, trajectory_figure, worst_page, worst_scans
+from . import error_figures, html_parts, map_above, time_figures, trajectory_figure, worst_page, worst_scans
 from .error_figures import DEG, Errors
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
