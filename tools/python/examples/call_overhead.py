@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a call from Python costs beside the alignment itself: align() in a loop against the clock inside it.
+"""Cost of a call from Python beside the alignment itself: align() in a loop against the clock inside it.
 
     call_overhead.py [--points N] [--calls N]
 
@@ -25,7 +25,7 @@ def measure(aligner, points, guess, calls):
 
 
 def measure_batch(aligner, points, guess, calls):
-    """Of one alignment within a batch of 20, the median over the batches [us]."""
+    """Time of one alignment within a batch of 20, the median over the batches [us]."""
     rows = []
     for _ in range(max(3, calls // 20)):
         start = time.perf_counter()

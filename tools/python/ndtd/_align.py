@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
 
     class Options(TypedDict, total=False):
-        """Those of Aligner."""
+        """Options of Aligner."""
 
         backend: str
         threads: int
@@ -32,7 +32,7 @@ _before_fork: list[threading.local] = []
 
 
 def _forget() -> None:
-    """In the child of a fork: those of the parent are not freed, because their threads are gone."""
+    """Forgets aligners in the child of a fork: those of the parent are not freed, because their threads are gone."""
     global _local
     _before_fork.append(_local)
     _local = threading.local()
@@ -80,6 +80,6 @@ def align_batch(map: Map, points: ArrayLike | Sequence[ArrayLike], guesses: Any,
 
 def localize(map: Map, points: ArrayLike, *, up: ArrayLike | None = None, near_m: ArrayLike | None = None,
              radius_m: float = 100.0, threads: int = 0) -> list[Candidate]:
-    """Where was this scan taken? Candidates, best first, without a guess: see Search.run."""
+    """Finds where a scan was taken, without a guess: candidates, best first; see Search.run."""
     found: list[Candidate] = _kept(Search, map, {"threads": threads}).run(points, up=up, near_m=near_m, radius_m=radius_m)
     return found

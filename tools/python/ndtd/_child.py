@@ -59,7 +59,7 @@ def run(command: Callable[[], int], name: str, about: Any, clean_up: Callable[[i
 
 
 def _begin(parent: int, native: int) -> None:
-    """In the child: it ends with its parent, is interrupted once, and what native code writes to standard error is kept apart."""
+    """Prepares the child: it ends with its parent, is interrupted once, and what native code writes to standard error is kept apart."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(FAILED)

@@ -29,6 +29,6 @@ def os_error_text(error: OSError) -> str:
 
 
 def one_line(text: str, most: int = 600) -> str:
-    """For a message: without what moves a terminal's cursor, and not longer than one reads."""
+    """Text for a message: without what moves a terminal's cursor, and not longer than one reads."""
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
     return line if len(line) <= most else f"{line[:most // 2]} ... {line[-most // 2:]}"

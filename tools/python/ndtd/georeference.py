@@ -1,4 +1,4 @@
-"""Where a map is on the earth: WGS84 to map coordinates and back, as Autoware's map_projector_info.yaml says.
+"""Position of a map on the earth: WGS84 to map coordinates and back, as Autoware's map_projector_info.yaml says.
 
     projector = Projector.from_file("map/map_projector_info.yaml")  # or Projector.find("map"), beside or above the map
     x, y, z = projector.forward(35.62426, 139.74252, 12.0)          # degrees, metres; arrays are taken too
@@ -184,7 +184,7 @@ class Projector:
 
     @classmethod
     def from_info(cls, info: Any) -> "Projector":
-        """From the keys of a map_projector_info.yaml as a dict."""
+        """Projector from the keys of a map_projector_info.yaml as a dict."""
         if not isinstance(info, dict) or not isinstance(info.get("projector_type"), str):
             raise GeoreferenceError("has no projector_type")
         if info.get("crs"):
@@ -198,7 +198,7 @@ class Projector:
 
     @classmethod
     def find(cls, map_path: Any) -> "Optional[Projector]":
-        """By the map_projector_info.yaml in the folder of a map, beside its file, or in the folder above; None without one,
+        """Projector by the map_projector_info.yaml in the folder of a map, beside its file, or in the folder above; None without one,
         and for a map that is not on the earth."""
         path = Path(map_path).absolute()
         for folder in ([path] if path.is_dir() else []) + [path.parent] + ([path.parent.parent] if not path.is_dir() else []):

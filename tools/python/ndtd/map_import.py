@@ -73,7 +73,7 @@ def _middle(files: "list[PointFile]") -> np.ndarray:
 
 
 def _offset(text: str, files: "list[PointFile]", crs: Any) -> np.ndarray:
-    """What is taken off: (3,)."""
+    """Offset that is taken off the coordinates, (3,)."""
     if text == "none":
         return np.zeros(3)
     if text in ("auto", "mgrs"):
@@ -185,7 +185,7 @@ def _summary(tiles: TileSet, noise: int, out: Path, projector: Optional[Projecto
 
 
 def _part(out: Path, process: Optional[int] = None) -> Path:
-    """Where the map is until it is complete; process: that makes it, this one by default."""
+    """Place of the map until it is complete; process: the one that makes it, this one by default."""
     return out.with_name(f".{out.name}.part-{process or os.getpid()}")
 
 
@@ -230,7 +230,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 
 
 def command(arguments: "list[str]") -> int:
-    """As main, in a process of its own: the console command."""
+    """The console command: main in a process of its own."""
     args = parser().parse_args(join_negative(arguments, [], "--offset"))
 
     def clean_up(child: int) -> None:

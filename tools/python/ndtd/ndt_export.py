@@ -140,7 +140,7 @@ class Export:
             yield self._moved(result), result
 
     def _moved(self, result: ResultLine) -> ResultLine:
-        """As --of wants it."""
+        """The pose as --of wants it."""
         if self.args.of == "base" or result.pose is None:
             return result
         offset = self.sensors.find(result)
@@ -265,7 +265,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 
 
 def command(arguments: "Optional[list[str]]" = None) -> int:
-    """As main, in a process of its own: the console command. --map reads files of others."""
+    """The console command: main in a process of its own, since --map reads files of others."""
     given = sys.argv[1:] if arguments is None else arguments
     args = parser().parse_args(join_negative(given, [], "--T-base-sensor"))
 

@@ -228,7 +228,7 @@ def _patterns(args: argparse.Namespace) -> "tuple[str, ...]":
 
 
 def _check_import(options: "tuple[str, ...]") -> None:
-    """Not first by every recording: what ndt-import would refuse, and what is not for the user to say here."""
+    """Refuses options here, and not first at every recording: those that ndt-import refuses, and those that are not the user's to set."""
     with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(said):
         try:
             found = ndt_import.parser().parse_args(["-", *options])
@@ -253,7 +253,7 @@ def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
 
 
 def _old_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, ...]") -> Job:
-    """That of the folder with the limits of this call. UsageError: this call would have other results."""
+    """The job of the folder, with the limits of this call. UsageError: this call would have other results."""
     former = folder.job()
     program = _program(args, former)
     changes = [("ndtd", former.version, job_settings.version_of(program))]

@@ -107,7 +107,7 @@ def _default_out(recording: str) -> Path:
 # ---- reading ----
 
 def _topic_states(recording) -> dict:
-    """What the readers of topics have learned, as JSON."""
+    """State that the readers of topics have learned, as JSON."""
     out = {}
     for topic in recording.topics:
         if hasattr(topic.state, "unit_s"):
@@ -276,7 +276,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 
 def command(arguments: Optional[List[str]] = None) -> int:
-    """As main, in a process of its own: the console command."""
+    """The console command: main in a process of its own."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["map"]:
         from .map_import import command as map_command

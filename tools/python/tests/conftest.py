@@ -1,4 +1,4 @@
-"""What the tests share: the programs of the build, a simulated drive, real recordings.
+"""Fixtures that the tests share: the programs of the build, a simulated drive, real recordings.
 
     python -m pytest tools/python          # NDT_BIN: folder of the programs; default: build/bin of the tree
 """

@@ -1,4 +1,4 @@
-"""What a run costs per task, without what workers do: of a folder of synthetic tables, and of an engine with tasks that do nothing.
+"""Cost of a run per task, without what workers do: of a folder of synthetic tables, and of an engine with tasks that do nothing.
 
     python fleet_cost.py [TASKS]          # prints measured numbers, for docs/fleet.md; default: 10000 tasks, some minutes
 """

@@ -1,4 +1,4 @@
-"""What a run of ndt-fleet costs beside plain loops of ndtd, on simulated drives over one map.
+"""Cost of a run of ndt-fleet beside plain loops of ndtd, on simulated drives over one map.
 
     python fleet_measure.py --work /tmp/measure                                  # 200 drives of 75 scans, 2 configurations, 2 local workers
     python fleet_measure.py --work /tmp/measure --cluster slurm --no-loops       # the same on a Slurm of this machine

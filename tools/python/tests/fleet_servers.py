@@ -27,7 +27,7 @@ class Faulty:
         self._lock = threading.Lock()
 
     def gets(self, part):
-        """How often a body was asked for."""
+        """Number of times that a body was asked for."""
         return sum(method == "GET" and part in path for method, path, _ in self.seen)
 
     def _fault(self, method, path):

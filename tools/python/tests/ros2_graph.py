@@ -92,13 +92,13 @@ class Graph:
         return {int(stamp): int(at) for stamp, at in (line.split() for line in self.lines("driver"))}
 
     def delays_ms(self):
-        """Of each pose, from just before the cloud is written to DDS to when the pose was taken from it."""
+        """Delay of each pose, from just before the cloud is written to DDS to when the pose was taken from it."""
         published = self.published()
         return np.array([(at - published[stamp]) * 1e-6 for stamp, at, _ in self.received("pose") if stamp in published])
 
 
 def initial_pose(bag):
-    """Of a simulated drive, for --initial-pose."""
+    """Initial pose of a simulated drive, for --initial-pose."""
     import msgpack
     from ndtd import BagReader
     record = next(record for record in BagReader(str(bag)) if record.type == "initial_pose")

@@ -1,4 +1,4 @@
-"""What align, align_batch, preprocess and localize return."""
+"""Results of align, align_batch, preprocess and localize."""
 import pickle
 import re
 

@@ -1,4 +1,4 @@
-"""What the clients send, read by the C decoders (ndt-bag); how they wait; which folder of sockets they trust."""
+"""Messages of the clients, read by the C decoders (ndt-bag); how they wait; which folder of sockets they trust."""
 import asyncio
 import json
 import os
@@ -232,7 +232,7 @@ def test_localize_polls_until_the_search_has_ended(peer, endpoints, reports, tim
 
 
 def endpoint_as_user(prepare):
-    """What default_endpoint returns or raises for a user without privileges, after prepare(folder) by this one."""
+    """Result of default_endpoint, or what it raises, for a user without privileges, after prepare(folder) by this one."""
     user = os.getuid() or 12345
     folder = f"/tmp/ndtd-{user}"
     prepare(folder)

@@ -145,7 +145,7 @@ def test_transforms():
 
 
 def test_covariance_and_twist_of_the_sensor():
-    """By small changes of the pose, and by the motion of a point."""
+    """Checks by small changes of the pose, and by the motion of a point."""
     rng = np.random.default_rng(4)
     pose, offset = (frames.parse_transform(np.concatenate([rng.uniform(-5, 5, 3), rng.uniform(-3, 3, 3)])) for _ in range(2))
     J = np.empty((6, 6))
@@ -222,7 +222,7 @@ def test_geojson_breaks_where_poses_are_missing(tmp_path, monkeypatch):
 
 
 def evo_ape(folder, relation):
-    """What evo_ape prints about ours.tum against truth.tum."""
+    """Output of evo_ape about ours.tum against truth.tum."""
     entry = next(one for one in importlib.metadata.distribution("evo").entry_points if one.name == "evo_ape")
     module, function = entry.value.split(":")
     command = [sys.executable, "-c", f"import sys, {module}; sys.argv[0] = 'evo_ape'; sys.exit({module}.{function}())"]

@@ -74,7 +74,7 @@ FAULTS = {"abort": (abort, "SIGABRT: memory allocation of 68719476720 bytes fail
 
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_a_decoder_that_ends_the_process(fault, tmp_path, monkeypatch):
-    """Of the second file: the first is good; nothing is left behind."""
+    """The decoder of the second file ends: the first is good; nothing is left behind."""
     function, why = FAULTS[fault]
     np.save(tmp_path / "a.npy", np.random.default_rng(1).uniform(0, 9, (100, 3)))
     (tmp_path / "b.pcd").write_bytes(b"x")

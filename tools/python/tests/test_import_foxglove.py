@@ -90,7 +90,7 @@ def test_mcap(encoding, chunking, compression, tmp_path, capsys):
 
 
 def test_mcap_that_was_not_closed(tmp_path, capsys):
-    """What is there is taken, and the damage is told."""
+    """Messages before the damage are taken, and it is told."""
     whole = _write_mcap(tmp_path / "drive.mcap", "cdr").read_bytes()
     part = tmp_path / "part.mcap"
     part.write_bytes(whole[: len(whole) // 2])

@@ -240,7 +240,7 @@ def test_types_that_cannot_be_read(tmp_path, capsys):
 
 @pytest.mark.parametrize("kind", ["bag", "db3", "mcap"])
 def test_damaged_inside(kind, tmp_path, capsys):
-    """What comes before the damage is taken, and a warning says so."""
+    """Messages before the damage are taken, and a warning says so."""
     make = Messages(kind == "bag")
     rows = [("/points", CLOUD, T0 + i, make.cloud(T0 + i, "lidar", _points(40000, i))) for i in range(12)]
     if kind == "bag":

@@ -1,4 +1,4 @@
-"""What is installed: version, types, extras, the oldest Python."""
+"""The installed package: version, types, extras, the oldest Python."""
 import importlib
 import re
 import subprocess
@@ -55,7 +55,7 @@ def test_python_3_9_can_read_it():
 
 
 def test_the_clients_need_no_compiled_part(tmp_path):
-    """What `cmake --install` delivers: three files, for the system's Python."""
+    """The files that `cmake --install` delivers: three files, for the system's Python."""
     rules = (PACKAGE / "../cmake/install.cmake").read_text()
     for name in re.findall(r"tools/python/(\S+\.py)", rules):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -112,7 +112,7 @@ def test_kitti_folder(shared_data, run_program, tmp_path, capsys):
 
 
 def test_a_part_keeps_its_transforms(drive, run_program, tmp_path, capsys):
-    """What a transform before the part tells holds in it."""
+    """A transform that comes before the part holds in it."""
     run_import(capsys, write("mcap", drive, tmp_path), "-o", tmp_path / "whole.bin")
     run_program("ndt-bag", "cut", tmp_path / "whole.bin", "--scans", "5-8", "--out", tmp_path / "part.bin")
     kinds = [record.type for record in ndtd.BagReader(tmp_path / "part.bin")]

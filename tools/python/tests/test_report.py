@@ -133,7 +133,7 @@ def test_truth_between_stamps_is_that_of_ndtd(drive, run_program, tmp_path):
 
 
 def test_a_folder_of_ndtd(drive, run_program, tmp_path):
-    """What ndtd --output writes is what the reader finds, and its summary says the same errors."""
+    """The reader finds what ndtd --output writes, and its summary says the same errors."""
     out = tmp_path / "out"
     run_program("ndtd", "--replay", drive.bag, "--map", drive.map, "--output", out, "--set", "preprocess.deskew=time")
     run = Run(out)
@@ -181,7 +181,7 @@ def bag_of(kind, *messages):
 
 
 def test_hostile_messages(folder, tmp_path):
-    """Of any type, shape and size: no picture, and no more."""
+    """Messages of any type, shape and size cost the picture, and no more."""
     scan = {"v": 1, "type": "points", "seq": 3, "stamp_ns": FIRST_STAMP_NS, "count": 2, "point_step": 12, "data": b"\xff" * 24,
             "fields": [["x", 0, 7, 1], ["y", 4, 7, 1], ["z", 8, 7, 1]]}
     wrong = [{"seq": []}, {"stamp_ns": {}}, {"count": 10**9}, {"count": -1}, {"point_step": -4}, {"fields": 3}, {"fields": [["x"]]},
@@ -335,7 +335,7 @@ def test_poses_against_the_prediction_are_not_good(tmp_path):
 
 
 def test_innovations_of_right_predictions_are_good(tmp_path, rng):
-    """What the law of chi-square gives: of 200 drives at most a few have a scan beyond the bound."""
+    """Innovations follow the law of chi-square: of 200 drives at most a few have a scan beyond the bound."""
     innovation = np.sqrt(rng.chisquare(6, (200, 1000)))
     run = Run(write_run(tmp_path / "drive", drive_along(1000), drive_along(1000)))
     found = []

@@ -99,7 +99,7 @@ def test_lost_scans_count(plant, rng):
 
 
 def test_no_ground_truth(plant, rng):
-    """By confidence, and by the distance between the runs."""
+    """Runs are compared by confidence, and by the distance between them."""
     error = wander(rng, COUNT, 0.01)
     sure = 0.9 + 0.02 * wander(rng, COUNT, 1.0)[:, 0]
     found = compare(plant("one", error, False, confidence=sure), plant("two", error + [0.0, 0.3, 0.0], False, confidence=sure - 0.2))

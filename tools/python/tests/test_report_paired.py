@@ -26,7 +26,7 @@ def errors(rng, count, phi, scale=1.2, common=0.5):
 
 
 def true_differences(phi, scale):
-    """Of a drive that is long enough to know them to a hundredth of what a drive of 300 scans tells."""
+    """Differences of a drive that is long enough to know them to a hundredth of what a drive of 300 scans tells."""
     first, second = errors(np.random.default_rng(99), 300_000, phi, scale)
     return {name: float(one(second) - one(first)) for name, one in paired.STATISTICS.items()}
 

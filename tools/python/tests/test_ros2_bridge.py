@@ -38,7 +38,7 @@ def test_names():
 
 
 def test_hash_of_a_type(types):
-    # That which ROS 2 Iron and later publish for sensor_msgs/msg/PointCloud2.
+    # The hash that ROS 2 Iron and later publish for sensor_msgs/msg/PointCloud2.
     assert types.user_data(rmw.CLOUD) == b"typehash=RIHS01_9198cabf7da3796ae6fe19c4cb3bdd3525492988c70522628af5daa124bae2b5;"
 
 

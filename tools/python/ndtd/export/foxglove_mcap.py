@@ -31,7 +31,7 @@ RESULT_SCHEMA = {"type": "object", "title": "ndtd.Result", "properties": {
 
 
 def result_values(result: ResultLine) -> "dict[str, Any]":
-    """What a result says beside its pose, for plots and diagnostics; unknown values are left out."""
+    """Values of a result beside its pose, for plots and diagnostics; unknown values are left out."""
     out: "dict[str, Any]" = {} if result.seq is None else {"seq": result.seq}
     out.update(outcome=result.outcome, state=result.state, reason=result.reason, is_trusted=result.is_trusted)
     if result.covariance is not None:

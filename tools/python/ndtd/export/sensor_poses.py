@@ -1,4 +1,4 @@
-"""Where sensors are on the vehicle, and results of ndtd moved to them."""
+"""Poses of sensors on the vehicle, and results of ndtd moved to them."""
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -66,7 +66,7 @@ def parse_transform(numbers: Sequence[Any]) -> np.ndarray:
 
 
 class Sensors:
-    """Where the sensors of results are: `given` holds for all of them, else the section `frames` of a configuration (`by_frame`,
+    """Poses of the sensors of results: `given` holds for all of them, else the section `frames` of a configuration (`by_frame`,
     and `default` where it is not the identity), else what a result says itself: ndtd, too, lets the configuration win."""
 
     def __init__(self, default: Optional[np.ndarray] = None, by_frame: "Optional[dict[str, np.ndarray]]" = None,

@@ -1,4 +1,4 @@
-"""What is in a bag, told by the headers of its records: 1 TB costs what its headers cost."""
+"""Contents of a bag, told by the headers of its records: 1 TB costs what its headers cost."""
 import hashlib
 import os
 from array import array

@@ -52,7 +52,7 @@ def absolute(pattern: str) -> str:
 
 
 def prioritised(bags: "Iterable[Bag]", rules: "Sequence[tuple[str, int]]") -> "list[Bag]":
-    """With the priority of the last rule (pattern, number) that fits; those of a higher one first, then by url."""
+    """Bags with the priority of the last rule (pattern, number) that fits; those of a higher one first, then by url."""
     out = []
     for bag in bags:
         fitting = [number for pattern, number in rules if _fits(bag.url, pattern)]
@@ -157,7 +157,7 @@ class _Place:
         return Bag(self._url(path), sum(int(info.get("size") or 0) for info in files.values()), folder_fingerprint(files, path))
 
     def _url(self, path: str) -> str:
-        """Of a local name that is not UTF-8 one that can be written down; there is no such file, which is told when it is replayed."""
+        """Url of a path. A local name that is not UTF-8 becomes one that can be written down; its replay tells that there is no such file."""
         url = os.path.abspath(path) if self.is_local else str(self.files.unstrip_protocol(path))
         return url.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
@@ -167,13 +167,13 @@ def _says_content(info: "dict[str, Any]") -> bool:
 
 
 def fingerprint(info: "dict[str, Any]") -> str:
-    """Of a file, by what its file system tells: size, and the first date or hash."""
+    """Fingerprint of a file, by what its file system tells: size, and the first date or hash."""
     told = next((str(info[name]) for name in DATES if info.get(name)), "")
     return f"{info.get('size') or 0} {told}".replace('"', "")
 
 
 def folder_fingerprint(files: "dict[str, dict[str, Any]]", path: str) -> str:
-    """Of all files below a folder."""
+    """Fingerprint of all files below a folder."""
     return digest(*(text for name in sorted(files) for text in (name[len(path):], fingerprint(files[name]))))
 
 

@@ -55,7 +55,7 @@ class EngineError(FleetError, UsageError):
 
 @dataclass(frozen=True)
 class Wish:
-    """What the command line says about the cluster. workers: 0: as many as there are cores, or as its settings say. folder: one that workers on
+    """Cluster that the command line asks for. workers: 0: as many as there are cores, or as its settings say. folder: one that workers on
     other machines see too, None: that for temporary files."""
 
     kind: str = "local"
@@ -82,7 +82,7 @@ class Engine:
 
     @property
     def workers(self) -> int:
-        """That are wanted; 0: the engine knows."""
+        """Number of workers that are wanted; 0: the engine knows."""
         named = self.wish.options.get("n_workers") or self.wish.workers
         return int(named) or (core_count() if self.wish.kind == "local" else 0)
 
@@ -117,7 +117,7 @@ def plain_value(text: str) -> Any:
 
 @contextlib.contextmanager
 def quiet(log: Path) -> "Iterator[None]":
-    """What Dask, its workers and Python say on standard error goes to a file; sys.stderr still reaches the user."""
+    """Sends what Dask, its workers and Python say on standard error to a file; sys.stderr still reaches the user."""
     sys.stderr.flush()
     terminal, former = os.dup(2), sys.stderr
     root, handler = logging.getLogger(), logging.FileHandler(log, "a", delay=True)
@@ -268,7 +268,7 @@ def _security() -> Any:
 
 
 def _on_disk(security: Any, wish: Wish, stack: contextlib.ExitStack) -> Any:
-    """With files in place of texts, for workers that are started elsewhere; only this user can read them, until the run ends. Those of a call
+    """Credentials in files, for workers that are started elsewhere; only this user can read them, until the run ends. Those of a call
     that was killed let no one in, as its scheduler is gone."""
     if "\n" not in security.tls_ca_file:
         return security

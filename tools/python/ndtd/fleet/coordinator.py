@@ -54,7 +54,7 @@ class Listed:
 
 @dataclass
 class Outcome:
-    """What a call came to. Tasks: of a bag and a configuration; scans: of those that are done."""
+    """Outcome of a call. Tasks: of a bag and a configuration; scans: of those that are done."""
 
     bags: int = 0
     total: int = 0
@@ -306,7 +306,7 @@ class Coordinator:
             "workers": one.workers, "map_ids": self._maps})
 
     def _remove_pieces(self) -> None:
-        """Of what is done: left behind by a worker that was killed between the two."""
+        """Removes pieces of what is done, which a worker left that was killed between the two."""
         for path in (self.folder.path / "pieces").glob("??/*.parquet"):
             if self.folder.done_file(path.name.partition(".")[0]).exists():
                 path.unlink(missing_ok=True)
@@ -431,7 +431,7 @@ class Coordinator:
         self._forget(key)
 
     def _forget(self, key: str) -> None:
-        """What failed before has succeeded."""
+        """Removes the failure of a task that has succeeded now."""
         if key in self._former:
             self._former.discard(key)
             self.folder.failed_file(key).unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from .run_folder import Configuration, FleetError, RunFolder, digest
 BASE = "base"
 MOST_CONFIGURATIONS = 1000
 PROGRAM_S = 60.0  # ndtd prints its settings at once
-# What cannot change a trajectory: places, threads (results are the same for any number), and what the daemon alone uses.
+# Settings that cannot change a trajectory: places, threads (results are the same for any number), and what the daemon alone uses.
 WITHOUT_EFFECT = ("map.path", "map.threads", "cpu.threads", "cpu.pin_threads", "cpu.spin_us", "autotune.", "sockets.", "recording.",
                   "security.", "live.", "log.", "rt.")
 
@@ -95,7 +95,7 @@ def version_of(program: str) -> str:
 
 
 def run_ndtd(command: "Sequence[str]") -> str:
-    """What it prints. SweepError: its last line, or why it cannot be started."""
+    """Runs ndtd and returns what it prints. SweepError: its last line, or why it cannot be started."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PROGRAM_S,
                               check=False)
@@ -110,7 +110,7 @@ def run_ndtd(command: "Sequence[str]") -> str:
 
 
 def settings_hash(text: str) -> str:
-    """Of the settings that can change a trajectory."""
+    """Hash of the settings that can change a trajectory."""
     settings = sorted(flat_yaml(text).items())
     return digest(*(f"{key}: {value}" for key, value in settings if not key.startswith(WITHOUT_EFFECT)))
 

@@ -67,7 +67,7 @@ def _cut(clock_s: np.ndarray, step_s: np.ndarray, wanted_s: float, near_s: float
 
 
 def _first(clock_s: np.ndarray, keep: int, warm_up_s: float) -> int:
-    """Where the warm-up begins: its seconds end with the scan before `keep`, so that a gap there is none of them."""
+    """First scan of the warm-up: its seconds end with the scan before `keep`, so that a gap there is none of them."""
     if keep == 0:
         return 0
     begin = int(np.searchsorted(clock_s, clock_s[keep - 1] - warm_up_s))
@@ -79,7 +79,7 @@ def _first(clock_s: np.ndarray, keep: int, warm_up_s: float) -> int:
 
 @dataclass(frozen=True)
 class _Part:
-    """What was replayed of the scans from `first` to `end`, of which those from `keep` on count."""
+    """Rows that were replayed of the scans from `first` to `end`, of which those from `keep` on count."""
 
     first: int
     keep: int
@@ -156,7 +156,7 @@ def _holds(before: _Part, part: _Part) -> bool:
 
 
 def differences_of(a: Any, b: Any) -> "tuple[np.ndarray, np.ndarray]":
-    """How far the poses of two tables of the same scans are apart: [m], [deg]; NaN where one has none."""
+    """Distances between the poses of two tables of the same scans: [m], [deg]; NaN where one has none."""
     step = between(_poses(a), _poses(b))
     return np.linalg.norm(step[:, :3], axis=1), np.degrees(np.linalg.norm(rotation_vector(step[:, 3:]), axis=1))
 

@@ -25,7 +25,7 @@ _WARNING = "ndtd: warning: "
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one program; 0: none."""
+    """Limits of one program; 0: none."""
 
     memory_bytes: int = 0
     timeout_s: float = 0.0
@@ -50,7 +50,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What ndtd --replay left. results: of --results, an open file without a name; damage: why it did not reach the bag's end, or ""."""
+    """Files that ndtd --replay left. results: of --results, open and without a name; damage: why it did not reach the bag's end, or ""."""
 
     results: Any
     summary: "dict[str, Any]"

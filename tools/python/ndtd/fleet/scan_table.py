@@ -166,7 +166,7 @@ def _kind(kind: Any) -> Any:
 
 
 def _bits(array: Any) -> np.ndarray:
-    """Of an array of booleans without nulls."""
+    """Bits of an array of booleans without nulls."""
     found = np.unpackbits(np.frombuffer(array.buffers()[1], np.uint8), bitorder="little")
     return found[array.offset:array.offset + len(array)].astype(bool)
 
@@ -193,7 +193,7 @@ def _constant(text: str, size: int) -> Any:
 
 
 def _column(values: Any, kind: Any) -> Any:
-    """As an array of Arrow; NaN becomes null. Not by pa.array(), which imports pandas."""
+    """Array of Arrow in which NaN is null; pa.array() would import pandas."""
     if not isinstance(values, np.ndarray):
         return values
     if pa.types.is_boolean(kind):
@@ -249,7 +249,7 @@ def _floats(table: Any, name: str) -> np.ndarray:
 
 
 def _intervals_s(stamps: np.ndarray) -> np.ndarray:
-    """What each scan stands for: up to the next one, at most _USED_STEPS usual steps."""
+    """Time that each scan stands for [s]: up to the next one, at most _USED_STEPS usual steps."""
     step = np.diff(stamps) * 1e-9
     usual = float(np.median(step[step > 0])) if (step > 0).any() else 0.0
     return np.append(np.clip(step, 0.0, _USED_STEPS * usual), usual)

@@ -1,4 +1,4 @@
-"""What a worker reads, on its local disk: bags and maps of other places, recordings that were imported, maps that were compiled.
+"""Inputs of a worker on its local disk: bags and maps of other places, recordings that were imported, maps that were compiled.
 
     NAME           a whole entry, one file; its date is that of its last use
     NAME.lock      held while NAME is made (by one) or used (by any number)
@@ -232,7 +232,7 @@ def stage_limit_s(bag: Bag) -> float:
 
 
 def local_path(url: str) -> "Optional[Path]":
-    """Of a path or file:// url; None: it is elsewhere."""
+    """Local path of a path or file:// url; None: it is elsewhere."""
     for head in ("file://", "local://"):
         if url.startswith(head):
             return Path(url[len(head):])
@@ -352,7 +352,7 @@ def _stage_error(error: OSError, cache: Path) -> StageError:
 
 
 def _last_name(url: str) -> str:
-    """Of a url, which tells ndt-import the kind of a recording."""
+    """Last name of a url, which tells ndt-import the kind of a recording."""
     name = url.split("?")[0].rstrip("/").rpartition("/")[2]
     return name if name not in ("", ".", "..") else "recording"
 

@@ -1,4 +1,4 @@
-"""How far a run is, by its folder: from any machine that sees the folder, while `ndt-fleet run` works and afterwards.
+"""Progress of a run, by its folder: from any machine that sees the folder, while `ndt-fleet run` works and afterwards.
 
     values = read("RUN")
     print(text(values)); print(json.dumps(values))
@@ -21,7 +21,7 @@ SHOWN = 10  # failures and damaged bags that are listed
 
 
 def read(folder: Any) -> "dict[str, Any]":
-    """What `ndt-fleet status --json` prints. FleetError: not the folder of a run.
+    """The object that `ndt-fleet status --json` prints. FleetError: not the folder of a run.
 
     Opens the index of every bag and the failures that are shown; of done files the names and dates are enough."""
     run = RunFolder(folder)
@@ -124,7 +124,7 @@ class _Count:
             self.damaged.append({"bag": bag.url, "damage": index.damage})
 
     def scans_left(self) -> "Optional[int]":
-        """Of bags that are not indexed: by their size. None: nothing tells."""
+        """Estimate of the scans left; bags that are not indexed count by their size. None: nothing tells."""
         if not self._left_bytes:
             return self._left_scans
         return self._left_scans + round(self._left_bytes * self._scans / self._bytes) if self._bytes else None
@@ -154,7 +154,7 @@ def _entries(folder: Path) -> "Iterator[os.DirEntry[str]]":
 
 
 def _rates(done: "list[_Finished]", begin_s: float, now_s: "Optional[float]") -> "dict[str, Any]":
-    """Of the last tasks that ended since begin_s; now_s: None where nothing runs, then until the last of them."""
+    """Rates of the last tasks that ended since begin_s; now_s: None where nothing runs, then until the last of them."""
     ended = sorted(one for one in done if one.ended_s >= begin_s)
     if not ended:
         return {"scans_per_s": None, "tasks_per_s": None, "rate_over_s": None}

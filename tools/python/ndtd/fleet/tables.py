@@ -40,7 +40,7 @@ _SORTED = ["bag", "config", "seq"]
 
 
 class Tables(NamedTuple):
-    """What collect() has written."""
+    """Tables that collect() has written."""
 
     runs: Path
     scans: Path
@@ -63,7 +63,7 @@ class Task:
 
 
 def tasks(run: RunFolder, found: "list[Bag]") -> "Iterator[Task]":
-    """Those of some bags, sorted by the url of the bag and the name of the configuration. Of bags with the same content: of the first."""
+    """Tasks of some bags, sorted by the url of the bag and the name of the configuration; the first stands for bags of the same content."""
     job = run.job()
     configurations = sorted(zip(job.configurations, map_ids(run)), key=lambda one: one[0].name)
     seen: "set[str]" = set()
@@ -79,7 +79,7 @@ def tasks(run: RunFolder, found: "list[Bag]") -> "Iterator[Task]":
 
 
 def bags(run: RunFolder) -> "list[Bag]":
-    """Those of bags.json; none before they were looked for."""
+    """Bags of bags.json; none before they were looked for."""
     path = run.path / "bags.json"
     try:
         return [Bag(**one) for one in run.read_json(path) or ()]
@@ -88,7 +88,7 @@ def bags(run: RunFolder) -> "list[Bag]":
 
 
 def map_ids(run: RunFolder) -> "list[tuple[str, ...]]":
-    """Of each configuration: the map that the last call has found, or all that there were, the newest first."""
+    """Map ids of each configuration: the map that the last call has found, or all that there were, the newest first."""
     count = len(run.job().configurations)
     last = (run.read_json(run.path / "progress.json") or {}).get("map_ids") or []
     if len(last) == count:
@@ -113,7 +113,7 @@ def collect(folder: Any, tell: "Optional[Callable[[str], None]]" = None, quiet: 
 
 
 def digest(runs: Any) -> str:
-    """Of a runs.parquet: equal where the same bags and configurations have the same trajectories, whatever ran them in whichever order."""
+    """Digest of a runs.parquet: equal where the same bags and configurations have the same trajectories, whatever ran them."""
     columns = ["bag_hash", "config_hash", "trajectory_hash", "status"]
     rows = []
     for batch in need("pyarrow.parquet", "fleet").ParquetFile(runs).iter_batches(columns=columns):
@@ -128,7 +128,7 @@ def result_columns(schema: Any) -> "list[str]":
 
 
 def scan_schema() -> Any:
-    """Of scans.parquet: SCANS with bag and config as plain texts, by which pyarrow can skip row groups."""
+    """Schema of scans.parquet: SCANS with bag and config as plain texts, by which pyarrow can skip row groups."""
     from . import scan_table
 
     string = need("pyarrow", "fleet").string()
@@ -209,7 +209,7 @@ class _Collection:
             yield group
 
     def _find(self, task: Task) -> Any:
-        """What there is of a task: _Done, the run row of a failure, or None."""
+        """State of a task: _Done, the run row of a failure, or None."""
         for key in task.keys:
             try:
                 return self._open(self._run.done_file(key), task)
@@ -350,7 +350,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def _remove_old(run: RunFolder) -> None:
-    """What former collections have left, those that were killed included."""
+    """Removes what former collections have left, those that were killed included."""
     link = run.path / SCANS_NAME
     now = os.readlink(link) if link.is_symlink() else ""
     for path in [*run.path.glob(f"{_FOLDER}*"), *run.path.glob(f".{RUNS_NAME}.*")]:

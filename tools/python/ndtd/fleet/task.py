@@ -1,4 +1,4 @@
-"""What runs on a worker: small arguments come in, a small dict goes out, what is made lies in the folder of the run.
+"""Tasks of a worker: small arguments come in, a small dict goes out, what is made lies in the folder of the run.
 
     map_id    the map of a configuration: staged, compiled, and its id
     prepare   a bag: staged, imported, indexed
@@ -56,7 +56,7 @@ class Worker:
     # ---- maps
 
     def map_id(self, number: int) -> str:
-        """Of the compiled map of a configuration, as ndtd prints it. FleetError: there is no such map."""
+        """Id of the compiled map of a configuration, as ndtd prints it. FleetError: there is no such map."""
         return self._map(number)[1]
 
     @contextlib.contextmanager
@@ -81,7 +81,7 @@ class Worker:
         return self._ids[number]
 
     def _map_key(self, number: int) -> str:
-        """Of the files of the map and the settings that shape what is compiled."""
+        """Key of the files of the map and the settings that shape what is compiled."""
         text = self._config_file(number).read_text(encoding="utf-8")
         settings = flat_yaml(text)
         shape = [f"{key}: {settings.get(key)}" for key in _MAP_SETTINGS]
@@ -140,7 +140,7 @@ class Worker:
                        "cpu_s": found.cpu_s, "peak_memory_bytes": found.summary.get("peak_memory_bytes")}
 
     def piece(self, bag: Bag, index: BagIndex, number: int, first: int, end: int) -> "tuple[Any, dict[str, Any]]":
-        """As rows(), of a piece that is not the first; no rows where ndtd cannot begin there, such as behind damage."""
+        """Rows of a piece that is not the first, as rows(); no rows where ndtd cannot begin there, such as behind damage."""
         try:
             return self.rows(bag, index, number, first, end, pieces.START)
         except CallError as error:
@@ -190,7 +190,7 @@ def _worker(folder: str, token: str) -> Worker:
 
 
 def _late(look: "Callable[[], Any]", limit_s: float) -> Any:
-    """What look() finds, as soon as it does; None: a shared file system that shows new files late does not show it for so long."""
+    """Waits for what look() finds; None: a shared file system that shows new files late does not show it for so long."""
     end = time.monotonic() + limit_s
     while True:
         found = look()
@@ -211,7 +211,7 @@ def map_id(folder: str, token: str, number: int) -> str:
 
 
 def prepare(folder: str, token: str, bag: Bag) -> "dict[str, Any]":
-    """What is in a bag, and in which pieces it is replayed."""
+    """Indexes a bag, and decides in which pieces it is replayed."""
     worker = _worker(folder, token)
     job = worker.job
     try:
@@ -273,7 +273,7 @@ def _claim(worker: Worker, key: str, bag: Bag, index: "Optional[BagIndex]" = Non
 
 
 def _prepared(worker: Worker, bag: Bag, number: int) -> "tuple[BagIndex, str]":
-    """What prepare() has left, and the key of the task."""
+    """The index that prepare() has left, and the key of the task."""
     index = _late(lambda: worker.folder.index(bag), INDEX_LATE_S)
     if index is None:
         raise StageError(f"{worker.folder.index_file(bag.id)}: is not there on {worker.host}, or the bag has changed since")

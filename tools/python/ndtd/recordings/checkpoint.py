@@ -18,7 +18,7 @@ EVERY_S = 2.0
 
 
 def identity(files: list, options: dict) -> dict:
-    """What must be the same for an import to go on."""
+    """The facts that must be the same for an import to go on."""
     rows = []
     for file in files:
         info = file.stat()
@@ -30,7 +30,7 @@ def identity(files: list, options: dict) -> dict:
 
 
 class Checkpoints:
-    """Of one bag; `out` None: none are taken, as for pipes."""
+    """Checkpoints of one bag; `out` None: none are taken, as for pipes."""
 
     def __init__(self, out: Optional[Path], identity: Optional[dict]):
         self._is_wanted = out is not None
@@ -40,7 +40,7 @@ class Checkpoints:
         self._next = time.monotonic() + EVERY_S
 
     def load(self, anew: bool = False) -> Optional[dict]:
-        """Where to go on, after OUT.part was cut to it; None: from the begin, and OUT.part is gone."""
+        """The position to go on from, after OUT.part was cut to it; None: from the beginning, and OUT.part is gone."""
         if not self._is_wanted:
             return None
         self._check_unused()

@@ -13,7 +13,7 @@ MOST_REASONS = 50
 
 @dataclass
 class Report:
-    """What was taken and what was left, and why."""
+    """Counts of what was taken and what was left, and why."""
 
     taken: dict = field(default_factory=dict)  # kind: messages
     left: dict = field(default_factory=dict)  # "kind: why": messages
@@ -61,7 +61,7 @@ class Converter:
         self.report = Report()
 
     def state(self) -> dict:
-        """What a later Converter needs to go on, as JSON."""
+        """The state that a later Converter needs to go on, as JSON."""
         return {"seq": self._seq, "transforms": self._transforms, "report": asdict(self.report)}
 
     def restore(self, state: dict) -> None:

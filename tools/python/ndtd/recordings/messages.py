@@ -1,4 +1,4 @@
-"""What a recording yields. Stamps and receive times in int64 ns; points in the frame `frame_id` of the sensor."""
+"""Messages that a recording yields. Stamps and receive times in int64 ns; points in the frame `frame_id` of the sensor."""
 from dataclasses import dataclass
 from typing import Callable, Iterable, NamedTuple, Optional
 

@@ -81,7 +81,7 @@ def positions(points: np.ndarray) -> np.ndarray:
 
 
 def returns(xyz: np.ndarray) -> Optional[np.ndarray]:
-    """Which points (3, N) are returns: finite, not all zero as drivers fill gaps of organised clouds. None: all."""
+    """Mask of the points (3, N) that are returns: finite, not all zero as drivers fill gaps of organised clouds. None: all."""
     x, y, z = xyz
     with np.errstate(invalid="ignore", over="ignore"):
         good = np.isfinite(x + y + z)
@@ -98,7 +98,7 @@ def intensity(points: np.ndarray) -> Optional[np.ndarray]:
 
 
 def only(values: Any, good: Optional[np.ndarray]) -> Any:
-    """Those of the last axis that are good; None for either: as they are."""
+    """Keeps the values of the last axis that are good; None for either: returns them as they are."""
     return values if values is None or good is None else np.compress(good, values, axis=-1)
 
 

@@ -1,4 +1,4 @@
-"""Where the sensors of a recording are on the vehicle, found before its messages are read."""
+"""Poses of the sensors of a recording on the vehicle, found before its messages are read."""
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Dict, Optional

@@ -1,4 +1,4 @@
-"""What an import tells: its summary, and options of ndtd that follow from the recording."""
+"""Report of an import: its summary, and options of ndtd that follow from the recording."""
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, List

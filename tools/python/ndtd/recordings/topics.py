@@ -1,4 +1,4 @@
-"""What topics are taken for: by their types, and by what the user says."""
+"""Kinds of topics, found by their types and by what the user says."""
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
@@ -6,14 +6,14 @@ from .messages import RecordingError, Topic
 
 KINDS = ("scan", "odometry", "imu", "gnss", "pose", "truth")
 WORDS = {"scan": "scans", "odometry": "odometry", "imu": "an IMU", "gnss": "GNSS", "pose": "initial poses", "truth": "the truth"}
-# Of several topics of one kind, those of the first type in this list are meant.
+# The first type in this list is meant where topics of several types are of one kind.
 PREFERRED = ("sensor_msgs/msg/PointCloud2", "foxglove.PointCloud", "nav_msgs/msg/Odometry",
              "geometry_msgs/msg/TwistWithCovarianceStamped", "geometry_msgs/msg/TwistStamped")
 
 
 @dataclass
 class Options:
-    """What to take and how; `topics` maps a kind to the set of topics that the user named (empty: none of it)."""
+    """Choice of what is taken, and how; `topics` maps a kind to the set of topics that the user named (empty: none of it)."""
 
     topics: dict = field(default_factory=dict)
     time_unit_s: Optional[float] = None

@@ -29,7 +29,7 @@ def _scale(unit: str, values: np.ndarray) -> "tuple[float, str]":
 
 
 def extent(found: Comparison) -> Box:
-    """What holds the trusted poses of both runs."""
+    """Box around the trusted poses of both runs."""
     boxes = [trajectory_figure.extent(run) for run in (found.first, found.second)]
     low, high = (min(box.x for box in boxes), min(box.y for box in boxes)), (max(box.x + box.width for box in boxes),
                                                                              max(box.y + box.height for box in boxes))

@@ -84,7 +84,7 @@ class Setting:
 
 @dataclass
 class Comparison:
-    """What compare() finds. Rows of `pairs` (K, 2) are rows of the runs with equal stamps; arrays (K,) belong to them."""
+    """Result of compare(). Rows of `pairs` (K, 2) are rows of the runs with equal stamps; arrays (K,) belong to them."""
 
     first: Run
     second: Run
@@ -112,7 +112,7 @@ class Comparison:
 
     @property
     def names(self) -> "tuple[str, str]":
-        """Of the folders, or their paths where the names are equal."""
+        """Names of the folders, or their paths where the names are equal."""
         one, other = self.first.name, self.second.name
         return (one, other) if one != other else (str(self.first.folder), str(self.second.folder))
 
@@ -123,7 +123,7 @@ class Comparison:
 
     @property
     def lost_verdict(self) -> str:
-        """Of the number of lost scans, which is a fact of this drive and not tested: 1 % of the scans matter."""
+        """Verdict on the number of lost scans, which is a fact of this drive and not tested: 1 % of the scans matter."""
         more = int(self.second_lost.sum()) - int(self.first_lost.sum())
         if abs(more) <= MARGIN_LOST * len(self.pairs):
             return "equal" if more == 0 else "equivalent"
@@ -323,7 +323,7 @@ class Unit(NamedTuple):
 
     @staticmethod
     def of(unit: str, *values: float) -> "Unit":
-        """For values in "m", "deg", "%" (shares) or ""."""
+        """Chooses the unit for values in "m", "deg", "%" (shares) or ""."""
         top = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
         factor, name = {"m": (1000.0, "mm") if top < 0.00995 else (100.0, "cm") if top < 0.995 else (1.0, "m"),
                         "deg": (1.0, "\N{DEGREE SIGN}"), "%": (100.0, "%")}.get(unit, (1.0, ""))
@@ -347,7 +347,7 @@ def with_unit(value: float, unit: str) -> str:
 
 
 def unit_of(tests: "Sequence[Test]", quantity: str) -> Unit:
-    """Of all tests of a quantity."""
+    """The unit that suits all tests of a quantity."""
     mine = [test for test in tests if test.quantity == quantity]
     return Unit.of(mine[0].unit, *(value for test in mine for value in (test.found.first, test.found.second)))
 

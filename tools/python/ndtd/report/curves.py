@@ -16,7 +16,7 @@ from .consistency_figure import draw_acceptance, draw_consistency
 from .curve_parts import factor_axis, margins
 from .figures import CYCLE, GRID, INK, MUTED, Drawing
 
-# What a sweep is drawn over, and what is drawn: the first column that is there and varies, or is there.
+# Columns that a sweep is drawn over, and those that are drawn: the first one that is there and varies, or is there.
 X_COLUMNS = ("items", "poses", "waiting", "radius_m", "tiles", "km2", "points", "threads", "voxels")
 Y_COLUMNS = ("align_ms", "per_item_us", "per_pose_us", "evaluation_us", "together_ms", "whole_ms", "dense_ms", "change_median_ms",
              "align_us", "median_us", "build_ms", "per_evaluation_us", "median_ms", "preprocess_us", "open_ms", "ns_per_point")

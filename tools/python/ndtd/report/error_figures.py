@@ -106,7 +106,7 @@ def per_axis(run: Run, errors: Errors) -> Drawing:
 
 
 def _limit(error: np.ndarray, sigma: np.ndarray) -> float:
-    """Of the y axis: all errors, unless a few hide the rest."""
+    """Upper limit of the y axis: all errors, unless a few hide the rest."""
     known = np.concatenate([np.abs(error), 3.3 * sigma])
     known = known[np.isfinite(known)]
     if len(known) == 0:

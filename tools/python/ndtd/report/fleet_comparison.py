@@ -186,7 +186,7 @@ def _add_quantities(found: FleetComparison, margin_m: float, margin_deg: float) 
 
 
 def _differences(one: Quantity, seed: int) -> "list[tuple[str, paired.Difference]]":
-    """Of the mean over the drives, and of the usual drive: the median of the differences, its p that of signed ranks."""
+    """Differences of the mean over the drives, and of the usual drive: the median of the differences, its p that of signed ranks."""
     mean = paired.differences(one.first, one.second, one.blocks, {"mean": paired.mean_of}, seed)["mean"]
     change = one.second - one.first
     usual = paired.differences(np.zeros(len(change)), change, one.blocks, {"median": paired.STATISTICS["median"]}, seed)["median"]

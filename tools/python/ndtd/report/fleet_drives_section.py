@@ -38,7 +38,7 @@ def worst(results: FleetResults) -> str:
 
 
 def failed(results: FleetResults) -> str:
-    """Nothing where all is well."""
+    """Section of the drives that failed or are damaged; empty where all is well."""
     run, parts, of_bags, damaged = results.run, [], _failures(results.run), results.damaged
     if not of_bags and not damaged:
         return ""
@@ -74,12 +74,12 @@ def _failures(run: FleetRun) -> "dict[tuple[int, str, str], tuple[list[str], tup
 
 
 def _stem(run: FleetRun, row: int, number: int) -> str:
-    """Of a file, made of the name of a bag."""
+    """Stem of a file name, made of the name of a bag."""
     return re.sub(r"[^\w.-]+", "_", short(run.names[row].rsplit(".", 1)[0], MOST_NAME)).strip("-._") or f"drive-{number}"
 
 
 def ndtd(run: FleetRun, row: int, configuration: str, options: "list[str]") -> str:
-    """What replays a drive of a run."""
+    """The command that replays a drive of a run."""
     bag = str(run.texts["bag"][row])
     path = bag[len("file://"):] if bag.startswith("file://") else bag
     note = ""

@@ -24,7 +24,7 @@ MOST_DOTS, MOST_RINGS, MOST_LINES = 3000, 12, 6
 
 
 def extent(grid: Grid, places: "list[Place]") -> Box:
-    """What holds nearly all scans and every place, in the shape of the figure."""
+    """Box around nearly all scans and every place, in the shape of the figure."""
     corners, scans = grid.corners(), grid.shown[:, 0]
     if not scans.sum():
         return Box(-50.0, -25.0, 100.0, 50.0)

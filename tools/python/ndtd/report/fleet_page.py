@@ -92,7 +92,7 @@ class FleetPage:
                 f"{html_parts.hints('Something may be set wrongly', self._hints())}</header>")
 
     def _tiles(self) -> "list[tuple[str, str, str]]":
-        """With what they were before."""
+        """Numbers at the top, with what they were before."""
         if not self.found:
             return self.verdict.numbers
         first = self.found.first
@@ -115,7 +115,7 @@ class FleetPage:
         return out
 
     def _hints(self) -> "list[str]":
-        """What ndtd says of many drives."""
+        """Hints that ndtd gives, with the number of their drives."""
         run, rows = self.results.run, self.results.main.rows
         found = Counter(line for row in rows.tolist() for line in {plain_reason(one) for one in run.hints[row]})
         return [f"{line} ({times} of {len(rows)} drives)" for line, times in found.most_common(MOST_HINTS)]

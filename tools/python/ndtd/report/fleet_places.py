@@ -1,4 +1,4 @@
-"""Where a fleet is unsure: cells of the map with the scans and drives that were low there, and the places to survey again.
+"""Places where a fleet is unsure: cells of the map with the scans and drives that were low there, and the places to survey again.
 
 A scan without a trusted pose lies where the drive was: between the trusted poses around it where they are near in time, else at
 the last one if that is fresh, else nowhere. One drive's bad day is no fault of the map: drives that are low nearly everywhere are left
@@ -53,7 +53,7 @@ def positions(block: Block, wrong: np.ndarray) -> np.ndarray:
 
 
 def cell_edge_m(run: FleetRun, configuration: str) -> float:
-    """By the extent of trusted poses, without the farthest hundredth."""
+    """Chooses the edge by the extent of trusted poses, without the farthest hundredth."""
     held, count = [], 0
     for block in run.blocks(("trusted", "x", "y")):
         mine = block.values["trusted"] & np.isfinite(block.values["x"]) & (run.texts["config"][block.values["drive"]] == configuration)
@@ -134,7 +134,7 @@ class Grid:
         return out
 
     def low_share(self, keys: np.ndarray) -> float:
-        """Of the scans in these cells; NaN: there are none."""
+        """Share of low scans among those in these cells; NaN: there are none."""
         if not len(self.key):
             return float("nan")
         at = np.minimum(np.searchsorted(self.key, keys), len(self.key) - 1)
@@ -215,7 +215,7 @@ def groups(grid: Grid) -> "tuple[list[Place], int]":
 
 
 class Survey:
-    """Who passed the places, and what happened there: a second reading, of the places alone."""
+    """Counts who passed the places, and what happened there: a second reading, of the places alone."""
 
     def __init__(self, run: FleetRun, grid: Grid, places: "list[Place]"):
         self.run, self.grid, self.places = run, grid, places
@@ -270,7 +270,7 @@ class Survey:
 
 
 def rank(grid: Grid, places: "list[Place]", candidates: int) -> "tuple[list[Place], list[Place]]":
-    """Those that no chance explains, by their low drives, and those that it may. candidates: places that could be named."""
+    """Splits places into those that no chance explains and those that it may. candidates: places that could be named."""
     drives, low_drives = (int(grid.shown[:, at].sum()) for at in (2, 3))
     for one in places:
         inside = np.isin(grid.key, one.keys)

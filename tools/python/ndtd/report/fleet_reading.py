@@ -111,7 +111,7 @@ class FleetRun:
 
     @property
     def map_file(self) -> "Optional[Path]":
-        """Where the map can be read from here."""
+        """The map, where it can be read from here."""
         url = self.job.map
         path = Path(url[len("file://"):] if url.startswith("file://") else url)
         return path if "://" not in str(path) and path.exists() else None
@@ -160,7 +160,7 @@ class FleetRun:
 
     @cached_property
     def scan_files(self) -> "list[Path]":
-        """In the order of their rows."""
+        """Files of the scan table, in the order of their rows."""
         found = sorted((self.folder / "scans.parquet").glob("*.parquet"))
         if not found:
             raise FleetError(f"{self.folder / 'scans.parquet'}: has no table; {MAKE}")

@@ -1,4 +1,4 @@
-"""What the report of a fleet's run shows: totals, places, configurations against the first one, and all of it against another run."""
+"""Results in the report of a fleet's run: totals, places, configurations against the first one, all of it against another run."""
 from typing import Any, Optional
 
 import numpy as np
@@ -102,7 +102,7 @@ def _read(run: FleetRun, places_of: str, edge_m: "Optional[float]" = None) -> "t
 
 
 def _places(run: FleetRun, name: str, grid: Grid) -> "tuple[list[Place], list[Place]]":
-    """Those to survey again, and those that may be chance: a second reading, if there is a bad cell."""
+    """Places to survey again, and those that may be chance: a second reading, if there is a bad cell."""
     found, candidates = fleet_places.groups(grid)
     if found:
         survey, limit = Survey(run, grid, found), run.min_confidence(name)

@@ -96,6 +96,6 @@ class SurveySection:
 
 
 def coordinates(one: Place) -> str:
-    """Of the middle of a place, in the map."""
+    """Coordinates of the middle of a place, in the map."""
     middle = (one.low_m + one.high_m) / 2
     return f"x{NB}{middle[0]:.0f} y{NB}{middle[1]:.0f} z{NB}{one.centre[2]:.0f}{NB}m".replace("-", "\N{MINUS SIGN}")

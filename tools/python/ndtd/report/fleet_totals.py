@@ -1,4 +1,4 @@
-"""What the drives of a fleet come to: counts and errors of each drive, of each configuration, and the verdict on all.
+"""Totals of a fleet: counts and errors of each drive, of each configuration, and the verdict on all.
 
 A drive is a bag replayed with one configuration. A scan is low when it has no trusted pose, when its confidence is below the
 minimum of the settings, or when its pose is wrong: over 1 m or 5 deg off.
@@ -49,7 +49,7 @@ class Totals:
                       {name: np.zeros(BINS, np.int64) for name in run.configurations})
 
     def add(self, run: FleetRun, block: Block, low: Low) -> None:
-        """Of drives with one configuration."""
+        """Adds the drives with one configuration."""
         values = block.values
         compared = values["trusted"] & np.isfinite(values["error_m"])
         flags = {"scans": np.ones(len(block), bool), "matched": low.matched, "trusted": values["trusted"], "low": low.low,
@@ -62,7 +62,7 @@ class Totals:
         self.errors[run.texts["config"][block.drives[0]]] += np.bincount(np.minimum(place.astype(np.int64), BINS - 1), minlength=BINS)
 
     def untrusted_share(self, rows: np.ndarray) -> np.ndarray:
-        """Of the scans of each drive, without those merged into others; NaN: it has none."""
+        """Share of the scans of each drive, without those merged into others; NaN: it has none."""
         matched, trusted = self.counts["matched"][rows], self.counts["trusted"][rows]
         return np.where(matched > 0, (matched - trusted) / np.maximum(matched, 1), np.nan)
 

@@ -22,7 +22,7 @@ def pairs(rows: "Iterable[tuple[str, Any]]") -> str:
 
 
 def figure(drawing: Drawing) -> str:
-    """With its title and caption."""
+    """A figure with its title and caption."""
     return (f'<figure id="{drawing.name}"><h3>{escape(drawing.title)}</h3><div class="wide">{drawing.svg()}</div>'
             f"<figcaption>{escape(drawing.caption)}</figcaption></figure>")
 

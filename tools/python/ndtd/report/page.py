@@ -157,7 +157,7 @@ def _latency_table(run: Run) -> str:
 
 
 def _state_changes(run: Run) -> str:
-    """Where the state differs from the one before."""
+    """Table of the scans whose state differs from the one before."""
     told = np.flatnonzero(run.state != "")
     rows, before = [], "initialising"
     for row in told:
@@ -218,7 +218,7 @@ def _commit(summary: "dict[str, Any]") -> str:
 
 
 def _stamp(stamp_ns: int) -> str:
-    """As a number, and as a date where it is one."""
+    """A stamp as a number, and as a date where it is one."""
     text = f"{stamp_ns / 1e9:.3f} s"
     if 6e17 < stamp_ns < 4e18:  # 1989 to 2096
         when = datetime.fromtimestamp(stamp_ns // 1_000_000_000, timezone.utc)
@@ -231,7 +231,7 @@ def _thousands(value: Any) -> "Optional[str]":
 
 
 def command_line(run: Run) -> str:
-    """What gives this replay and this report again."""
+    """The commands that give this replay and this report again."""
     summary = run.summary
     words = ["ndtd", "--replay", str(summary.get("bag") or "BAG"), "--map", str(summary.get("map") or "MAP")]
     for file in run.texts_of("settings", "files"):

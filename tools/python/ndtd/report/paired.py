@@ -82,7 +82,7 @@ def block_length(values: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Blocks:
-    """How pairs are drawn. `is_short`: longer blocks are wanted than the drive allows, so that intervals are too narrow."""
+    """Blocks in which pairs are drawn. `is_short`: longer blocks are wanted than the drive allows, so that intervals are too narrow."""
 
     length: int  # scans
     count: float  # of them in the drive
@@ -95,7 +95,7 @@ class Blocks:
 
 
 def choose_blocks(*series: np.ndarray) -> Blocks:
-    """For series (n,) of the same scans: the most correlated one decides."""
+    """Chooses blocks for series (n,) of the same scans: the most correlated one decides."""
     count = len(series[0])
     most = max(1, count // FEWEST_BLOCKS)
     wanted = max(block_length(one) for one in series)
@@ -155,7 +155,7 @@ class Difference:
 
 def differences(first: np.ndarray, second: np.ndarray, blocks: Blocks, statistics: "Mapping[str, Statistic]" = STATISTICS,
                 seed: int = 1) -> "dict[str, Difference]":
-    """Of two series (n,) of the same scans, n >= 2, finite."""
+    """Differences of two series (n,) of the same scans, n >= 2, finite."""
     drawn: "dict[str, list[np.ndarray]]" = {name: [] for name in statistics}
     for rows in _resamples(len(first), blocks.length, seed):
         a, b = first[rows], second[rows]

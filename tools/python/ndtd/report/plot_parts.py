@@ -11,7 +11,7 @@ MOST_SPANS = 300  # shaded pieces of a figure
 
 
 class Axis(NamedTuple):
-    """What figures draw over: time, or the way."""
+    """The x axis of figures: time, or the way."""
 
     x: np.ndarray  # (N,)
     label: str

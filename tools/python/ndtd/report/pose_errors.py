@@ -143,7 +143,7 @@ class Relative(NamedTuple):
 
 
 def pairs_over(truth: np.ndarray, distance_m: float) -> "tuple[np.ndarray, np.ndarray]":
-    """For each pose the later one whose way along the truth is nearest to the distance, where it is within RPE_TOLERANCE of it."""
+    """Pairs each pose with the later one whose way along the truth is nearest to the distance, where it is within RPE_TOLERANCE of it."""
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(truth[:, :3], axis=0), axis=1))])
     first = np.arange(len(way) - 1)
     target = way[:-1] + distance_m

@@ -57,7 +57,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Of the folder."""
+        """Name of the folder."""
         return self.folder.resolve().name
 
     @property
@@ -329,7 +329,7 @@ def truth_at(stamps: np.ndarray, poses: np.ndarray, wanted: np.ndarray) -> np.nd
 
 
 def flat_yaml(text: str) -> "dict[str, str]":
-    """What --print-config writes: nested sections, comments on lines of their own; a value that is empty leaves its blank."""
+    """Parses what --print-config writes: nested sections, comments on lines of their own; a value that is empty leaves its blank."""
     out: "dict[str, str]" = {}
     sections: "list[tuple[int, str]]" = []  # that are open: indentation and name
     for line in text.splitlines():

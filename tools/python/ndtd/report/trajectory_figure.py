@@ -29,7 +29,7 @@ def extent(run: Run) -> Box:
 
 
 def around(points: np.ndarray) -> Box:
-    """What holds the points (N, 2), N > 0, with a margin, in the shape of the figure."""
+    """Box around the points (N, 2), N > 0, with a margin, in the shape of the figure."""
     low, high = points.min(axis=0), points.max(axis=0)
     size = (high - low) + 2 * np.maximum(MARGIN_M, MARGIN_PART * (high - low).max())
     width, height = max(size[0], size[1] / MOST_ASPECT), max(size[1], size[0] * LEAST_ASPECT)

@@ -1,4 +1,4 @@
-"""What a replay comes to: one sentence, and the numbers behind it."""
+"""Verdict on a replay: one sentence, and the numbers behind it."""
 from typing import NamedTuple, Optional
 
 import numpy as np
@@ -48,7 +48,7 @@ def judge(run: Run, errors: "Optional[Errors]") -> Verdict:
 
 
 def length(metres: float) -> str:
-    """With the unit in which it has few digits."""
+    """A length in the unit in which it has few digits."""
     if not np.isfinite(metres):
         return NONE
     size = abs(metres)
@@ -73,7 +73,7 @@ def milliseconds(value: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """With the plural where it is one."""
+    """A number with its noun, in the plural where it is one."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 

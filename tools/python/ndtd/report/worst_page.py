@@ -20,7 +20,7 @@ STEPS = (("iteration", "iteration", 0), ("level", "level", 0), ("score", "score"
 
 
 def section_of(run: Run, worst: "list[Worst]", chosen_by: str) -> str:
-    """By what they were chosen, then one card each."""
+    """Section of the worst scans: by what they were chosen, then one card each."""
     if not worst:
         return section("worst", "Worst scans", paragraph("No scan has a pose."))
     head = paragraph(f"By {chosen_by}; at least {APART_S:g} s apart. Each picture shows the map from above in grey and the points of "

@@ -87,7 +87,7 @@ def points_of(run: Run, rows: "list[int]") -> "dict[int, np.ndarray]":
 
 
 def windows(run: Run, rows: "list[int]", points: "dict[int, np.ndarray]") -> "dict[int, map_above.Window]":
-    """What of the map is needed around each scan that has points."""
+    """Windows of the map around each scan that has points."""
     out = {}
     for row in rows:
         if row in points:
@@ -98,7 +98,7 @@ def windows(run: Run, rows: "list[int]", points: "dict[int, np.ndarray]") -> "di
 
 
 def half_width(points: np.ndarray) -> float:
-    """Of an overview [m]: most of the points are within."""
+    """Half the width of an overview [m]: most of the points are within."""
     if len(points) == 0:
         return LEAST_HALF_M
     return float(np.clip(np.percentile(np.hypot(points[:, 0], points[:, 1]), 88), LEAST_HALF_M, MOST_HALF_M))

@@ -38,7 +38,7 @@ class Endpoint:
 
 
 def configuration() -> str:
-    """What the variables of ROS 2 say about discovery, as rmw_cyclonedds takes them. CYCLONEDDS_URI comes last and wins."""
+    """Configuration of discovery by the variables of ROS 2, as rmw_cyclonedds takes them. CYCLONEDDS_URI comes last and wins."""
     is_local = os.environ.get("ROS_LOCALHOST_ONLY") == "1" or os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == "LOCALHOST"
     peers = [name for name in os.environ.get("ROS_STATIC_PEERS", "").split(";") if name] + ["localhost"] * is_local
     parts = [RECEIVE_BUFFER]

@@ -1,4 +1,4 @@
-"""What the log says about topics on which nothing comes."""
+"""Hints of the log about topics on which nothing comes."""
 from typing import Optional
 
 from . import dds, rmw
@@ -16,7 +16,7 @@ def tell(receiver: Receiver, options: Options, log: Log, now_s: float, begin_s: 
     if not options.scans:
         log.seldom("no scans", f"no publisher of {rmw.CLOUD} in the domain {options.domain_id}: {_seen(endpoints)}; "
                    "ROS_DOMAIN_ID, CYCLONEDDS_URI")
-    # What need not be published, or comes only once.
+    # Topics that need not be published, or come only once.
     quiet = (options.initial_pose, options.tf_static_topic, options.tf_topic if options.tf != "map-odom" else None)
     for one in list(receiver.inputs):
         if one.topic in quiet:

@@ -24,7 +24,7 @@ class NoAnswer(Exception):
 
 @dataclass
 class Daemon:
-    """Where ndtd is. endpoints: of scans, poses, control, where they are not the default ones."""
+    """Address of ndtd. endpoints: those of scans, poses, control that are not the default ones."""
 
     endpoints: dict[str, str] = field(default_factory=dict)
     push: bool = False  # its scans socket is PULL

@@ -1,4 +1,4 @@
-"""Where the sensors are on the vehicle: tf_static of ROS to `transform` messages of ndtd."""
+"""Poses of the sensors on the vehicle: tf_static of ROS to `transform` messages of ndtd."""
 import time
 from typing import Any, Callable
 

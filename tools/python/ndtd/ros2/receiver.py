@@ -34,7 +34,7 @@ class Input:
 
 
 def _as_offered(depth: int) -> Callable[[list[dds.Endpoint]], dds.Quality]:
-    """What all writers of a topic can meet."""
+    """The quality that all writers of a topic can meet."""
     return lambda writers: dds.Quality(all(one.reliable for one in writers), all(one.transient_local for one in writers), depth)
 
 

@@ -1,4 +1,4 @@
-"""How ROS 2 uses DDS: names of topics and types, IDL of messages, QoS, hashes of types.
+"""Conventions of ROS 2 on DDS: names of topics and types, IDL of messages, QoS, hashes of types.
 
 Topics get the prefix `rt`, types the namespace `dds_` and a trailing underscore, as in rmw_cyclonedds and rmw_fastrtps.
 Messages travel as XCDR1, little endian. rosbags knows the definitions and reads and writes them; cyclonedds gets the same
@@ -87,7 +87,7 @@ class Types:
         return cdr + bytes(-len(cdr) % 4)
 
     def user_data(self, name: str) -> bytes:
-        """What rmw tells about a type to other nodes since Iron (REP-2016): its hash."""
+        """The hash of a type, which rmw tells other nodes since Iron (REP-2016)."""
         return f"typehash={self._store.hash_rihs01(name)};".encode()
 
     def idl(self, name: str) -> Any:

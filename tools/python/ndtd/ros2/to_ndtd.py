@@ -28,7 +28,7 @@ def pack(kind: str, **fields: Any) -> bytes:
 
 
 class FrameSender:
-    """What a BagWriter is to ndt-import: the Converter writes into it, and `send` gets frames. False of send: not sent."""
+    """Stands for the BagWriter of ndt-import: the Converter writes into it, and `send` gets frames. False of send: not sent."""
 
     def __init__(self, send: Callable[[bytes], bool]) -> None:
         self._send = send
