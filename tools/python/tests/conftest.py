@@ -97,3 +97,30 @@ def street(drive):
     import ndtd
 
     return ndtd.Map(drive.map)
+
+
+@pytest.fixture(scope="session")
+def fleet_drives(simulate, bin_dir, tmp_path_factory):
+    """Short drives over one map, see fleet_runs.LENGTHS."""
+    import fleet_runs
+
+    whole = simulate("--seed", 7, "--scans", sum(fleet_runs.LENGTHS), "--beams", 16, "--columns", 600, "--map-spacing", 0.3)
+    return fleet_runs.cut(bin_dir / "ndt-bag", whole.bag, whole.map, tmp_path_factory.mktemp("drives"), fleet_runs.LENGTHS)
+
+
+@pytest.fixture(scope="session")
+def fleet_alone(fleet_drives, bin_dir, tmp_path_factory):
+    """The result of fleet_drives on one worker that nothing disturbs, which is checked for being whole."""
+    import fleet_runs
+
+    folder, count = tmp_path_factory.mktemp("alone"), len(fleet_drives.bags)
+    fleet_runs.call("run", "--bags", fleet_drives.pattern, "--map", fleet_drives.map, *fleet_runs.OPTIONS, "--out", folder / "run", "--cache",
+                    folder / "cache", "--ndtd", bin_dir / "ndtd", "--workers", 1, environment={}, log=folder / "log")
+    digest, runs, scans = fleet_runs.result(folder / "run")
+    rows = runs.to_pylist()
+    assert len(rows) == 2 * count and {row["status"] for row in rows} == {"done"}
+    assert {(row["bag"], row["config"]): row["scans"] for row in rows} == {
+        (bag, config): size for bag, size in fleet_drives.scans.items() for config in {row["config"] for row in rows}}
+    assert len({row["config"] for row in rows}) == 2 and len({row["trajectory_hash"] for row in rows}) == len(rows)
+    assert scans.num_rows == 2 * sum(fleet_drives.scans.values()) and max(row["pieces"] for row in rows) > 1
+    return digest, runs, scans

@@ -1,4 +1,4 @@
-"""What the tests and the measurement of ndt-fleet share: many drives over one map, calls of the command, schedulers, a program that
+"""Parts that the tests and the measurement of ndt-fleet share: many drives over one map, calls of the command, schedulers, a program that
 logs the replays."""
 import contextlib
 import json
@@ -14,6 +14,9 @@ from typing import Any, NamedTuple, Optional
 import pyarrow.parquet as pq
 
 SWEEP = "ndt.levels=[4.0,2.0,1.0],[2.0,1.0]"
+DRIVES = int(os.environ.get("NDT_FLEET_DRIVES") or 5)
+LENGTHS = [6] * (DRIVES - 1) + [60]  # scans; the last drive is cut into pieces
+OPTIONS = ("--set", "preprocess.deskew=time", "--sweep", SWEEP, "--piece", 0.04, "--warm-up", 0.5)
 FLEET = [sys.executable, "-m", "ndtd.ndt_fleet"]
 RECORDER = r"""#!{python} -SE
 import fcntl, hashlib, json, os, subprocess, sys, time
@@ -79,7 +82,7 @@ def recorder(folder: Path, ndtd: Path, pause_s: float = 0.0) -> Path:
 
 
 def events(program: Path) -> "list[dict[str, Any]]":
-    """Of a recorder: event (begin, end, twice), task (bag, configuration, skipped scans), worker (its pid), at_ns; code at the end."""
+    """Events of a recorder: event (begin, end, twice), task (bag, configuration, skipped scans), worker (its pid), at_ns; code at the end."""
     log = program.with_name("log.jsonl")
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
@@ -118,7 +121,7 @@ class Scheduler(NamedTuple):
 @contextlib.contextmanager
 def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, str]]" = None,
               hosts: "Sequence[str]" = ("127.0.0.1",), protocol: str = "tcp") -> "Iterator[Scheduler]":
-    """Nothing of it is left afterwards. hosts: addresses of the workers, in turn."""
+    """A scheduler with workers, of which nothing is left afterwards. hosts: addresses of the workers, in turn."""
     folder.mkdir()
     place, started = folder / "scheduler.json", []
     with (folder / "log").open("wb") as log:
@@ -132,10 +135,10 @@ def scheduler(folder: Path, workers: int = 2, environment: "Optional[dict[str, s
             begin("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--protocol", protocol)
             wait_until(place.exists, "scheduler")
             for number in range(workers):
-                begin("dask_worker", "--nthreads", "1", "--local-directory", str(folder), "--host", hosts[number % len(hosts)])
+                begin("dask_worker", "--nthreads", "1", "--no-nanny", "--local-directory", str(folder), "--host", hosts[number % len(hosts)])
             yield Scheduler(place, json.loads(place.read_text())["address"], started[0])
         finally:
-            for process in started:  # a nanny that ends by itself takes seconds; its worker ends with it
+            for process in started:  # without asking: a worker without its scheduler takes seconds to end
                 process.kill()
                 process.wait(60)
 

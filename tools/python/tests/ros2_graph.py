@@ -82,6 +82,14 @@ class Graph:
             time.sleep(0.05)
         raise TimeoutError(f"{name}: no '{text}' within {timeout_s} s: {self.lines(name, 'err')[-5:]}")
 
+    def wait_for_poses(self, count, timeout_s):
+        """Waits until the listener has got so many; a limit, so that a test ends that waits for what does not come."""
+        end = time.monotonic() + timeout_s
+        while len(self.received("pose")) < count:
+            if time.monotonic() > end:
+                raise TimeoutError(f"{len(self.received('pose'))} of {count} poses within {timeout_s} s: {self.lines('bridge', 'err')[-5:]}")
+            time.sleep(0.05)
+
     def received(self, kind):
         """Columns of what the listener got: (stamp_ns, monotonic_ns, rest)."""
         rows = [line.split() for line in self.lines("listener")]

@@ -60,7 +60,7 @@ def check_strangers(port):
 
 
 def page_statuses(port):
-    """Of PAGES; empty: it does not speak HTTP."""
+    """HTTP statuses of PAGES; empty: the port does not speak HTTP."""
     found = {}
     for path in PAGES:
         link = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
@@ -131,7 +131,7 @@ def test_a_scheduler_with_a_certificate(keys, simulate, bin_dir, tmp_path):
             said = run("none", one.address, environment, code=2)
             assert said.startswith(f"ndt-fleet: --cluster: {one.address}: distributed.comm.tls of Dask's settings: ") and why in said, said
             assert said.count("\n") == 1, said
-    run("local", "local", {})
+    fleet_runs.call("run", *words, "--out", tmp_path / "local", "--workers", 1, environment={}, log=tmp_path / "log")
     assert fleet_runs.result(tmp_path / "own")[0] == fleet_runs.result(tmp_path / "local")[0]
 
 

@@ -11,45 +11,19 @@ import slurm_here
 
 pytest.importorskip("distributed")
 
-DRIVES = int(os.environ.get("NDT_FLEET_DRIVES") or 12)
-SCANS = 12  # of a drive; the last one is longer, and cut into pieces
-LONG = 60
-PIECES = ("--piece", 0.04, "--warm-up", 0.5)
-
 
 @pytest.fixture(scope="module")
-def drives(simulate, bin_dir, tmp_path_factory):
-    lengths = [SCANS] * (DRIVES - 1) + [LONG]
-    whole = simulate("--seed", 7, "--scans", sum(lengths), "--beams", 16, "--columns", 600, "--map-spacing", 0.3)
-    return fleet_runs.cut(bin_dir / "ndt-bag", whole.bag, whole.map, tmp_path_factory.mktemp("drives"), lengths)
-
-
-@pytest.fixture(scope="module")
-def replay(drives, bin_dir, tmp_path_factory):
+def replay(fleet_drives, bin_dir, tmp_path_factory):
     """replay(name, *options): a run, its folder. meanwhile: called with that folder while it runs."""
     place = tmp_path_factory.mktemp("runs")
 
     def run(name, *options, environment=None, meanwhile=None):
-        fleet_runs.call("run", "--bags", drives.pattern, "--map", drives.map, "--set", "preprocess.deskew=time", "--sweep",
-                        fleet_runs.SWEEP, *PIECES, "--out", place / name, "--cache", place / f"{name}.cache", "--ndtd", bin_dir / "ndtd",
-                        *options, environment=environment or {}, log=place / f"{name}.log",
-                        meanwhile=meanwhile and (lambda: meanwhile(place / name)))
+        fleet_runs.call("run", "--bags", fleet_drives.pattern, "--map", fleet_drives.map, *fleet_runs.OPTIONS, "--out", place / name, "--cache",
+                        place / f"{name}.cache", "--ndtd", bin_dir / "ndtd", *options, environment=environment or {},
+                        log=place / f"{name}.log", meanwhile=meanwhile and (lambda: meanwhile(place / name)))
         return place / name
 
     return run
-
-
-@pytest.fixture(scope="module")
-def alone(replay, drives):
-    """The result on one worker, which is checked for being whole."""
-    digest, runs, scans = fleet_runs.result(replay("alone", "--workers", 1))
-    rows = runs.to_pylist()
-    assert len(rows) == 2 * DRIVES and {row["status"] for row in rows} == {"done"}
-    assert {(row["bag"], row["config"]): row["scans"] for row in rows} == {
-        (bag, config): count for bag, count in drives.scans.items() for config in {row["config"] for row in rows}}
-    assert len({row["config"] for row in rows}) == 2 and len({row["trajectory_hash"] for row in rows}) == len(rows)
-    assert scans.num_rows == 2 * sum(drives.scans.values()) and max(row["pieces"] for row in rows) > 1
-    return digest, runs, scans
 
 
 def check_same(alone, found):
@@ -59,11 +33,11 @@ def check_same(alone, found):
         assert [name for name in mine.column_names if not mine[name].equals(other[name])] == []
 
 
-def test_two_workers(alone, replay):
-    check_same(alone, fleet_runs.result(replay("two", "--workers", 2)))
+def test_two_workers(fleet_alone, replay):
+    check_same(fleet_alone, fleet_runs.result(replay("two", "--workers", 2)))
 
 
-def test_slurm(alone, replay, slurm, tmp_path):
+def test_slurm(fleet_alone, replay, slurm, tmp_path):
     """Jobs of Slurm; one of them is cancelled on the way."""
     def cancel(run):
         fleet_runs.wait_until(lambda: list((run / "done").glob("*/*.parquet")), "first result")
@@ -75,15 +49,15 @@ def test_slurm(alone, replay, slurm, tmp_path):
 
     run = replay("slurm", "--cluster", "slurm", "--workers", 2, "--cluster-option", "interface=lo",
                  "--cluster-option", f"log_directory={tmp_path}", environment=slurm, meanwhile=cancel)
-    check_same(alone, fleet_runs.result(run))
+    check_same(fleet_alone, fleet_runs.result(run))
     assert list(run.glob(".engine-keys-*")) == []
     assert any("CANCELLED" in path.read_text() for path in tmp_path.glob("dask-worker-*.err")), "no job of Slurm was cancelled"
     fleet_runs.wait_until(lambda: ask("squeue", "--noheader", "--states=RUNNING,PENDING") == "", "end of all jobs")
 
 
-def test_scheduler_with_workers_of_its_own(alone, replay, tmp_path):
+def test_scheduler_with_workers_of_its_own(fleet_alone, replay, tmp_path):
     with fleet_runs.scheduler(tmp_path / "dask") as one:
-        check_same(alone, fleet_runs.result(replay("scheduler", "--cluster", one.address)))
+        check_same(fleet_alone, fleet_runs.result(replay("scheduler", "--cluster", one.address)))
 
 
 def test_slurm_leaves_nothing(slurm):

@@ -13,17 +13,10 @@ from slurm_here import processes_of
 
 pytest.importorskip("distributed")
 
-KILLS = int(os.environ.get("NDT_FLEET_KILLS") or 6)
-DRIVES, SCANS, LONG = 8, 6, 36
-OPTIONS = ("--set", "preprocess.deskew=time", "--sweep", fleet_runs.SWEEP, "--piece", 0.02, "--warm-up", 0.3, "--retries", 100)
+KILLS = int(os.environ.get("NDT_FLEET_KILLS") or 3)
+OPTIONS = (*fleet_runs.OPTIONS, "--retries", 100)
+SCANS = fleet_runs.LENGTHS[0]
 CLOUD = b"# .PCD v0.7 - Point Cloud Data file format\nVERSION 0.7\n" + bytes(range(256)) * 40
-
-
-@pytest.fixture(scope="module")
-def drives(simulate, bin_dir, tmp_path_factory):
-    lengths = [SCANS] * (DRIVES - 1) + [LONG]
-    whole = simulate("--seed", 7, "--scans", sum(lengths), "--beams", 16, "--columns", 600, "--map-spacing", 0.3)
-    return fleet_runs.cut(bin_dir / "ndt-bag", whole.bag, whole.map, tmp_path_factory.mktemp("drives"), lengths)
 
 
 class Run:
@@ -54,7 +47,7 @@ class Run:
         self._seen.append((time.time_ns(), {path: (info.st_ino, info.st_mtime_ns) for path, info in self.done().items()}))
 
     def check_done_once(self):
-        """What was done at a look has not been begun after it, and its file is still the same."""
+        """Checks that what was done at a look has not been begun after it, and its file is still the same."""
         from ndtd.fleet import scan_table
         from ndtd.fleet.run_folder import RunFolder
 
@@ -77,17 +70,9 @@ class Run:
         fleet_runs.wait_until(lambda: not processes_of(self.folder), "end of all processes")
 
 
-@pytest.fixture(scope="module")
-def alone(drives, bin_dir, tmp_path_factory):
-    """The result of a run that nothing disturbs."""
-    run = Run(tmp_path_factory.mktemp("alone"), drives, bin_dir / "ndtd")
-    run.call("--workers", 1)
-    return fleet_runs.result(run.path)
-
-
 @pytest.fixture
-def disturbed(drives, bin_dir, tmp_path):
-    run = Run(tmp_path, drives, bin_dir / "ndtd", pause_s=0.2)
+def disturbed(fleet_drives, bin_dir, tmp_path):
+    run = Run(tmp_path, fleet_drives, bin_dir / "ndtd", pause_s=0.2)
     yield run
     for pid in processes_of(tmp_path):
         os.kill(pid, signal.SIGKILL)
@@ -97,11 +82,11 @@ def is_alive(pid):
     return Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes() != b""
 
 
-def test_workers_killed_at_random(disturbed, drives, alone):
+def test_workers_killed_at_random(disturbed, fleet_drives, fleet_alone):
     """Workers, and now and then a program alone, at random moments; the last bag waits until all are killed."""
     rng, killed = random.Random(17), 0
     hold = disturbed.program.with_name("hold")
-    hold.write_text(drives.bags[-2].name)
+    hold.write_text(fleet_drives.bags[-2].name)
     process = disturbed.start("--workers", 2)
     while killed < KILLS:
         time.sleep(rng.uniform(0.05, 0.8))
@@ -115,11 +100,11 @@ def test_workers_killed_at_random(disturbed, drives, alone):
     hold.unlink()
     assert process.wait(600) == 0, disturbed.log.read_text()
     disturbed.check_done_once()
-    disturbed.check_whole(alone)
+    disturbed.check_whole(fleet_alone)
     assert len(disturbed.events("end")) < len(disturbed.events("begin"))
 
 
-def test_scheduler_killed(disturbed, alone):
+def test_scheduler_killed(disturbed, fleet_alone):
     with fleet_runs.scheduler(disturbed.folder / "first", environment=disturbed.environment) as one:
         process = disturbed.start("--cluster", one.file)
         fleet_runs.wait_until(lambda: len(disturbed.done()) >= 4, "four results")
@@ -131,10 +116,10 @@ def test_scheduler_killed(disturbed, alone):
     with fleet_runs.scheduler(disturbed.folder / "second", environment=disturbed.environment) as one:
         disturbed.call("--cluster", one.address)
     disturbed.check_done_once()
-    disturbed.check_whole(alone)
+    disturbed.check_whole(fleet_alone)
 
 
-def test_command_killed(disturbed, alone):
+def test_command_killed(disturbed, fleet_alone):
     process = disturbed.start("--workers", 2)
     fleet_runs.wait_until(lambda: len(disturbed.done()) >= 4, "four results")
     process.kill()
@@ -143,23 +128,23 @@ def test_command_killed(disturbed, alone):
     disturbed.look()
     disturbed.call("--workers", 2)
     disturbed.check_done_once()
-    disturbed.check_whole(alone)
+    disturbed.check_whole(fleet_alone)
     before = disturbed.events("begin")
     disturbed.call()
     assert disturbed.events("begin") == before, "all is done, and replays were begun"
 
 
-def test_damaged_bags(drives, bin_dir, tmp_path):
+def test_damaged_bags(fleet_drives, bin_dir, tmp_path):
     """Truncated: replayed up to there; empty, and no bag: listed; the rest completes, and is not done again."""
     bags = tmp_path / "bags"
     bags.mkdir()
-    for bag in drives.bags[:2]:
+    for bag in fleet_drives.bags[:2]:
         (bags / bag.name).symlink_to(bag)
-    data = drives.bags[2].read_bytes()
+    data = fleet_drives.bags[2].read_bytes()
     (bags / "truncated.bag").write_bytes(data[:len(data) * 2 // 3])
     (bags / "empty.bag").write_bytes(b"")
     (bags / "cloud.bag").write_bytes(CLOUD)
-    run = Run(tmp_path, drives._replace(bags=[bags / "empty.bag"]), bin_dir / "ndtd")
+    run = Run(tmp_path, fleet_drives._replace(bags=[bags / "empty.bag"]), bin_dir / "ndtd")
     for again in range(2):
         said = run.call("--workers", 2, code=1)
         assert all(f"{name}.bag" in said for name in ("truncated", "empty", "cloud")), said

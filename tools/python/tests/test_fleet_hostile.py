@@ -84,7 +84,7 @@ def test_names_and_what_is_no_bag(fleet, bags, tmp_path):
     (tmp_path / "in" / "folder.bag").mkdir()
     cut = tmp_path / "in" / "cut.bag"
     cut.write_bytes(small[-3].read_bytes()[:-100])
-    said = fleet("run", "--bags", "in/*", deep / "deep.bag", "--map", target, *SET, "--out", "run", "--retries", 0, "--timeout", 60, code=1)
+    said = fleet("run", "--bags", "in/*", deep / "deep.bag", "--map", target, *SET, "--out", "run", "--retries", 0, "--timeout", 60, "--workers", 1, code=1)
     found = rows(tmp_path / "run", "bag", "status", "failure")
     assert {Path(row["bag"]).name for row in found if row["status"] == "done"} == {*names, "cut.bag"}
     failed = {Path(row["bag"]).name: row["failure"] for row in found if row["status"] == "failed"}
@@ -198,7 +198,7 @@ def looked_at(run, fleet):
 
 
 def test_damaged_files(fleet, run):
-    """Of each kind; what is damaged is made again, by the next call but one at the latest."""
+    """Files of each kind; what is damaged is made again, by the next call but one at the latest."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

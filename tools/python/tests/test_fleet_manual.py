@@ -15,7 +15,7 @@ MANUAL = Path(__file__).resolve().parents[3] / "docs/fleet.md"
 
 
 def commands():
-    """Those of the first section."""
+    """Commands of the first section."""
     text = MANUAL.read_text(encoding="utf-8").split("\n## ")[0]
     return [line.strip().split("   #")[0] for line in text.splitlines() if line.startswith("    ndt-fleet ")]
 

@@ -1,4 +1,4 @@
-"""What is in a bag, where it is cut, and that pieces together say what the whole bag says."""
+"""Contents of a bag, where it is cut, and pieces that say together what the whole bag says."""
 import json
 import os
 import struct

@@ -306,7 +306,7 @@ def drives(simulate, bin_dir, tmp_path_factory):
 
 @pytest.fixture
 def options(drives, tmp_path):
-    """Those of a run of six drives with two configurations; and its folder."""
+    """Options of a run of six drives with two configurations, and its folder."""
     return ["run", "--bags", drives.pattern, "--map", drives.map, "--set", "preprocess.deskew=time", "--sweep",
             "ndt.levels=[4.0,2.0],[2.0]", "--out", tmp_path / "run", "--cache", tmp_path / "cache"]
 
@@ -456,7 +456,7 @@ def test_a_worker_of_another_version_or_another_folder(tmp_path, local, monkeypa
 
 def test_a_scheduler_that_goes_away(tmp_path):
     found, folder = make_bags(tmp_path / "bags", **{f"b{i}": "scans 10\nsleep 0.5" for i in range(40)}), make_run(tmp_path / "run", 1)
-    with scheduler(tmp_path / "dask", environment={"PYTHONPATH": TESTS}) as one, cluster.connect(cluster.Wish(one.address)) as engine:
+    with scheduler(tmp_path / "dask", 1, {"PYTHONPATH": TESTS}) as one, cluster.connect(cluster.Wish(one.address)) as engine:
         plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in",
                                        tell=lambda outcome, rate: one.process.kill() if outcome.done else None)
         with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} went away; the same command goes on$"):
@@ -466,7 +466,7 @@ def test_a_scheduler_that_goes_away(tmp_path):
 def test_a_scheduler_that_hangs(tmp_path, monkeypatch):
     monkeypatch.setattr(coordinator, "ANSWER_S", 1.0)
     found, folder = make_bags(tmp_path / "bags", **{f"b{i}": "scans 10\nsleep 0.5" for i in range(40)}), make_run(tmp_path / "run", 1)
-    with scheduler(tmp_path / "dask", environment={"PYTHONPATH": TESTS}) as one, cluster.connect(cluster.Wish(one.address)) as engine:
+    with scheduler(tmp_path / "dask", 1, {"PYTHONPATH": TESTS}) as one, cluster.connect(cluster.Wish(one.address)) as engine:
         plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in",
                                        tell=lambda outcome, rate: one.process.send_signal(signal.SIGSTOP) if outcome.done else None)
         with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} does not answer within 1 s; the same command"):
@@ -475,13 +475,13 @@ def test_a_scheduler_that_hangs(tmp_path, monkeypatch):
 
 def test_tasks_of_a_bag_go_to_one_machine(tmp_path):
     """A machine stages a bag once; where a task failed, another machine may have it."""
-    found = make_bags(tmp_path / "bags", **{f"b{i}": "scans 9\npieces 3\nsleep 0.05" for i in range(12)})
+    found = make_bags(tmp_path / "bags", **{f"b{i}": "scans 9\npieces 3\nsleep 0.05" for i in range(8)})
     folder = make_run(tmp_path / "run")
     with scheduler(tmp_path / "engine", 2, {"PYTHONPATH": TESTS}, ("127.0.0.1", "127.0.0.2")) as there, \
             cluster.connect(cluster.Wish(str(there.file), 2)) as engine:
         wait_until(lambda: len(engine.client.nthreads()) == 2, "workers")
         plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in")
-        assert plan.run().done == 24
+        assert plan.run().done == 16
         task = coordinator.Task("replay", found[0], 0, 1)
         assert plan._wanted(task) == plan._wanted(coordinator.Task("join", found[0], 1)) and len(plan._wanted(task)) == 1
         assert plan._wanted(coordinator.replace(task, failed_on=tuple(plan._wanted(task)))).isdisjoint(plan._wanted(task))

@@ -61,7 +61,7 @@ def rows(run):
 
 
 def hashes(run):
-    """By the end of the URL, which tells the drives apart."""
+    """Hashes by the end of the URL, which tells the drives apart."""
     return {tuple(row["bag"].split("/")[-2:]) + (row["config"],): row["trajectory_hash"] for row in rows(run) if row["status"] == "done"}
 
 
@@ -69,13 +69,13 @@ def hashes(run):
 def expected(bin_dir, drives, tmp_path_factory):
     """The hashes of the drives from the local disk."""
     folder = tmp_path_factory.mktemp("expected")
-    call_fleet(bin_dir, folder, ["--bags", drives / "*/drive.bag", "--map", drives / "map.pcd", *SET])
+    call_fleet(bin_dir, folder, ["--workers", 1, "--bags", drives / "*/drive.bag", "--map", drives / "map.pcd", *SET])
     assert not list((folder / "cache").glob("*.bag"))  # used in place
     return hashes(folder / "run")
 
 
 def contents(cache):
-    """Of the bags in a cache; nothing that is half done is there."""
+    """Bytes of the bags in a cache; nothing that is half done is there."""
     assert not list(cache.rglob("*.part*"))
     return sorted(path.read_bytes() for path in cache.rglob("*.bag"))
 
@@ -114,7 +114,7 @@ def test_s3(fleet, drives, expected, s3, tmp_path):
     assert contents(tmp_path / "cache") == sorted(path.read_bytes() for path in drives.glob("*/drive.bag"))
     files.put(str(other(drives)), "fleet/drives/2/drive.bag")
     server.seen.clear()
-    said += fleet(env=env)
+    said += fleet("--workers", 1, env=env)
     after = hashes(run)
     assert {key for key in before if before[key] != after[key]} == {key for key in before if key[0] == "2"}
     assert bodies(server) == ["/fleet/drives/2/drive.bag"]
@@ -133,7 +133,7 @@ def test_http(fleet, drives, expected, tmp_path):
         assert contents(tmp_path / "cache") == sorted((drives / number / "drive.bag").read_bytes() for number in "24")
         server.plans = {}
         server.seen.clear()
-        fleet()
+        fleet("--workers", 1)
     assert hashes(tmp_path / "run") == expected
     assert bodies(server) == ["/1/drive.bag", "/3/drive.bag"]
 

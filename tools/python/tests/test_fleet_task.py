@@ -1,4 +1,4 @@
-"""What runs on a worker of a fleet: tasks, tables of results, calls of ndtd with limits, the cache."""
+"""Tasks of a worker of a fleet: tasks, tables of results, calls of ndtd with limits, the cache."""
 import http.server
 import json
 import os
@@ -54,7 +54,7 @@ class Made:
         return self.folder.index(bag)
 
     def failure(self, bag, number=0):
-        """Of a replay, or of the preparation."""
+        """The failure of a replay, or of the preparation."""
         out = task.prepare(*self.place, bag)
         out = task.replay(*self.place, bag, number) if out["status"] == "done" else out
         assert out["status"] == "failed" and "\n" not in out["failure"]["reason"], out

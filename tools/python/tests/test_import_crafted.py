@@ -16,7 +16,7 @@ from ndtd import map_import, ndt_export, ndt_import
 from ndtd.maps import point_files
 
 CLOUD, PACKETS = "sensor_msgs/msg/PointCloud2", "velodyne_msgs/msg/VelodyneScan"
-MUTATIONS = int(os.environ.get("NDT_MUTATIONS", 60))
+MUTATIONS = int(os.environ.get("NDT_MUTATIONS", 15))
 
 
 def start(log, command, *arguments):

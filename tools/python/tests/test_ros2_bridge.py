@@ -473,17 +473,16 @@ def test_restart(graph, drive_120k, which):
     graph.start_ndtd(*initial)
     graph.wait_for("ndtd", "ready", 30, "err")
     graph.start_bridge("--scan", "/points")
-    graph.start_driver("--rate", 5, "--limit", 40)
+    graph.start_driver("--rate", 2)
     graph.wait_for("listener", "pose", 30)
-    time.sleep(1.0)
     graph.stop(which, 9)
     before = len(graph.received("pose"))
     restarts = {"bridge": lambda: graph.start_bridge("--scan", "/points"), "ndtd": graph.start_ndtd,
-                "driver": lambda: graph.start_driver("--rate", 5, "--skip", 20, "--limit", 20)}
+                "driver": lambda: graph.start_driver("--rate", 2, "--skip", 20)}
     restarts[which]()
-    assert graph.finish("driver", 90) == 0
+    graph.wait_for_poses(before + 5, 90)
+    graph.stop("driver")
     stamps = [stamp for stamp, _, _ in graph.received("pose")]
-    assert 0 < before and len(stamps) >= before + 5, graph.lines("bridge", "err")
     assert stamps == sorted(set(stamps))
 
 
