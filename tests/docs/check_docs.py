@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the pages: every link leads somewhere, every command exists with its options, the README's examples run.
 
-    check_docs.py RULE SOURCE_DIR BIN_DIR      RULE: links, commands, readme, selftest
+    check_docs.py RULE SOURCE_DIR BIN_DIR      RULE: links, lines, commands, readme, selftest
 
 Exit codes: 0 kept, 1 broken (one line per place), 77 cannot be checked here.
 """
@@ -52,6 +52,16 @@ def check_links(source, _):
                 yield f"{page.relative_to(source)}: {target} does not exist"
             elif anchor and anchor not in [slug(h) for h in re.findall(r"^#+ (.*)$", aim.read_text(), re.M)]:
                 yield f"{page.relative_to(source)}: {target}: there is no such heading"
+
+
+def check_lines(source, _):
+    """Prose within 120 columns; tables and commands may be wider."""
+    for page in pages(source):
+        fence = False
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            fence ^= line.lstrip().startswith("```")
+            if len(line) > 120 and not fence and not line.startswith("    ") and not line.lstrip().startswith("|"):
+                yield f"{page.relative_to(source)}:{number}: {len(line)} columns"
 
 
 def ask_help(program, *words):
@@ -155,8 +165,8 @@ def check_selftest(source, binaries):
     with tempfile.TemporaryDirectory() as folder:
         broken = pathlib.Path(folder)
         subprocess.run(["git", "init", "-q", folder], check=True)
-        (broken / "README.md").write_text("[x](nowhere.md)\n\n    build/bin/ndtd --no-such-option\n\n## Replay\n\n    false\n\n## Live\n\n    true\n")
-        for rule in (check_links, check_commands, check_readme):
+        (broken / "README.md").write_text("[x](nowhere.md) " + "wide " * 30 + "\n\n    build/bin/ndtd --no-such-option\n\n## Replay\n\n    false\n\n## Live\n\n    true\n")
+        for rule in (check_links, check_lines, check_commands, check_readme):
             if not list(rule(broken, binaries)):
                 yield f"{rule.__name__} does not see that it is broken"
 

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 
-STEP = re.compile(r"^(?:New file `(?P<new>[^`]+)`:|In `(?P<edit>[^`]+)`, below the line with `(?P<at>[^\n]+)`:|"
+STEP = re.compile(r"^(?:New file `(?P<new>[^`]+)`:|In `(?P<edit>[^`]+)`, below the line with\s`(?P<at>[^\n]+)`:|"
                   r"Check, as `(?P<check>[^`]+)`:)\n\n```[a-z]*\n(?P<text>.*?)^```$", re.M | re.S)
 
 
