@@ -152,7 +152,7 @@ static void open_slot(struct ndtd_pipeline *pipeline, struct slot *slot, const s
 }
 
 /* Whether scans can go together at all: several of them work at once, nothing but the prediction changes from one
- * to the next, and the prediction can be believed. */
+ * to the next, and the prediction can be trusted. */
 static int can_go(const struct ndtd_pipeline *pipeline)
 {
     const struct ndtd_settings *settings = pipeline->settings;

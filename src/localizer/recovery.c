@@ -124,7 +124,7 @@ static int set_gnss_window(const struct ndtd_relocalizer *relocalizer, int64_t s
     return 1;
 }
 
-/* A hypothesis that searches near a doubted position have found best counts as one that they were told. */
+/* Agreements of searches near a doubted position say no more than the position itself. */
 static void forget_agreements(struct ndtd_recovery *recovery)
 {
     recovery->leading.agreements = 0;

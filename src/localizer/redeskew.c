@@ -4,7 +4,7 @@
 
 /* A second pass pays where the first one moves a typical point by more than this at the ends of the sweep. */
 static const double SECOND_PASS_M = 0.05;
-/* Times that a scan is deskewed anew while its motion is sought. */
+/* Motions that are tried for one scan at most. */
 enum { MOTIONS_MAX = 4 };
 
 void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_result *before)

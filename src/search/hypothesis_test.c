@@ -1,4 +1,4 @@
-/* Evidence of searches for a place; see ndt_search/hypothesis_test.h. */
+/* Hypothesis test of a pose over several searches; see ndt_search/hypothesis_test.h. */
 #include "ndt_search/hypothesis_test.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 static const double DEG = 0.017453292519943295;
 /* One search says no more than this: its points are not independent. */
 static const double MOST = 8;
-/* A place that is not found is so much further behind than the second best. */
+/* A pose that is not found is so much further behind than the second best. */
 static const double NOT_FOUND = -1;
 /* Weight that is left of a view when the next one begins. */
 static const double FADES = 0.8;

@@ -135,19 +135,19 @@ void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
 void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
 
 /** @name Search for the pose on request
- * The following scans are searched for in the map, around what the request tells; the places that are found follow
- * them until one is believed or none can be. The estimator goes on as before; with hint.apply it takes over the
- * pose that was believed. A request replaces the one before.
+ * The following scans are searched for in the map, around what the request tells; the pose hypotheses that are
+ * found follow them until one is accepted or none can be. The estimator goes on as before; with hint.apply it takes
+ * over the pose that was accepted. A request replaces the one before.
  * @{ */
 void ndtd_pipeline_localize(struct ndtd_pipeline *pipeline, const struct ndt_request_message *request);
-/** After each scan, when it is answered: the scan is searched for, and places that were found follow it. */
+/** After each scan, when it is answered: the scan is searched for, and hypotheses that were found follow it. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_follow_up(struct ndtd_pipeline *pipeline, struct ndt_error *err);
 void ndtd_pipeline_cancel_localize(struct ndtd_pipeline *pipeline);
 /** Copies the result; returns 0 while there is none. */
 int ndtd_pipeline_localize_report(const struct ndtd_pipeline *pipeline, struct ndt_localize_report *out);
 /** Percent of the search that runs, 0 to 100; thread-safe. */
 unsigned ndtd_pipeline_search_progress(const struct ndtd_pipeline *pipeline);
-/** While no scan comes: a search that nothing confirms within a second ends without being believed. */
+/** While no scan comes: a search that no scan confirms within 5 s ends without an accepted pose. */
 void ndtd_pipeline_idle(struct ndtd_pipeline *pipeline);
 /** @} */
 

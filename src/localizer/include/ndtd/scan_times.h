@@ -2,7 +2,7 @@
  * @brief When the points of a scan were measured: what a sensor tells, made plausible.
  *
  * A sweep lasts no longer than the time between two scans of its sensor, and the stamp of a scan lies within about
- * a sweep of it. What contradicts that is not believed:
+ * a sweep of it. What contradicts that is not used as it is:
  *
  * - Times of another unit than seconds (or nanoseconds, for integers) are recognised by how much they span.
  * - Times that lie off the stamps, as those of another clock do, are moved: the sweep then lies about the stamp as
@@ -61,7 +61,7 @@ struct ndtd_time_events {
     double moved_s;                        /**< that times were moved by */
     enum ndt_sweep_stamp place;            /**< where the stamp was assumed then... */
     int is_known_place;                    /**< ...or where scans before had it */
-    double span_s, longest_s;              /**< that times spanned, and what is believed */
+    double span_s, longest_s;              /**< that times spanned, and what a sweep lasts at most */
     enum ndtd_turn turn;                   /**< that was found */
     double sweep_s;                        /**< duration of the turn */
     char frame_id[NDT_PROTO_MAX_NAME + 1]; /**< of the sensor of the last of these */
