@@ -5,6 +5,7 @@
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,15 +23,27 @@ CONFIGURATION = ("<CycloneDDS><Domain id='any'><General><Interfaces><NetworkInte
                  "</Domain></CycloneDDS>")
 
 
+def _free_domain():
+    """A DDS domain that no other test on this machine uses, and the socket that keeps it: DDS itself needs UDP ports only."""
+    for domain in range(10, 100):  # beyond 101 its ports are those of clients
+        keeper = socket.socket()
+        try:
+            keeper.bind(("127.0.0.1", 7400 + 250 * domain))
+            return domain, keeper
+        except OSError:
+            keeper.close()
+    raise OSError("every DDS domain from 10 to 99 is in use")
+
+
 class Graph:
     """Processes in a DDS domain of their own. folder: for sockets, logs and CDR files."""
 
-    def __init__(self, ndtd, map_path, folder, domain=77, deskew="time", dds=""):
+    def __init__(self, ndtd, map_path, folder, deskew="time", dds=""):
         self.folder, self.ndtd, self._map, self._deskew = Path(folder), ndtd, map_path, deskew
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.domain = domain
+        self.domain, self._domain_keeper = _free_domain()
         self.configuration = CONFIGURATION + ("," + dds if dds else "")
-        self._environment = {**os.environ, "ROS_DOMAIN_ID": str(domain), "CYCLONEDDS_URI": self.configuration,
+        self._environment = {**os.environ, "ROS_DOMAIN_ID": str(self.domain), "CYCLONEDDS_URI": self.configuration,
                              "RUNTIME_DIRECTORY": str(self.folder), "PYTHONUNBUFFERED": "1", "ROS_LOCALHOST_ONLY": "0"}
         self._processes = {}
 
@@ -69,6 +82,7 @@ class Graph:
     def close(self):
         for name in list(self._processes):
             self.stop(name, signal.SIGKILL)
+        self._domain_keeper.close()
 
     def lines(self, name, stream="out"):
         path = self.folder / f"{name}.{stream}"

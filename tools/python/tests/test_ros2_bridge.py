@@ -423,8 +423,7 @@ def drive_120k(simulate, tmp_path_factory):
 def graph(bin_dir, drive_120k, tmp_path):
     drive, folder = drive_120k
     (tmp_path / "scans").symlink_to(folder)
-    with_domain = 10 + hash(str(tmp_path)) % 90  # beyond 101 its ports are those of clients
-    graph = ros2_graph.Graph(bin_dir / "ndtd", drive.map, tmp_path, with_domain)
+    graph = ros2_graph.Graph(bin_dir / "ndtd", drive.map, tmp_path)
     yield graph
     graph.close()
 
