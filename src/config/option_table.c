@@ -13,7 +13,7 @@
 #include "ndtd/config_file.h"
 
 /* Column "use". */
-enum { FIXED = 0, RELOAD = 1, TUNE = 2, RELOAD_TUNE = RELOAD | TUNE };
+enum { FIXED, RELOAD };
 
 /* Rows are easier to read as a table. */
 /* clang-format off */
@@ -22,8 +22,7 @@ enum { FIXED = 0, RELOAD = 1, TUNE = 2, RELOAD_TUNE = RELOAD | TUNE };
 #define NO_COUNT     SIZE_MAX
 
 #define ROW(kind, label, member, use, line)                                                                      \
-    .name = label, .type = kind, .offset = AT(member), .help = line, .reloadable = ((use) & RELOAD) != 0,        \
-    .affects_autotune = ((use) & TUNE) != 0
+    .name = label, .type = kind, .offset = AT(member), .help = line, .reloadable = (use) == RELOAD
 #define SCALAR(kind, label, member, use, line) ROW(kind, label, member, use, line), .count_offset = NO_COUNT
 #define NUMBER(kind, label, member, use, low, high, units, line)                                                 \
     SCALAR(kind, label, member, use, line), .min = low, .max = high, .unit = units
@@ -49,7 +48,7 @@ enum { FIXED = 0, RELOAD = 1, TUNE = 2, RELOAD_TUNE = RELOAD | TUNE };
     ROW(NDTD_REAL_LIST, label, member, RELOAD, line), .min = -100, .max = 100, .unit = "m", .size = sizeof(double), \
     .min_items = 1, .max_items = NDT_POSE_COVARIANCE_OFFSETS, .count_offset = AT(count)
 #define LEVELS(label, most, line)                                                                                \
-    ROW(NDTD_REAL_LIST, label, align.levels[0].leaf_m, TUNE, line), .min = 0.1, .max = 100, .unit = "m",         \
+    ROW(NDTD_REAL_LIST, label, align.levels[0].leaf_m, FIXED, line), .min = 0.1, .max = 100, .unit = "m",         \
     .size = sizeof(struct ndt_align_level), .min_items = 1, .max_items = most,                                   \
     .count_offset = AT(align.level_count)
 
@@ -85,44 +84,37 @@ static const struct ndt_label score_conditions[] = {{"off", NDTD_SCORE_OFF},
                                                     {"0", NDTD_SCORE_TRANSFORM_PROBABILITY},
                                                     {"1", NDTD_SCORE_NVTL},
                                                     {NULL, 0}};
-static const struct ndt_label autotune_caches[] = {{"on", NDTD_CACHE_ON}, {"off", NDTD_CACHE_OFF},
-                                                   {"refresh", NDTD_CACHE_REFRESH}, {NULL, 0}};
 
 const struct ndtd_option ndtd_option_table[] = {
-    {TEXT(NDTD_STRING, "backend.name", backend, TUNE,
+    {TEXT(NDTD_STRING, "backend.name", backend, FIXED,
           "Backend of the matcher: auto = the fastest that autotune.* finds (replay: cpu); see ndtd --list-backends"), .is_common = 1},
-    {NUMBER(NDTD_SIZE, "backend.max_points", compute.max_points, TUNE, 1, 268435456, "points",
+    {NUMBER(NDTD_SIZE, "backend.max_points", compute.max_points, FIXED, 1, 268435456, "points",
             "Scans with more points than this after preprocessing are rejected")},
 
-    {INT("cpu.threads", compute.threads, TUNE, 0, 64, "threads",
+    {INT("cpu.threads", compute.threads, FIXED, 0, 64, "threads",
          "Threads of the CPU backend; 0 = number of cores, at most 4, or what autotune.* finds to be fastest"), .is_common = 1},
-    {REAL("cpu.spin_us", compute.spin_us, TUNE, 0, 100000, "us",
+    {REAL("cpu.spin_us", compute.spin_us, FIXED, 0, 100000, "us",
           "Time an idle worker thread spins before it sleeps")},
-    {BOOL("cpu.pin_threads", compute.pin_threads, TUNE, "Pin each worker thread to one core")},
-    {LABELS(NDTD_CHOICE, "cpu.isa", compute.isa, TUNE, isas,
+    {BOOL("cpu.pin_threads", compute.pin_threads, FIXED, "Pin each worker thread to one core")},
+    {LABELS(NDTD_CHOICE, "cpu.isa", compute.isa, FIXED, isas,
             "Instruction set; auto = environment variable NDT_CPU_ISA, else the best this CPU has")},
 
-    {LABELS(NDTD_CHOICE, "cuda.pipeline", compute.pipeline, TUNE, ndt_pipeline_labels,
+    {LABELS(NDTD_CHOICE, "cuda.pipeline", compute.pipeline, FIXED, ndt_pipeline_labels,
             "Pipeline of the CUDA backend: fused = one kernel per evaluation, staged = one kernel per step for "
             "inspection, resident = whole alignments on the device, in the form that fits (-block, -cluster, -graph, "
             "-chain select one); auto = fused")},
-    {INT("cuda.device", compute.device, TUNE, 0, 63, "", "Index of the CUDA device, as the driver counts them")},
-    {LABELS(NDTD_ENUM, "cuda.preprocess", compute.preprocess, TUNE, device_preprocessing,
+    {INT("cuda.device", compute.device, FIXED, 0, 63, "", "Index of the CUDA device, as the driver counts them")},
+    {LABELS(NDTD_ENUM, "cuda.preprocess", compute.preprocess, FIXED, device_preprocessing,
             "Crop, deskew, filter and sample on the device, for resident pipelines and raw scans of up to "
             "backend.max_points; auto = off")},
-    {LABELS(NDTD_ENUM, "cuda.wait", compute.wait, TUNE, device_waits,
+    {LABELS(NDTD_ENUM, "cuda.wait", compute.wait, FIXED, device_waits,
             "How a thread waits for the device: spin = at once, with a core of its own; yield = likewise, but others may use "
             "the core; block = asleep, some 10 us later; auto = as CUDA chooses, mostly spin")},
 
     {BOOL("autotune.enable", autotune, FIXED,
           "Measure at the start, on the map, how long every backend and thread count takes, for auto and for deadlines")},
-    {LABELS(NDTD_ENUM, "autotune.cache", autotune_cache, FIXED, autotune_caches,
-            "Keep the measurement for the next start; refresh = measure again and keep that")},
-    {MILLISECONDS("autotune.limit_ms", autotune_limit_s, TUNE, 10, 600000, "Time limit of the measurement")},
-    {REAL("autotune.recheck_s", recheck_s, FIXED, 0, 86400, "s",
-          "Measure again between scans when scans take much longer than measured, at most once in this time, which "
-          "doubles with each measurement up to an hour; 0 = never")},
-    {INT("autotune.max_threads", max_threads, TUNE, 0, 64, "threads",
+    {MILLISECONDS("autotune.limit_ms", autotune_limit_s, FIXED, 10, 600000, "Time limit of the measurement")},
+    {INT("autotune.max_threads", max_threads, FIXED, 0, 64, "threads",
          "Largest number of CPU threads to try; 0 = number of cores")},
 
     {TEXT(NDTD_PATH, "map.path", map_path, FIXED,
@@ -151,48 +143,48 @@ const struct ndtd_option ndtd_option_table[] = {
     {BOOL("frames.merge_sensors", frames.merge_sensors, RELOAD,
           "Match the scans of all frames.sensors as one when their stamps lie within preprocess.sweep_s"), .is_common = 1},
 
-    {LABELS(NDTD_ENUM, "ndt.variant", align.variant, TUNE, ndt_variant_labels,
+    {LABELS(NDTD_ENUM, "ndt.variant", align.variant, FIXED, ndt_variant_labels,
             "Optimiser: saddle-free Newton with line search, or Autoware's step rule on one level")},
     {LEVELS("ndt.levels", NDT_MAX_LEVELS, "Cell edges of the map, from coarse to fine, matched in this order")},
     {LEVELS("ndt.resolution", 1, "One level only, under Autoware's name"), .alias_of = "ndt.levels"},
-    {ROW(NDTD_ENUM_LIST, "ndt.neighbours", neighbours, RELOAD_TUNE,
+    {ROW(NDTD_ENUM_LIST, "ndt.neighbours", neighbours, RELOAD,
          "Voxels that a point is compared with, per level, aligned at the finest; the first also serves all coarser"),
      .unit = "", .labels = ndt_neighbours_labels, .size = sizeof(enum ndt_neighbours), .min_items = 1,
      .max_items = NDT_MAX_LEVELS, .count_offset = AT(neighbours_count)},
-    {LABELS(NDTD_ENUM, "ndt.covariance", map.covariance, TUNE, ndt_covariance_labels,
+    {LABELS(NDTD_ENUM, "ndt.covariance", map.covariance, FIXED, ndt_covariance_labels,
             "Covariance of a voxel: unbiased sample covariance, or larger by I/(n-1) as in Autoware")},
-    {NUMBER(NDTD_UINT32, "ndt.min_points", map.min_points, TUNE, 3, 1000000, "points",
+    {NUMBER(NDTD_UINT32, "ndt.min_points", map.min_points, FIXED, 3, 1000000, "points",
             "Voxels with fewer points are left out")},
-    {REAL("ndt.min_eigenvalue_ratio", map.min_eigenvalue_ratio, TUNE, 1e-6, 1, "",
+    {REAL("ndt.min_eigenvalue_ratio", map.min_eigenvalue_ratio, FIXED, 1e-6, 1, "",
           "Smallest eigenvalue of a voxel's covariance, as a fraction of its largest; smaller ones are raised to it")},
-    {REAL("ndt.outlier_ratio", map.outlier_ratio, TUNE, 0.01, 0.99, "",
+    {REAL("ndt.outlier_ratio", map.outlier_ratio, FIXED, 0.01, 0.99, "",
           "Expected fraction of points without a match in the map, for the mixture constants")},
-    {INT("ndt.max_iterations", align.max_iterations, RELOAD_TUNE, 1, NDT_MAX_ITERATIONS, "iterations",
+    {INT("ndt.max_iterations", align.max_iterations, RELOAD, 1, NDT_MAX_ITERATIONS, "iterations",
          "Limit over all levels together")},
-    {REAL("ndt.step_limit_m", align.step_limit_m, RELOAD_TUNE, 1e-6, 100, "m",
+    {REAL("ndt.step_limit_m", align.step_limit_m, RELOAD, 1e-6, 100, "m",
           "Largest translation of one iteration (robust)")},
-    {DEGREES("ndt.step_limit_deg", align.step_limit_rad, RELOAD_TUNE, 1e-6, 180,
+    {DEGREES("ndt.step_limit_deg", align.step_limit_rad, RELOAD, 1e-6, 180,
              "Largest rotation of one iteration (robust)")},
-    {REAL("ndt.eigenvalue_floor", align.eigenvalue_floor, RELOAD_TUNE, 1e-15, 1, "",
+    {REAL("ndt.eigenvalue_floor", align.eigenvalue_floor, RELOAD, 1e-15, 1, "",
           "Smallest curvature used, as a fraction of the largest (robust)")},
-    {INT("ndt.max_line_search_steps", align.max_line_search_steps, RELOAD_TUNE, 1, 32, "steps",
+    {INT("ndt.max_line_search_steps", align.max_line_search_steps, RELOAD, 1, 32, "steps",
          "Step lengths tried per iteration (robust)")},
-    {REAL("ndt.coarse_stop_m", align.coarse_stop_m, RELOAD_TUNE, 0, 10, "m",
+    {REAL("ndt.coarse_stop_m", align.coarse_stop_m, RELOAD, 0, 10, "m",
           "A coarse level ends after a step that moves less than this and rotates less than coarse_stop_deg (robust)")},
-    {DEGREES("ndt.coarse_stop_deg", align.coarse_stop_rad, RELOAD_TUNE, 0, 90,
+    {DEGREES("ndt.coarse_stop_deg", align.coarse_stop_rad, RELOAD, 0, 90,
              "A coarse level ends after a step that turns less than this and moves less than coarse_stop_m (robust)")},
-    {REAL("ndt.coarse_stop_gain", align.coarse_stop_gain, RELOAD_TUNE, 0, 1, "",
+    {REAL("ndt.coarse_stop_gain", align.coarse_stop_gain, RELOAD, 0, 1, "",
           "A coarse level also ends when a step changes the score by less than this fraction of it (robust)")},
-    {REAL("ndt.fine_stop_m", align.fine_stop_m, RELOAD_TUNE, 0, 10, "m",
+    {REAL("ndt.fine_stop_m", align.fine_stop_m, RELOAD, 0, 10, "m",
           "The last level ends after a step below this and fine_stop_deg, without another evaluation (robust)")},
-    {DEGREES("ndt.fine_stop_deg", align.fine_stop_rad, RELOAD_TUNE, 0, 90, "See fine_stop_m (robust)")},
-    {REAL("ndt.fine_stop_gain", align.fine_stop_gain, RELOAD_TUNE, 0, 1, "",
+    {DEGREES("ndt.fine_stop_deg", align.fine_stop_rad, RELOAD, 0, 90, "See fine_stop_m (robust)")},
+    {REAL("ndt.fine_stop_gain", align.fine_stop_gain, RELOAD, 0, 1, "",
           "As coarse_stop_gain, for the last level (robust)")},
-    {REAL("ndt.trans_epsilon", align.trans_epsilon, RELOAD_TUNE, 1e-9, 10, "",
+    {REAL("ndt.trans_epsilon", align.trans_epsilon, RELOAD, 1e-9, 10, "",
           "Steps shorter than this end the iteration; metres and radians mixed (autoware)")},
-    {REAL("ndt.step_size", align.step_size, RELOAD_TUNE, 1e-9, 10, "",
+    {REAL("ndt.step_size", align.step_size, RELOAD, 1e-9, 10, "",
           "Longest step; metres and radians mixed (autoware)")},
-    {MILLISECONDS("ndt.deadline_ms", align.deadline_s, RELOAD_TUNE, 0, 60000,
+    {MILLISECONDS("ndt.deadline_ms", align.deadline_s, RELOAD, 0, 60000,
                   "Stop an alignment after this time with the best pose so far; 0 = never")},
     {LABELS(NDTD_ENUM, "ndt.prior", prior, RELOAD, priors,
             "auto = the prediction of the estimator takes part in the search, with its covariance (robust); "
@@ -201,11 +193,11 @@ const struct ndtd_option ndtd_option_table[] = {
           "Begin at the finest level whose basin holds the predicted pose (three sigma), with ndt.prior auto")},
     {REAL("ndt.basin", align.basin, RELOAD, 1e-3, 100, "",
           "Reach of a level for choose_levels, as a fraction of its cell edge")},
-    {BOOL("ndt.regularization.enable", use_gnss, RELOAD_TUNE,
+    {BOOL("ndt.regularization.enable", use_gnss, RELOAD,
           "Pull the pose along the heading towards the newest GNSS position")},
-    {REAL("ndt.regularization.scale_factor", align.gnss_scale, RELOAD_TUNE, 0, 1e6, "",
+    {REAL("ndt.regularization.scale_factor", align.gnss_scale, RELOAD, 0, 1e6, "",
           "Weight: this times the number of pairs times the squared distance is subtracted from the score")},
-    {INT("ndt.num_threads", compute.threads, TUNE, 0, 64, "threads", "cpu.threads under Autoware's name"),
+    {INT("ndt.num_threads", compute.threads, FIXED, 0, 64, "threads", "cpu.threads under Autoware's name"),
      .alias_of = "cpu.threads"},
 
     {REAL("score_estimation.score_threshold", align.score_threshold, RELOAD, 0, 1, "",
@@ -260,7 +252,7 @@ const struct ndtd_option ndtd_option_table[] = {
     {CORNER("preprocess.crop_max_m", preprocess.crop_max_m, "Upper corner of the crop box, sensor frame"), .is_common = 1},
     {REAL("preprocess.voxel_m", preprocess.voxel_m, RELOAD, 0, 100, "m",
           "Cell edge of the voxel-grid filter; 0 = no filter"), .is_common = 1},
-    {NUMBER(NDTD_UINT32, "preprocess.sample_count", preprocess.sample_count, RELOAD_TUNE, 0, 16777216, "points",
+    {NUMBER(NDTD_UINT32, "preprocess.sample_count", preprocess.sample_count, RELOAD, 0, 16777216, "points",
             "Points kept at random after the filter; 0 = all")},
     {SCALAR(NDTD_UINT64, "preprocess.seed", preprocess.seed, RELOAD, "Seed of the random sample of points"), .unit = ""},
     {LABELS(NDTD_ENUM, "preprocess.deskew", preprocess.deskew, RELOAD, ndt_deskew_labels,
@@ -368,9 +360,9 @@ const struct ndtd_option ndtd_option_table[] = {
      .word_for_zero = "auto", .is_common = 1},
     {INT("live.queue_depth", queue_depth, FIXED, 1, 8, "scans",
          "Largest number of waiting scans; another one drops the oldest")},
-    {INT("batch.max", batch_max, TUNE, 1, 8, "scans",
+    {INT("batch.max", batch_max, FIXED, 1, 8, "scans",
          "Scans taken from the queue at once; they are no longer dropped for newer ones")},
-    {BOOL("batch.together", batch_together, RELOAD_TUNE,
+    {BOOL("batch.together", batch_together, RELOAD,
           "Preprocess and align the scans that were taken at once together, each from its predicted pose, and again "
           "where the prediction was wrong; needs two threads of the CPU, or cuda.preprocess: off. Their poses then "
           "differ from those of a replay by millimetres")},
@@ -385,9 +377,9 @@ const struct ndtd_option ndtd_option_table[] = {
             "While the position is unknown all tiles are loaded, to search in them, if their files are not larger; 0 = never")},
 
     {LABELS(NDTD_ENUM, "log.level", log_level, RELOAD, log_levels, "Messages of this severity or higher are logged"), .is_common = 1},
-    {INT("rt.priority", rt_priority, TUNE, 0, 99, "", "SCHED_FIFO priority of the matching threads; 0 = off")},
-    {TEXT(NDTD_STRING, "rt.cpus", rt_cpus, TUNE, "Cores for the matching threads, such as 2,4-5; empty = any")},
-    {BOOL("rt.lock_memory", rt_lock_memory, TUNE, "Lock the memory of the process (mlockall)")},
+    {INT("rt.priority", rt_priority, FIXED, 0, 99, "", "SCHED_FIFO priority of the matching threads; 0 = off")},
+    {TEXT(NDTD_STRING, "rt.cpus", rt_cpus, FIXED, "Cores for the matching threads, such as 2,4-5; empty = any")},
+    {BOOL("rt.lock_memory", rt_lock_memory, FIXED, "Lock the memory of the process (mlockall)")},
 
     {MILLISECONDS("debug.align_delay_ms", align_delay_s, RELOAD, 0, 60000,
                   "For overload tests: every scan takes this much longer, within its budget")},

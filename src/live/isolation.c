@@ -16,12 +16,12 @@
 #include "syscall_filter.h"
 
 /* Files that the C library and libzmq read while the daemon runs: libraries that are loaded late, names of users
- * for sockets that filter by group, numbers of cores, the mode of overcommit. autotune reads cpuinfo. */
+ * for sockets that filter by group, numbers of cores, the mode of overcommit. */
 static const char *const system_files[] = {
-    "/usr/lib",       "/usr/lib32",       "/usr/lib64",          "/usr/local/lib", "/lib",
-    "/lib64",         "/etc/ld.so.cache", "/etc/nsswitch.conf",  "/etc/passwd",    "/etc/group",
-    "/etc/protocols", "/etc/localtime",   "/usr/share/zoneinfo", "/proc/self",     "/proc/cpuinfo",
-    "/proc/meminfo",  "/proc/sys/vm",     "/sys/devices/system", "/dev/urandom",
+    "/usr/lib",       "/usr/lib32",          "/usr/lib64",          "/usr/local/lib", "/lib",
+    "/lib64",         "/etc/ld.so.cache",    "/etc/nsswitch.conf",  "/etc/passwd",    "/etc/group",
+    "/etc/protocols", "/etc/localtime",      "/usr/share/zoneinfo", "/proc/self",     "/proc/meminfo",
+    "/proc/sys/vm",   "/sys/devices/system", "/dev/urandom",
 };
 
 /* Calls `take` for every part of a list with ':'. */

@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "ndtd/autotune.h"
 #include "ndtd/control.h"
 #include "ndtd/curve_keys.h"
 #include "ndtd/log.h"
@@ -181,20 +180,17 @@ static enum ndt_status prepare_recordings(const struct ndtd_settings *settings, 
 static enum ndt_status restrict_files(struct ndtd_live *live, struct ndt_error *err)
 {
     const struct ndtd_settings *settings = &live->settings->settings;
-    const int keeps_autotune = settings->autotune && settings->autotune_cache != NDTD_CACHE_OFF;
-    char cache[NDTD_PATH_MAX] = "", recording[NDTD_PATH_MAX + 16] = "";
+    char recording[NDTD_PATH_MAX + 16] = "";
     enum ndt_status status = set_endpoints(&live->endpoints, settings, 1, err);
     if (status != NDT_OK)
         return status;
-    if (settings->isolation != NDTD_ISOLATION_OFF && keeps_autotune)
-        (void)!ndtd_autotune_cache_path(cache, sizeof(cache), 1, NULL); /* without a cache it measures again */
     if (settings->isolation != NDTD_ISOLATION_OFF)
         status = prepare_recordings(settings, recording, sizeof(recording), err);
     if (status != NDT_OK)
         return status;
     const struct ndtd_isolation_paths paths = {
         .configs = live->options.configs,
-        .written = {live->options.record, cache, recording},
+        .written = {live->options.record, recording},
         .sockets = {live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address,
                     live->endpoints.points.address}};
     return ndtd_isolation_restrict_files(&live->isolation, settings, &paths, err);

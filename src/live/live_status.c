@@ -150,7 +150,7 @@ static void write_autotune(struct ndtd_live *live, struct ndt_reply_writer *writ
     if (live->worker)
         ndtd_worker_autotune_result(live->worker, &tuned);
     ndt_reply_open_map(writer, "route");
-    ndt_reply_text(writer, "source", ndtd_autotune_source_name(tuned.source));
+    ndt_reply_text(writer, "source", tuned.row_count > 0 ? "measured" : "default");
     if (tuned.row_count > 0 && tuned.choice.row >= 0) {
         const struct ndtd_backend_candidate *candidate = &tuned.rows[tuned.choice.row].candidate;
         ndt_reply_text(writer, "backend", candidate->backend);

@@ -1,5 +1,6 @@
 /** @file
- * @brief The matching thread: wait for frames, apply updates and maps, process, publish, run the autotuner.
+ * @brief The matching thread: wait for frames, apply updates and maps, process, publish; autotune with the first
+ * map.
  *
  * Requests of other threads are collected in `pending` under the lock and applied by the thread between frames;
  * ndtd_pipeline_process() does the work on a frame. */
@@ -60,10 +61,9 @@ struct ndtd_worker {
     const struct ndtd_settings *settings; /* the snapshot's */
     struct ndtd_worker_parts parts;
     struct ndtd_pipeline *pipeline;
-    struct ndtd_autotuner *tuner;
-    struct ndtd_autotune_result autotune, next_autotune; /* in use; found and not yet in use */
-    int autotune_started;                                /* the first map has started the autotuner */
-    struct ndt_map *map;                                 /* the pipeline's */
+    struct ndtd_autotune_result autotune; /* published under the lock */
+    int is_tuned;                         /* the first map has been measured with */
+    struct ndt_map *map;                  /* the pipeline's */
     struct ndt_result_message message;
     struct ndt_map *next_map; /* a reference; NULL when the map is removed */
     int has_next_map;         /* `next_map` replaces `map` as soon as the device has it */
@@ -121,7 +121,6 @@ static void apply_pending_updates(struct ndtd_worker *worker)
     if (updates->settings) {
         use_settings(worker, updates->settings);
         ndtd_pipeline_apply_settings(worker->pipeline, worker->snapshot);
-        ndtd_autotuner_apply(worker->tuner, worker->snapshot);
         ndtd_settings_snapshot_release(updates->settings);
     }
     publish_state(worker);
@@ -169,47 +168,38 @@ static void describe(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* Applies worker->next_autotune; the pipeline owns `opened` afterwards. */
-static void use_autotune_result(struct ndtd_worker *worker, struct ndt_backend *opened)
+/* Measures with the first map, before scans are matched in it; without a result the default backend stays. */
+static void autotune(struct ndtd_worker *worker)
 {
-    char line[LINE_BYTES];
+    const struct ndtd_settings *settings = worker->settings;
+    const struct ndtd_autotune_request request = {
+        .settings = settings, .map = worker->map, .time_us = settings->autotune_limit_s * 1e6};
+    struct ndtd_autotune_result *tuned = &worker->autotune;
     struct ndt_error err = {""};
-    if (ndtd_pipeline_set_autotune_result(worker->pipeline, &worker->next_autotune, opened, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_ERROR, "autotune: the selected backend cannot be used, the current one is kept: %s",
-                 err.text);
+    char line[LINE_BYTES];
+    if (worker->is_tuned || !worker->map || !settings->autotune)
+        return;
+    worker->is_tuned = 1;
+    enum ndt_status status = ndtd_autotune_measure(&request, tuned, &err);
+    if (status == NDT_OK && tuned->choice.row < 0)
+        status = ndt_fail(&err, NDT_ERR_UNSUPPORTED, "nothing could be measured: %s",
+                          tuned->row_count ? tuned->rows[0].why : "there is no backend");
+    if (status == NDT_OK)
+        status = ndtd_pipeline_set_autotune_result(worker->pipeline, tuned, &err);
+    if (status != NDT_OK) {
+        *tuned = (struct ndtd_autotune_result){0};
+        ndtd_log_always(NDTD_LOG_WARNING, "autotune: the backend stays: %s", err.text);
         return;
     }
-    worker->autotune = worker->next_autotune;
     describe(worker);
-    ndtd_log_always(NDTD_LOG_INFO, "autotune: %s", ndtd_autotune_line(&worker->autotune, line, sizeof(line)));
-}
-
-/* Called while no scan waits. */
-static void run_autotuner(struct ndtd_worker *worker)
-{
-    struct ndt_backend *opened;
-    if (!worker->autotune_started && worker->map) {
-        worker->autotune_started = 1;
-        ndtd_autotuner_start(worker->tuner, worker->map, NULL, NULL);
-    }
-    if (ndtd_autotuner_take(worker->tuner, &worker->next_autotune, &opened))
-        use_autotune_result(worker, opened);
-}
-
-/* Starts another measurement if scans take longer than measured. */
-static void watch_autotune(struct ndtd_worker *worker, const struct ndtd_scan_record *record)
-{
-    const struct ndt_cloud *points;
-    struct ndt_pose T_map_sensor;
-    if (ndtd_autotuner_watch(worker->tuner, &worker->autotune, record) &&
-        ndtd_pipeline_last_scan(worker->pipeline, &points, &T_map_sensor))
-        ndtd_autotuner_start(worker->tuner, worker->map, points, &T_map_sensor);
+    ndtd_log_always(NDTD_LOG_INFO, "autotune: %s", ndtd_autotune_line(tuned, line, sizeof(line)));
 }
 
 static void between_frames(struct ndtd_worker *worker)
 {
     apply_pending_updates(worker);
     change_map(worker);
+    autotune(worker);
     ndtd_localizer_serve(worker->parts.localizer, worker->pipeline, worker->parts.loader, worker->has_next_map);
     atomic_fetch_add(&worker->beats, 1);
 }
@@ -387,8 +377,6 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_message *frame,
     struct ndt_error err = {""};
     const int is_scan = frame->type == NDT_MESSAGE_SCAN;
     const double queue_us = ndt_clock_us() - frame->arrival_us;
-    if (is_scan)
-        ndtd_autotuner_enter(worker->tuner, frame->arrival_us);
     const int is_watched = worker->parts.points && ndtd_points_publisher_is_wanted(worker->parts.points);
     ndtd_pipeline_watch(worker->pipeline, is_watched);
     if (is_scan)
@@ -407,8 +395,6 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_message *frame,
             ndtd_log(NDTD_LOG_WARNING, "localize: scan %" PRIu64 " is of no use: %s", record.seq, err.text);
         if (is_watched && status == NDT_OK)
             show(worker);
-        ndtd_autotuner_leave(worker->tuner);
-        watch_autotune(worker, &record);
     }
     load_map(worker, frame, is_scan ? &record : NULL);
     report_events(worker);
@@ -422,11 +408,8 @@ static size_t expect(struct ndtd_worker *worker, struct ndtd_message **frames, s
         first++;
     if (first == count)
         return 0;
-    ndtd_autotuner_enter(worker->tuner, frames[first]->arrival_us);
     ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frames[first]));
-    const size_t announced = ndtd_pipeline_expect(worker->pipeline, frames, count);
-    ndtd_autotuner_leave(worker->tuner);
-    return announced;
+    return ndtd_pipeline_expect(worker->pipeline, frames, count);
 }
 
 /* Frames are processed one by one: the prediction for a scan needs the result before it. */
@@ -462,8 +445,6 @@ static void run(struct ndtd_worker *worker)
         if (count == 0 && closed)
             return;
         handle_frames(worker, frames, count);
-        if (ndtd_queue_counters(worker->parts.queue).scans_waiting == 0)
-            run_autotuner(worker);
     }
 }
 
@@ -472,8 +453,6 @@ static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *
 {
     const struct ndtd_worker_sink *sink = &worker->parts.sink;
     enum ndt_status status = ndtd_pipeline_create(&worker->pipeline, worker->snapshot, worker->parts.map, 1, err);
-    if (status == NDT_OK)
-        status = ndtd_autotuner_create(&worker->tuner, worker->snapshot, err);
     if (status == NDT_OK && sink->open)
         status = sink->open(sink->context, err);
     if (status != NDT_OK)
@@ -482,9 +461,7 @@ static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *
     worker->map_id = worker->parts.map ? worker->parts.map->id : 0;
     change_map(worker);
     describe(worker);
-    worker->autotune_started = worker->map != NULL;
-    if (worker->map && ndtd_autotuner_find(worker->tuner, worker->map, &worker->next_autotune))
-        use_autotune_result(worker, NULL);
+    autotune(worker);
     publish_state(worker);
     return NDT_OK;
 }
@@ -512,7 +489,6 @@ static void *work(void *context)
         if (worker->parts.sink.close)
             worker->parts.sink.close(worker->parts.sink.context);
     }
-    ndtd_autotuner_destroy(worker->tuner);
     set_next_map(worker, NULL, 0);
     ndtd_pipeline_destroy(worker->pipeline);
     return NULL;

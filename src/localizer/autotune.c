@@ -1,5 +1,5 @@
 /** @file
- * @brief Candidates, decision, sampling in turns, expected times and drift; on this machine or on recorded times.
+ * @brief Candidates, decision and sampling in turns; on this machine or on recorded times.
  */
 #define _GNU_SOURCE /* CPU sets */
 #include "ndtd/autotune.h"
@@ -18,8 +18,6 @@ static const double TIE = 1.05;
  * other load may have affected one of them, or at once when it takes very long. */
 static const double BEATEN = 1.1, LONG_US = 20e3;
 enum { TURN = 5, MIN_TURNS = 3, SAMPLES_ALONE = 15 };
-static const double DRIFT_RATIO = 1.5, MAX_USUAL = 3;
-enum { DRIFT_SCANS = 50, DRIFT_RELIEF = 2, USUAL_SCANS = 50 };
 
 /* ---- candidates ---- */
 
@@ -147,12 +145,6 @@ int ndtd_autotune_together(const double *us, size_t count, int has_lanes)
     return (int)together;
 }
 
-const char *ndtd_autotune_source_name(enum ndtd_autotune_source source)
-{
-    static const char *const names[] = {"default", "measured", "cached"};
-    return names[source];
-}
-
 const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *text, size_t size)
 {
     char name[80];
@@ -166,11 +158,10 @@ const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *t
         snprintf(together, sizeof(together), ", waiting scans one after the other");
     else if (tuned->together > 1)
         snprintf(together, sizeof(together), ", up to %d waiting scans together", tuned->together);
-    size_t used =
-        (size_t)snprintf(text, size, "%s: p95 %.4g ms of %g ms at %zu points, %s%s (%s in %.4g ms; p50/p95 in ms",
-                         ndtd_backend_candidate_name(&chosen->candidate, name, sizeof(name)), chosen->p95_us * 1e-3,
-                         tuned->budget_us * 1e-3, tuned->points, tuned->choice.reason, together,
-                         ndtd_autotune_source_name(tuned->source), tuned->took_us * 1e-3);
+    size_t used = (size_t)snprintf(
+        text, size, "%s: p95 %.4g ms of %g ms at %zu points, %s%s (measured in %.4g ms; p50/p95 in ms",
+        ndtd_backend_candidate_name(&chosen->candidate, name, sizeof(name)), chosen->p95_us * 1e-3,
+        tuned->budget_us * 1e-3, tuned->points, tuned->choice.reason, together, tuned->took_us * 1e-3);
     for (size_t i = 0; i < tuned->row_count && used < size; i++) {
         const struct ndtd_autotune_row *row = &tuned->rows[i];
         const char *separator = i ? ";" : ":";
@@ -270,52 +261,4 @@ void ndtd_autotune_take_samples(struct ndtd_autotune_row *rows, size_t count,
         }
         summarize_and_prune(&sampling);
     }
-}
-
-/* ---- expected times and drift ---- */
-
-/* Cost of the most expensive level: which levels a scan will use is unknown. */
-static double level_us(const struct ndt_align_costs *costs, size_t points)
-{
-    double us = 0;
-    for (int i = 0; i < NDT_MAX_LEVELS; i++)
-        us = fmax(us, costs->levels[i].fixed_us + costs->levels[i].point_us * (double)points);
-    return us;
-}
-
-double ndtd_autotune_evaluation_us(const struct ndtd_autotune_result *tuned, size_t points)
-{
-    if (tuned->row_count == 0 || tuned->choice.row < 0)
-        return 0;
-    const double measured_us = level_us(&tuned->costs, tuned->points);
-    const double ratio = measured_us > 0 ? level_us(&tuned->costs, points) / measured_us : 1;
-    return tuned->rows[tuned->choice.row].evaluation_us * ratio;
-}
-
-double ndtd_autotune_align_us(const struct ndtd_autotune_result *tuned, size_t points, int evaluations)
-{
-    const double evaluation_us = ndtd_autotune_evaluation_us(tuned, points);
-    if (!(evaluation_us > 0))
-        return 0;
-    const struct ndtd_autotune_row *chosen = &tuned->rows[tuned->choice.row];
-    return fmax(chosen->p50_us / chosen->evaluation_us, evaluations) * evaluation_us;
-}
-
-int ndtd_drift_add(struct ndtd_drift *drift, double actual_us, double expected_us)
-{
-    if (!(expected_us > 0) || !(actual_us > 0))
-        return 0;
-    const int is_learning = drift->seen < USUAL_SCANS;
-    const double ratio = actual_us / expected_us;
-    double usual = MAX_USUAL;
-    if (is_learning) {
-        drift->sum_of_ratios += fmin(ratio, 2 * MAX_USUAL);
-        drift->seen++;
-    } else
-        usual = fmin(fmax(drift->sum_of_ratios / drift->seen, 1), MAX_USUAL);
-    drift->slow = ratio > DRIFT_RATIO * usual ? drift->slow + 1 : (int)fmax(drift->slow - DRIFT_RELIEF, 0);
-    if (drift->slow < DRIFT_SCANS)
-        return 0;
-    drift->slow = 0;
-    return 1;
 }

@@ -1,5 +1,5 @@
 /** @file
- * @brief Times the candidates on this machine, with a real scan or with one drawn from the map. */
+ * @brief Times the candidates on this machine with a scan that is drawn from the map. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "ndtd/samples.h"
 
 /* POINTS_UNKNOWN: of a drawn scan where all points are used; their number is unknown before the first scan. */
-enum { GUESSES = 8, COST_ROUNDS = 6, BATCH_ROUNDS = 6, POINTS_UNKNOWN = 10000 };
+enum { GUESSES = 8, BATCH_ROUNDS = 6, POINTS_UNKNOWN = 10000 };
 /* A candidate is left out when one alignment takes more than this part of the time limit; batches take no more
  * together. */
 static const double MAX_PART = 0.25;
@@ -140,7 +140,6 @@ struct subject {
     const struct ndt_backend_ops *ops;
     struct ndt_backend *backend;
     struct ndt_aligner *aligner;
-    double align_us; /* of the last alignment */
     int alignments, evaluations;
     struct ndt_align_costs costs; /* as the aligner measured them */
 };
@@ -149,10 +148,8 @@ struct measurement {
     const struct ndtd_autotune_request *request;
     struct ndtd_autotune_result *result;
     struct ndt_align_params params;
-    struct ndt_cloud scan; /* borrowed from the request, or from `drawn` */
-    struct ndt_cloud drawn;
+    struct ndt_cloud scan;
     struct ndt_pose T_map_sensor;
-    enum ndt_status wait_status; /* a failure of `wait` concerns all rows */
     size_t last_row;
     struct subject subjects[NDTD_AUTOTUNE_ROWS];
 };
@@ -164,14 +161,6 @@ static void close_subject(struct subject *subject)
         subject->ops->close(subject->backend);
     subject->aligner = NULL;
     subject->backend = NULL;
-}
-
-static enum ndt_status wait_for_turn(struct measurement *all, double expected_us, struct ndt_error *err)
-{
-    const struct ndtd_autotune_request *request = all->request;
-    if (request->wait && all->wait_status == NDT_OK)
-        all->wait_status = request->wait(request->context, expected_us, err);
-    return all->wait_status;
 }
 
 /* Scans that may go together. */
@@ -197,14 +186,10 @@ static enum ndt_status open_subject(struct measurement *all, size_t row, struct 
     all->last_row = row;
     if (subject->aligner)
         return NDT_OK;
-    enum ndt_status status = wait_for_turn(all, all->result->rows[row].open_us, err);
-    if (status != NDT_OK)
-        return status;
-    const double start_us = ndt_clock_us();
     subject->ops = ndtd_backend_candidate_config(&all->result->rows[row].candidate, &config);
     config.max_points =
         most_together(settings) * whole_blocks(all->scan.count); /* devices allocate for this many */
-    status = subject->ops->probe(err);
+    enum ndt_status status = subject->ops->probe(err);
     if (status == NDT_OK)
         status = subject->ops->open(&subject->backend, &config, err);
     if (status == NDT_OK)
@@ -213,7 +198,6 @@ static enum ndt_status open_subject(struct measurement *all, size_t row, struct 
         status = ndt_aligner_set_map(subject->aligner, all->request->map, err);
     if (status != NDT_OK)
         close_subject(subject);
-    all->result->rows[row].open_us = ndt_clock_us() - start_us;
     return status;
 }
 
@@ -225,26 +209,16 @@ static void let_workers_sleep(const struct ndtd_settings *settings)
         nanosleep(&(struct timespec){.tv_nsec = (long)((spin_us + ASLEEP_US) * 1e3)}, NULL);
 }
 
-static enum ndt_status align(struct measurement *all, size_t row, const struct ndt_cloud *scan, size_t number,
-                             struct ndt_align_result *result, struct ndt_error *err)
+static enum ndt_status align(struct measurement *all, size_t row, size_t number, struct ndt_align_result *result,
+                             struct ndt_error *err)
 {
-    const struct ndtd_autotune_request *request = all->request;
     const struct ndt_pose guess = ndtd_probe_guess(&all->T_map_sensor, number % GUESSES);
-    struct subject *subject = &all->subjects[row];
-    do {
-        enum ndt_status status = wait_for_turn(all, subject->align_us, err);
-        if (status != NDT_OK)
-            return status;
-        let_workers_sleep(request->settings);
-        status = ndt_align(subject->aligner, &all->params, scan, &guess, result, err);
-        if (status != NDT_OK)
-            return status;
-        if (result->outcome == NDT_DEADLINE)
-            return ndt_fail(err, NDT_ERR_LIMIT, "one alignment takes more than %.4g ms: too slow to be measured",
-                            all->params.deadline_s * 1e3);
-        subject->align_us = result->align_us;
-    } while (request->was_disturbed && request->was_disturbed(request->context));
-    return NDT_OK;
+    let_workers_sleep(all->request->settings);
+    enum ndt_status status = ndt_align(all->subjects[row].aligner, &all->params, &all->scan, &guess, result, err);
+    if (status == NDT_OK && result->outcome == NDT_DEADLINE)
+        return ndt_fail(err, NDT_ERR_LIMIT, "one alignment takes more than %.4g ms: too slow to be measured",
+                        all->params.deadline_s * 1e3);
+    return status;
 }
 
 static enum ndt_status sample(void *context, size_t row, size_t number, double *us, struct ndt_error *err)
@@ -254,7 +228,7 @@ static enum ndt_status sample(void *context, size_t row, size_t number, double *
     struct ndt_align_result result;
     enum ndt_status status = open_subject(all, row, err);
     if (status == NDT_OK)
-        status = align(all, row, &all->scan, number, &result, err);
+        status = align(all, row, number, &result, err);
     if (status != NDT_OK)
         return status;
     subject->alignments++;
@@ -270,39 +244,13 @@ static double now_us(void *context)
     return ndt_clock_us();
 }
 
-/* ---- expected costs ---- */
-
-/* A line through the costs of two sizes; neither part is negative. */
-static struct ndt_cost fit(double small_us, double small, double large_us, double large)
+/* Costs in proportion to the points; the aligner corrects them with the first scans. */
+static struct ndt_align_costs costs_per_point(const struct ndt_align_costs *seen, size_t points)
 {
-    const double slope_us = large > small ? (large_us - small_us) / (large - small) : 0;
-    struct ndt_cost cost = {.point_us = fmin(fmax(slope_us, 0), large_us / large)};
-    cost.fixed_us = large_us - cost.point_us * large;
-    return cost;
-}
-
-/* The costs of the whole scan are known from the samples; those of a quarter of it are measured here. */
-static enum ndt_status measure_costs(struct measurement *all, size_t row, struct ndt_align_costs *out,
-                                     struct ndt_error *err)
-{
-    const struct subject *subject = &all->subjects[row];
-    const struct ndt_align_costs *large = &subject->costs;
-    struct ndt_align_costs small;
-    struct ndt_align_result result;
-    struct ndt_cloud part = all->scan;
-    const double points = (double)all->scan.count;
-    part.count = all->scan.count / 4 + 1;
-    enum ndt_status status = open_subject(all, row, err);
-    if (status != NDT_OK)
-        return status;
-    ndt_aligner_set_costs(subject->aligner, &(struct ndt_align_costs){0}); /* forgets those of the whole scan */
-    for (size_t i = 0; status == NDT_OK && i < COST_ROUNDS; i++)
-        status = align(all, row, &part, i, &result, err);
-    ndt_aligner_costs(subject->aligner, &small);
+    struct ndt_align_costs costs = {.assess = {.point_us = seen->assess.fixed_us / (double)points}};
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
-        out->levels[i] = fit(small.levels[i].fixed_us, (double)part.count, large->levels[i].fixed_us, points);
-    out->assess = fit(small.assess.fixed_us, (double)part.count, large->assess.fixed_us, points);
-    return status;
+        costs.levels[i].point_us = seen->levels[i].fixed_us / (double)points;
+    return costs;
 }
 
 /* ---- scans at once ---- */
@@ -312,13 +260,11 @@ static enum ndt_status measure_costs(struct measurement *all, size_t row, struct
 static enum ndt_status align_group(struct measurement *all, size_t row, size_t count, size_t round, double *us,
                                    struct ndt_error *err)
 {
-    const struct ndtd_autotune_request *request = all->request;
-    struct subject *subject = &all->subjects[row];
     struct ndt_align_result results[NDTD_AUTOTUNE_BATCHES];
     struct ndt_align_item items[NDTD_AUTOTUNE_BATCHES];
     struct ndt_cloud scans[NDTD_AUTOTUNE_BATCHES];
     if (count == 1) {
-        const enum ndt_status status = align(all, row, &all->scan, round, results, err);
+        const enum ndt_status status = align(all, row, round, results, err);
         *us = status == NDT_OK ? results->align_us : 0;
         return status;
     }
@@ -327,18 +273,12 @@ static enum ndt_status align_group(struct measurement *all, size_t row, size_t c
         items[i] = (struct ndt_align_item){
             .scan = &scans[i], .T_map_guess = ndtd_probe_guess(&all->T_map_sensor, (round + i) % GUESSES)};
     }
-    do {
-        enum ndt_status status = wait_for_turn(all, (double)count * subject->align_us, err);
-        if (status != NDT_OK)
-            return status;
-        let_workers_sleep(request->settings);
-        const double start_us = ndt_clock_us();
-        status = ndt_align_batch(subject->aligner, &all->params, items, count, results, err);
-        *us = ndt_clock_us() - start_us;
-        if (status != NDT_OK)
-            return status;
-    } while (request->was_disturbed && request->was_disturbed(request->context));
-    return NDT_OK;
+    let_workers_sleep(all->request->settings);
+    const double start_us = ndt_clock_us();
+    const enum ndt_status status =
+        ndt_align_batch(all->subjects[row].aligner, &all->params, items, count, results, err);
+    *us = ndt_clock_us() - start_us;
+    return status;
 }
 
 /* Rounds of groups of 1, 2 .. `most` scans that the time suffices for; one more comes before them, for cold caches.
@@ -385,11 +325,8 @@ static enum ndt_status draw_scan(struct measurement *all, struct ndt_error *err)
     size_t points = all->request->points ? all->request->points : settings->preprocess.sample_count;
     if (points == 0)
         points = POINTS_UNKNOWN;
-    enum ndt_status status =
-        ndtd_probe_scan(&all->drawn, &all->T_map_sensor, all->request->map,
-                        settings->has_initial_pose ? settings->initial_pose : NULL, points, err);
-    all->scan = all->drawn;
-    return status;
+    return ndtd_probe_scan(&all->scan, &all->T_map_sensor, all->request->map,
+                           settings->has_initial_pose ? settings->initial_pose : NULL, points, err);
 }
 
 static enum ndt_status measure(struct measurement *all, struct ndt_error *err)
@@ -397,7 +334,7 @@ static enum ndt_status measure(struct measurement *all, struct ndt_error *err)
     const struct ndtd_autotune_target target = {all, sample, now_us};
     struct ndtd_autotune_result *out = all->result;
     struct ndt_error why = {""};
-    enum ndt_status status = all->scan.count == 0 ? draw_scan(all, err) : NDT_OK;
+    enum ndt_status status = draw_scan(all, err);
     if (status != NDT_OK)
         return status;
     out->points = all->scan.count;
@@ -408,19 +345,19 @@ static enum ndt_status measure(struct measurement *all, struct ndt_error *err)
                 out->rows[i].p50_us * all->subjects[i].alignments / all->subjects[i].evaluations;
     do {
         out->choice = ndtd_autotune_decide(out->rows, out->row_count, out->budget_us);
-        if (out->choice.row < 0 || all->wait_status != NDT_OK)
+        if (out->choice.row < 0)
             break;
-        struct ndtd_autotune_row *chosen = &out->rows[out->choice.row];
-        status = measure_costs(all, (size_t)out->choice.row, &out->costs, &why);
+        const size_t row = (size_t)out->choice.row;
+        struct ndtd_autotune_row *chosen = &out->rows[row];
+        out->costs = costs_per_point(&all->subjects[row].costs, out->points);
+        status = open_subject(all, row, &why);
         if (status == NDT_OK)
-            status = measure_batches(all, (size_t)out->choice.row, &why);
+            status = measure_batches(all, row, &why);
         if (status != NDT_OK) { /* the next best is tried */
             chosen->samples = 0;
             snprintf(chosen->why, sizeof(chosen->why), "%.*s", (int)sizeof(chosen->why) - 1, why.text);
         }
     } while (status != NDT_OK);
-    if (all->wait_status != NDT_OK)
-        return ndt_fail(err, all->wait_status, "no quiet moment to measure in");
     return NDT_OK;
 }
 
@@ -429,26 +366,20 @@ enum ndt_status ndtd_autotune_measure(const struct ndtd_autotune_request *reques
 {
     const double start_us = ndt_clock_us();
     struct measurement *all = calloc(1, sizeof(*all));
-    *out = (struct ndtd_autotune_result){.source = NDTD_AUTOTUNE_MEASURED,
-                                         .measured_s = (int64_t)time(NULL),
+    *out = (struct ndtd_autotune_result){.measured_s = (int64_t)time(NULL),
                                          .map_id = request->map->id,
                                          .budget_us = ndtd_settings_budget_s(request->settings) * 1e6,
                                          .choice.row = -1};
     if (!all)
         return ndt_fail(err, NDT_ERR_MEMORY, "out of memory for the autotuner");
-    *all = (struct measurement){.request = request,
-                                .result = out,
-                                .params = request->settings->align,
-                                .T_map_sensor = request->T_map_sensor};
-    if (request->scan)
-        all->scan = *request->scan;
+    *all = (struct measurement){.request = request, .result = out, .params = request->settings->align};
     all->params.deadline_s = MAX_PART * request->time_us * 1e-6;
     all->params.has_gnss = 0;
     out->row_count = ndtd_autotune_candidates(request->settings, out->rows);
     enum ndt_status status = measure(all, err);
     for (size_t i = 0; i < out->row_count; i++)
         close_subject(&all->subjects[i]);
-    ndt_cloud_free(&all->drawn);
+    ndt_cloud_free(&all->scan);
     free(all);
     out->took_us = ndt_clock_us() - start_us;
     return status;

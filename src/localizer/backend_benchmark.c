@@ -128,21 +128,18 @@ static enum ndt_status write_table(const char *path, const struct ndtd_autotune_
 
 /* ---- measurement ---- */
 
-/* The choice of the daemon, on the configured number of points; stored for its next start. */
+/* The choice of the daemon, on the configured number of points. */
 static enum ndt_status print_choice(const struct ndtd_settings *settings, struct ndt_map *map, FILE *report,
                                     struct ndt_error *err)
 {
     const struct ndtd_autotune_request request = {
         .settings = settings, .map = map, .time_us = 1e6 * settings->autotune_limit_s};
     struct ndtd_autotune_result tuned;
-    struct ndt_error why;
     char line[LINE_BYTES];
     enum ndt_status status = ndtd_autotune_measure(&request, &tuned, err);
     if (status != NDT_OK)
         return status;
     fprintf(report, "autotune: %s\n", ndtd_autotune_line(&tuned, line, sizeof(line)));
-    if (settings->autotune_cache != NDTD_CACHE_OFF && ndtd_autotune_cache_store(settings, &tuned, &why) != NDT_OK)
-        fprintf(report, "The result is not stored for the next start: %s\n", why.text);
     return NDT_OK;
 }
 

@@ -416,15 +416,6 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_alignme
     return status;
 }
 
-/* For the autotuner: points and pose of a scan that converged. */
-static void keep_points(struct ndtd_pipeline *pipeline, const struct ndt_align_result *result)
-{
-    const struct ndtd_matcher *matcher = &pipeline->matcher;
-    pipeline->last_points =
-        matcher->preprocessed == ON_HOST && result->outcome == NDT_CONVERGED ? matcher->points : NULL;
-    pipeline->T_map_last = result->T_map_sensor;
-}
-
 /* For a request whose search goes on after the answer. */
 static void keep_for_request(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                              const struct ndtd_scan_record *record)
@@ -500,7 +491,6 @@ static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *
                    struct ndtd_scan_record *record)
 {
     record->result = alignment->result;
-    keep_points(pipeline, &record->result);
     ndtd_pipeline_conclude(pipeline, alignment, record);
     ndtd_pipeline_follow_state(pipeline, alignment, record);
     keep_for_request(pipeline, alignment, record);
@@ -558,7 +548,6 @@ static void release_memory(struct ndtd_pipeline *pipeline)
     ndtd_scan_merge_release(pipeline->merge);
     ndtd_lookahead_release(pipeline->lookahead);
     ndtd_points_view_release(pipeline->view);
-    pipeline->last_points = NULL;
     pipeline->has_answered = 0;
 }
 
@@ -586,7 +575,6 @@ enum ndt_status ndtd_pipeline_process(struct ndtd_pipeline *pipeline, const stru
     memset(record, 0, sizeof(*record));
     if (pipeline->is_watched)
         ndtd_points_view_begin(pipeline->view);
-    pipeline->last_points = NULL;
     pipeline->has_answered = 0;
     const enum ndt_status status = frame->type == NDT_MESSAGE_SCAN ? process_in_memory(pipeline, frame, record, err)
                                                                    : ndtd_pipeline_take_in(pipeline, frame, err);
@@ -609,14 +597,6 @@ size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_message 
     if (together > 0)
         ndtd_lookahead_align(pipeline);
     return together;
-}
-
-int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct ndt_cloud **points,
-                            struct ndt_pose *T_map_sensor)
-{
-    *points = pipeline->last_points;
-    *T_map_sensor = pipeline->T_map_last;
-    return pipeline->last_points != NULL;
 }
 
 enum ndt_status ndtd_pipeline_follow_up(struct ndtd_pipeline *pipeline, struct ndt_error *err)

@@ -164,33 +164,29 @@ static enum ndt_status replace_backend(struct ndtd_pipeline *pipeline, struct nd
     return NDT_OK;
 }
 
-static enum ndt_status open_candidate(const struct ndtd_pipeline *pipeline,
-                                      const struct ndtd_backend_candidate *candidate, struct ndt_backend **out,
-                                      struct ndt_error *err)
+static enum ndt_status use_candidate(struct ndtd_pipeline *pipeline, const struct ndtd_backend_candidate *candidate,
+                                     struct ndt_error *err)
 {
     struct ndt_backend_config config = pipeline->settings->compute;
+    struct ndt_backend *opened;
     if (!ndtd_backend_candidate_config(candidate, &config))
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "there is no backend %s %s", candidate->backend,
                         candidate->pipeline);
-    return ndt_backend_open_failover(out, candidate->backend, &config, err);
+    const enum ndt_status status = ndt_backend_open_failover(&opened, candidate->backend, &config, err);
+    return status == NDT_OK ? replace_backend(pipeline, opened, err) : status;
 }
 
 enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline,
-                                                  const struct ndtd_autotune_result *tuned,
-                                                  struct ndt_backend *opened, struct ndt_error *err)
+                                                  const struct ndtd_autotune_result *tuned, struct ndt_error *err)
 {
-    const int is_automatic = strcmp(pipeline->settings->backend, "auto") == 0 && tuned->choice.row >= 0;
+    const struct ndtd_autotune_row *chosen = tuned->choice.row >= 0 ? &tuned->rows[tuned->choice.row] : NULL;
     enum ndt_status status = NDT_OK;
-    if (opened && !is_automatic)
-        opened->ops->close(opened);
-    else if (is_automatic && !opened)
-        status = open_candidate(pipeline, &tuned->rows[tuned->choice.row].candidate, &opened, err);
-    if (status == NDT_OK && is_automatic)
-        status = replace_backend(pipeline, opened, err);
+    if (chosen && strcmp(pipeline->settings->backend, "auto") == 0)
+        status = use_candidate(pipeline, &chosen->candidate, err);
     if (status != NDT_OK)
         return status;
     ndt_aligner_set_costs(pipeline->matcher.aligner, &tuned->costs);
-    pipeline->matcher.evaluation_us = ndtd_autotune_evaluation_us(tuned, tuned->points);
+    pipeline->matcher.evaluation_us = chosen ? chosen->evaluation_us : 0;
     pipeline->matcher.evaluation_points = tuned->points;
     pipeline->together = tuned->together;
     return NDT_OK;

@@ -46,8 +46,6 @@ struct ndtd_pipeline {
     int together;   /* scans that wait to align at once, as measured; 0: any number */
 
     /* What others get of the last scan. */
-    const struct ndt_cloud *last_points; /* the preprocessor's; NULL unless the scan converged on them */
-    struct ndt_pose T_map_last;
     int has_answered; /* for requests, whose search goes on with it */
     struct ndtd_answered_scan answered;
     int is_watched; /* `view` follows the scans */

@@ -2,8 +2,7 @@
 # For tests of ndtd --replay with a stand-in for a program of the Python package, to be read with `source`: $bin, a folder of
 # its own as the current one, and a simulated drive in sim/.
 dir=$(mktemp -d) || exit 1
-export XDG_CACHE_HOME=$dir/cache
-unset CACHE_DIRECTORY NDT_IMPORT NDT_REPORT
+unset NDT_IMPORT NDT_REPORT
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 failures=0

@@ -122,7 +122,7 @@ def section(source, heading):
 
 def run_live(source, binaries, folder):
     """The three commands of the section Live, together; the daemon has to answer with poses."""
-    runtime = {"XDG_CACHE_HOME": folder, "RUNTIME_DIRECTORY": f"{folder}/run", "NOTIFY_SOCKET": f"{folder}/ready", "PATH": "/usr/bin:/bin"}
+    runtime = {"RUNTIME_DIRECTORY": f"{folder}/run", "NOTIFY_SOCKET": f"{folder}/ready", "PATH": "/usr/bin:/bin"}
     pathlib.Path(folder, "run").mkdir()
     ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     ready.bind(f"{folder}/ready")

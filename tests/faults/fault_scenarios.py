@@ -116,7 +116,7 @@ class Command:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, resource.RLIM_INFINITY))
         page.arm()
         try:
-            done = subprocess.run([inputs.ndtd, *self._arguments(inputs, folder)], env={**environment, "XDG_CACHE_HOME": str(folder)},
+            done = subprocess.run([inputs.ndtd, *self._arguments(inputs, folder)], env=environment,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S, preexec_fn=limit, check=False)
         except subprocess.TimeoutExpired:
             return "hang", f"no end within {LIMIT_S} s"
@@ -192,8 +192,7 @@ class Daemon:
         self.write_config(20000)
         self.recordings = self.folder / "recordings"
         self.recordings.mkdir()
-        self._environment = {**page.environment(shim, sanitized), "XDG_CACHE_HOME": str(self.folder),
-                             "STATE_DIRECTORY": str(self.folder)}
+        self._environment = {**page.environment(shim, sanitized), "STATE_DIRECTORY": str(self.folder)}
         self.process, self.stamp_ns = None, 0
         self._sockets = []
 

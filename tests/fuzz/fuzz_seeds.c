@@ -16,7 +16,6 @@
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/compiled_map.h"
 #include "ndt_proto/message.h"
-#include "ndtd/autotune.h"
 #include "ndtd/curve_keys.h"
 #include "ndtd/map_field.h"
 #include "ndtd/options.h"
@@ -236,28 +235,6 @@ static void write_keys(void)
     write_bytes("keys", "list", text, strlen(text));
 }
 
-static void write_autotune(void)
-{
-    static struct ndtd_settings settings;
-    static struct ndtd_autotune_result tuned = {.measured_s = 1700000000, .map_id = 7, .points = 1500};
-    char path[1024];
-    snprintf(path, sizeof(path), "%s/autotune", folder);
-    FUZZ_REQUIRE(setenv("CACHE_DIRECTORY", path, 1) == 0, "environment");
-    ndtd_settings_default(&settings);
-    settings.max_threads = 4;
-    must(ndtd_settings_finish(&settings, &err));
-    tuned.row_count = ndtd_autotune_candidates(&settings, tuned.rows);
-    for (size_t i = 0; i < tuned.row_count; i++) {
-        tuned.rows[i].samples = i == 1 ? 0 : 60;
-        tuned.rows[i].p50_us = 800 + (double)i;
-        tuned.rows[i].p95_us = 1000 - (double)i;
-        strcpy(tuned.rows[i].why, i == 1 ? "no driver" : "");
-    }
-    tuned.choice = ndtd_autotune_decide(tuned.rows, tuned.row_count, 100e3);
-    for (tuned.map_id = 7; tuned.map_id < 9; tuned.map_id++)
-        must(ndtd_autotune_cache_store(&settings, &tuned, &err));
-}
-
 /* ---- maps: small boxes of points, as few cells as possible ---- */
 
 static void add_box(struct ndt_cloud *cloud, const double at_m[3], const double size_m[3])
@@ -307,7 +284,6 @@ int main(int argc, char **argv)
     write_clouds();
     write_texts();
     write_keys();
-    write_autotune();
     write_map("one", 1, 0, 1);
     write_map("field", 1, 0, 0);
     write_map("two_levels", 2, 0, 1);

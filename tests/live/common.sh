@@ -3,8 +3,6 @@
 set -uo pipefail
 bin=$(cd "$1" && pwd)
 work=$(mktemp -d)
-export XDG_CACHE_HOME=$work/cache
-unset CACHE_DIRECTORY
 scans=ipc://$work/scans.ipc poses=ipc://$work/poses.ipc control=ipc://$work/control.ipc
 daemon= failed=0
 trap 'stop_daemon KILL; rm -rf "$work"' EXIT

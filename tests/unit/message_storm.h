@@ -283,8 +283,6 @@ static enum ndt_status storm_set(struct storm *storm, int variant, struct ndt_er
     ndtd_settings_default(&storm->settings);
     enum ndt_status status = ndtd_option_set_text(&storm->settings, "cpu.threads", "1", err);
     if (status == NDT_OK)
-        status = ndtd_option_set_text(&storm->settings, "autotune.cache", "off", err);
-    if (status == NDT_OK)
         status = ndtd_option_set_text(&storm->settings, "preprocess.sample_count", "300", err);
     for (int i = 0; i < 8 && status == NDT_OK && options[variant][i]; i += 2)
         status = ndtd_option_set_text(&storm->settings, options[variant][i], options[variant][i + 1], err);

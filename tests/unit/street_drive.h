@@ -45,8 +45,6 @@ __attribute__((unused)) static void street_drive_make(void)
     memset(&drive, 0, sizeof(drive));
     ndtd_settings_default(&drive.settings);
     must(ndtd_option_set_text(&drive.settings, "cpu.threads", "1", &err));
-    must(
-        ndtd_option_set_text(&drive.settings, "autotune.cache", "off", &err)); /* the user's cache is not changed */
     must(ndtd_settings_finish(&drive.settings, &err));
     ndt_cloud_init(&cloud);
     ndt_cloud_init(&drive.map_points);

@@ -1,5 +1,4 @@
-/* The autotuner: candidates, sampling, decision, expected times and drift on recorded times; measurements on this
- * machine, at the start and between scans. */
+/* The autotuner: candidates, sampling and decision on recorded times; measurements on this machine. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,13 +8,12 @@
 #include <time.h>
 
 #include "ndt/clock.h"
-#include "ndtd/autotuner.h"
+#include "ndtd/autotune.h"
 #include "street_drive.h"
 #include "temp_dir.h"
 
 static struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS];
 static struct ndtd_autotune_result tuned;
-static struct ndtd_autotuner *tuner;
 
 /* ---- recorded times ---- */
 
@@ -215,7 +213,6 @@ START_TEST(the_log_line_has_all_rows)
 {
     char text[800], small[40];
     tuned = (struct ndtd_autotune_result){
-        .source = NDTD_AUTOTUNE_MEASURED,
         .points = 1500,
         .budget_us = 100e3,
         .took_us = 412e3,
@@ -240,50 +237,6 @@ START_TEST(the_log_line_has_all_rows)
 }
 END_TEST
 
-START_TEST(expected_times_follow_points_and_evaluations)
-{
-    tuned = (struct ndtd_autotune_result){
-        .points = 1000, .row_count = 1, .rows = {{.samples = 60, .p50_us = 400, .evaluation_us = 50}}};
-    for (int i = 0; i < 3; i++)
-        tuned.costs.levels[i] = (struct ndt_cost){10, 0.02};
-    ck_assert_double_eq_tol(ndtd_autotune_align_us(&tuned, 1000, 8), 400, 1e-9);
-    ck_assert_double_eq_tol(ndtd_autotune_align_us(&tuned, 1000, 2), 400, 1e-9); /* at least the usual time */
-    ck_assert_double_eq_tol(ndtd_autotune_align_us(&tuned, 1000, 16), 800, 1e-9);
-    ck_assert_double_eq_tol(ndtd_autotune_align_us(&tuned, 2500, 8), 800, 1e-9); /* 60 for 30 us */
-    ck_assert_double_eq_tol(ndtd_autotune_evaluation_us(&tuned, 2500), 100, 1e-9);
-    ck_assert_double_eq(ndtd_autotune_align_us(&(struct ndtd_autotune_result){0}, 1000, 8), 0);
-}
-END_TEST
-
-/* Adds scans that take `ratio` times what is expected; returns the one that reported drift, 0 for none. */
-static int add_scans(struct ndtd_drift *drift, int count, double ratio)
-{
-    for (int i = 1; i <= count; i++)
-        if (ndtd_drift_add(drift, 100 * ratio, 100))
-            return i;
-    return 0;
-}
-
-START_TEST(drift_is_seen_and_noise_is_not)
-{
-    struct ndtd_drift drift = {0};
-    ck_assert_int_eq(add_scans(&drift, 200, 1.2), 0);
-    ck_assert_int_eq(add_scans(&drift, 200, 1.7), 0); /* 1.4 times the first ones */
-    ck_assert_int_eq(add_scans(&drift, 200, 2.0), 50);
-    ck_assert_int_eq(add_scans(&drift, 200, 2.0), 50); /* and again */
-    drift = (struct ndtd_drift){0};
-    for (int i = 0; i < 2000; i++) /* every third scan is disturbed */
-        ck_assert_int_eq(ndtd_drift_add(&drift, i % 3 ? 100 : 1000, 100), 0);
-    drift = (struct ndtd_drift){0}; /* slower than measured from the first scan on: usual here */
-    ck_assert_int_eq(add_scans(&drift, 1000, 2.5), 0);
-    ck_assert_int_eq(add_scans(&drift, 1000, 4.0), 50);
-    drift = (struct ndtd_drift){0}; /* but not that much slower */
-    ck_assert_int_gt(add_scans(&drift, 1000, 6.0), 0);
-    ck_assert_int_eq(ndtd_drift_add(&drift, 100, 0), 0);
-    ck_assert_int_eq(ndtd_drift_add(&drift, NAN, 100), 0);
-}
-END_TEST
-
 /* ---- on this machine ---- */
 
 static void set(const char *name, const char *text)
@@ -295,18 +248,13 @@ static void set(const char *name, const char *text)
 static void setup(void)
 {
     temp_dir_make();
-    setenv("XDG_CACHE_HOME", temp_dir, 1);
-    unsetenv("CACHE_DIRECTORY");
     street_drive_make();
-    set("autotune.cache", "on");
     set("cpu.threads", "0");
     set("autotune.max_threads", "2");
-    tuner = NULL;
 }
 
 static void teardown(void)
 {
-    ndtd_autotuner_destroy(tuner);
     street_drive_free();
     temp_dir_remove();
 }
@@ -492,20 +440,18 @@ START_TEST(a_result_has_times_and_costs)
     ck_assert_int_lt(tuned.choice.row, 2);
     ck_assert_uint_eq(tuned.points, 1500);
     ck_assert_uint_eq(tuned.map_id, drive.map->id);
-    ck_assert_int_eq(tuned.source, NDTD_AUTOTUNE_MEASURED);
     for (int i = 0; i < 2; i++) {
         const struct ndtd_autotune_row *row = &tuned.rows[i];
         ck_assert_uint_ge(row->samples, 15);
         ck_assert_double_gt(row->p50_us, 0);
         ck_assert_double_ge(row->p95_us, row->p50_us);
-        ck_assert_double_gt(row->open_us, 0);
         ck_assert_double_gt(row->evaluation_us, 0);
         ck_assert_double_lt(row->evaluation_us, row->p50_us);
     }
     ck_assert_uint_eq(tuned.rows[tuned.choice.row].samples, NDTD_AUTOTUNE_SAMPLES);
     for (size_t i = 0; i < drive.map->level_count; i++)
-        ck_assert_double_gt(tuned.costs.levels[i].fixed_us + 1500 * tuned.costs.levels[i].point_us, 0);
-    ck_assert_double_gt(tuned.costs.assess.fixed_us + 1500 * tuned.costs.assess.point_us, 0);
+        ck_assert_double_gt(tuned.costs.levels[i].point_us, 0);
+    ck_assert_double_gt(tuned.costs.assess.point_us, 0);
     request.time_us = 1; /* no time: every candidate has a reason */
     must(ndtd_autotune_measure(&request, &tuned, &err));
     ck_assert_int_eq(tuned.choice.row, -1);
@@ -542,167 +488,6 @@ START_TEST(groups_of_scans_are_measured)
 }
 END_TEST
 
-struct gate {
-    int waited, asked, closes_after;
-};
-
-static enum ndt_status gate_wait(void *context, double expected_us, struct ndt_error *why)
-{
-    struct gate *gate = context;
-    ck_assert_double_ge(expected_us, 0);
-    return ++gate->waited > gate->closes_after ? ndt_fail(why, NDT_ERR_LIMIT, "closed") : NDT_OK;
-}
-
-static int gate_disturbed(void *context)
-{
-    return ++((struct gate *)context)->asked % 2;
-}
-
-START_TEST(disturbed_alignments_do_not_count)
-{
-    struct gate gate = {.closes_after = 1000000};
-    struct ndtd_autotune_request request = a_request();
-    request.wait = gate_wait;
-    request.was_disturbed = gate_disturbed;
-    request.context = &gate;
-    must(ndtd_autotune_measure(&request, &tuned, &err));
-    ck_assert_int_ge(tuned.choice.row, 0);
-    ck_assert_int_ge(gate.asked, 2 * 2 * 15); /* each again */
-    gate = (struct gate){.closes_after = 9};
-    ck_assert_int_eq(ndtd_autotune_measure(&request, &tuned, &err), NDT_ERR_LIMIT);
-    ck_assert_int_eq(gate.waited, 10); /* there is no second try */
-}
-END_TEST
-
-static void open_autotuner(void)
-{
-    ndtd_autotuner_destroy(tuner);
-    must(ndtd_autotuner_create(&tuner, street_drive_snapshot(), &err));
-}
-
-/* Starts with an option changed from the start before; in order. The last folder cannot be written. */
-START_TEST(the_cache_serves_the_next_start)
-{
-    static const struct {
-        const char *option, *value, *folder;
-        int found;
-        enum ndtd_autotune_source source;
-        int is_stored;
-    } starts[] = {{"autotune.cache", "off", "a", 1, NDTD_AUTOTUNE_MEASURED, 0},
-                  {"autotune.cache", "on", "a", 1, NDTD_AUTOTUNE_MEASURED, 1},
-                  {"autotune.cache", "on", "a", 1, NDTD_AUTOTUNE_CACHED, 1},
-                  {"autotune.cache", "refresh", "a", 1, NDTD_AUTOTUNE_MEASURED, 1},
-                  {"autotune.cache", "on", "file/a", 1, NDTD_AUTOTUNE_MEASURED, 0},
-                  {"autotune.enable", "false", "a", 0, NDTD_AUTOTUNE_DEFAULT, 1}};
-    temp_text("file", "not a folder");
-    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
-        char path[600];
-        setenv("XDG_CACHE_HOME", temp_path(starts[i].folder), 1);
-        set(starts[i].option, starts[i].value);
-        open_autotuner();
-        ck_assert_int_eq(ndtd_autotuner_find(tuner, drive.map, &tuned), starts[i].found);
-        if (starts[i].found)
-            ck_assert_int_eq(tuned.source, starts[i].source);
-        snprintf(path, sizeof(path), "%s/ndtd/autotune", temp_path(starts[i].folder));
-        ck_assert_int_eq(temp_exists(path), starts[i].is_stored);
-    }
-}
-END_TEST
-
-static void nap(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-}
-
-static int take(void)
-{
-    struct ndt_backend *opened;
-    const int taken = ndtd_autotuner_take(tuner, &tuned, &opened);
-    if (opened)
-        opened->ops->close(opened);
-    return taken;
-}
-
-START_TEST(it_measures_between_scans)
-{
-    const struct ndt_pose somewhere = drive.truth[0];
-    struct ndt_cloud scan = {0};
-    must(ndtd_probe_scan(&scan, &(struct ndt_pose){0}, drive.map, somewhere.t_m, 700, &err));
-    open_autotuner();
-    ck_assert_int_eq(take(), 0);
-    ndtd_autotuner_enter(tuner, ndt_clock_us()); /* a scan that takes long: nothing happens beside it */
-    ndtd_autotuner_start(tuner, drive.map, &scan, &somewhere);
-    for (int i = 0; i < 40; i++) {
-        nap();
-        ck_assert_int_eq(take(), 0);
-    }
-    ndtd_autotuner_leave(tuner);
-    int rounds = 0;
-    for (int taken = 0; !taken; rounds++) { /* 5 ms of work, 45 ms of quiet */
-        ndtd_autotuner_enter(tuner, ndt_clock_us());
-        nap();
-        ndtd_autotuner_leave(tuner);
-        taken = take();
-        for (int i = 0; i < 9; i++)
-            nap();
-        ck_assert_int_lt(rounds, 600);
-    }
-    ck_assert_int_ge(tuned.choice.row, 0);
-    ck_assert_uint_eq(tuned.points, 700);  /* the scan's, not the settings' */
-    ck_assert_int_eq(take(), 0);           /* once */
-    set("preprocess.sample_count", "800"); /* a later measurement follows the settings in force */
-    ndtd_autotuner_apply(tuner, street_drive_snapshot());
-    ndtd_autotuner_start(tuner, drive.map, NULL, NULL);
-    while (!take())
-        nap();
-    ck_assert_uint_eq(tuned.points, 800);
-    ndt_cloud_free(&scan);
-}
-END_TEST
-
-START_TEST(it_ends_when_told_to)
-{
-    open_autotuner();
-    ndtd_autotuner_enter(tuner, ndt_clock_us());
-    ndtd_autotuner_start(tuner, drive.map, NULL, NULL); /* never gets a quiet moment */
-    open_autotuner();
-    ndtd_autotuner_start(tuner, drive.map, NULL, NULL); /* destroyed in the middle of it */
-    nap();
-}
-END_TEST
-
-/* Adds scans that take `ratio` times what is expected; returns the one that asked to measure again, 0 for none. */
-static int watch(int count, double ratio)
-{
-    struct ndtd_scan_record record = {.points_used = 1500, .result = {.evaluations = 8}};
-    record.result.align_us = ratio * ndtd_autotune_align_us(&tuned, 1500, 8);
-    for (int i = 1; i <= count; i++)
-        if (ndtd_autotuner_watch(tuner, &tuned, &record))
-            return i;
-    return 0;
-}
-
-START_TEST(drift_asks_for_new_times_but_not_all_the_time)
-{
-    const struct ndtd_autotune_request request = a_request();
-    must(ndtd_autotune_measure(&request, &tuned, &err));
-    set("autotune.recheck_s", "0.02");
-    open_autotuner();
-    ck_assert_int_eq(watch(100, 1.1), 0);
-    for (int i = 0; i < 6; i++)
-        nap();
-    ck_assert_int_eq(watch(100, 3), 50);
-    ck_assert_int_eq(watch(100, 3), 0);                   /* learns anew what is usual */
-    static const char *const intervals[] = {"3600", "0"}; /* too soon after the start; never */
-    for (size_t i = 0; i < 2; i++) {
-        set("autotune.recheck_s", intervals[i]);
-        open_autotuner();
-        ck_assert_int_eq(watch(100, 1), 0);
-        ck_assert_int_eq(watch(200, 9), 0);
-    }
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("autotune");
@@ -712,8 +497,6 @@ int main(void)
     tcase_add_loop_test(recorded, ties_budgets_and_gaps_are_decided, 0, DECISIONS);
     tcase_add_loop_test(recorded, scans_go_together_where_each_takes_less_time, 0, TOGETHER_CASES);
     tcase_add_test(recorded, the_log_line_has_all_rows);
-    tcase_add_test(recorded, expected_times_follow_points_and_evaluations);
-    tcase_add_test(recorded, drift_is_seen_and_noise_is_not);
     suite_add_tcase(suite, recorded);
     tcase_add_checked_fixture(measured, setup, teardown);
     tcase_set_timeout(measured, 120);
@@ -721,13 +504,8 @@ int main(void)
     tcase_add_test(measured, a_drawn_scan_is_like_a_real_one);
     tcase_add_test(measured, a_result_has_times_and_costs);
     tcase_add_test(measured, groups_of_scans_are_measured);
-    tcase_add_test(measured, disturbed_alignments_do_not_count);
     tcase_add_test(measured, points_are_drawn_from_the_gaussian);
     tcase_add_test(measured, a_dense_place_is_taken);
-    tcase_add_test(measured, the_cache_serves_the_next_start);
-    tcase_add_test(measured, it_measures_between_scans);
-    tcase_add_test(measured, it_ends_when_told_to);
-    tcase_add_test(measured, drift_asks_for_new_times_but_not_all_the_time);
     suite_add_tcase(suite, measured);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -36,8 +36,6 @@ static void setup(void)
 {
     street_drive_make();
     temp_dir_make();
-    setenv("XDG_CACHE_HOME", temp_dir, 1); /* the user's cache is not changed */
-    unsetenv("CACHE_DIRECTORY");
     snprintf(config_path, sizeof(config_path), "%s/ndtd.yaml", temp_dir);
     snprintf(bag_path, sizeof(bag_path), "%s/live.bag", temp_dir);
     must(ndt_pcd_write(&drive.map_points, temp_path("map.pcd"), NDT_PCD_BINARY, &err));

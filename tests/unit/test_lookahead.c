@@ -285,7 +285,7 @@ START_TEST(as_many_go_together_as_pay)
     struct ndtd_scan_record together[ALL] = {0}, alone[ALL] = {0};
     struct ndtd_pipeline *one = lead_in(), *other = lead_in();
     const struct ndtd_autotune_result tuned = {.choice = {.row = -1}, .together = _i};
-    must(ndtd_pipeline_set_autotune_result(other, &tuned, NULL, &err));
+    must(ndtd_pipeline_set_autotune_result(other, &tuned, &err));
     enqueue_scans(LEAD, ALL);
     process(one, 0, alone);
     ck_assert_uint_eq(ndtd_pipeline_expect(other, waiting, ALL), size);

@@ -200,37 +200,16 @@ START_TEST(scans_that_come_seldom_have_more_time)
 }
 END_TEST
 
-/* The autotuner measures with the first map, and again between scans when these take much longer. */
-START_TEST(slow_scans_trigger_another_measurement)
+/* The autotuner measures with the first map. */
+START_TEST(the_first_map_is_measured_with)
 {
-    static struct ndtd_autotune_result first, now;
-    char delay_ms[32];
-    set("autotune.recheck_s", "0.001");
+    static struct ndtd_autotune_result tuned;
     start(drive.map);
-    push_start();
-    ndtd_worker_autotune_result(worker, &first);
-    ck_assert_int_eq(first.source, NDTD_AUTOTUNE_MEASURED);
-    ck_assert_uint_eq(first.map_id, drive.map->id);
-    ck_assert_str_eq(first.rows[first.choice.row].candidate.backend, "cpu");
-    for (int i = 0; i < 55; i++, answer_count = 0) /* the usual duration */
-        (void)send_request((size_t)i % DRIVE_SCANS);
-    snprintf(delay_ms, sizeof(delay_ms), "%.1f", 8e-3 * first.rows[first.choice.row].p95_us);
-    set("debug.align_delay_ms", delay_ms);
-    set("live.budget_ms", "50000");
-    ndtd_worker_apply_settings(worker, street_drive_snapshot());
-    now = first;
-    for (int i = 0; i < 1000 && now.took_us == first.took_us; i++, answer_count = 0) {
-        const struct ndt_result_message *got = send_request((size_t)i % DRIVE_SCANS);
-        ck_assert_int_ne(got->result.outcome, NDT_REJECTED); /* scans are answered during the measurement */
-        /* Leaves time to measure between scans, also on a busy machine. */
-        const double gap_ns = fmax(20e6, 20e3 * first.rows[first.choice.row].p95_us);
-        nanosleep(&(struct timespec){.tv_nsec = (long)fmin(9e8, gap_ns)}, NULL);
-        ndtd_worker_autotune_result(worker, &now);
-    }
-    ck_assert_double_ne(now.took_us, first.took_us);
-    ck_assert_double_eq(first.budget_us, 60e6);
-    ck_assert_double_eq(now.budget_us, 50e6);
-    ck_assert_int_eq(now.source, NDTD_AUTOTUNE_MEASURED);
+    ndtd_worker_autotune_result(worker, &tuned);
+    ck_assert_int_ge(tuned.choice.row, 0);
+    ck_assert_uint_eq(tuned.map_id, drive.map->id);
+    ck_assert_str_eq(tuned.rows[tuned.choice.row].candidate.backend, "cpu");
+    ck_assert_double_eq(tuned.budget_us, 60e6);
 }
 END_TEST
 
@@ -492,7 +471,7 @@ int main(void)
     tcase_add_loop_test(all, waiting_scans_are_answered_at_stop, 0, 2);
     tcase_add_test(all, late_scan_is_answered_with_the_prediction);
     tcase_add_test(all, scans_that_come_seldom_have_more_time);
-    tcase_add_test(all, slow_scans_trigger_another_measurement);
+    tcase_add_test(all, the_first_map_is_measured_with);
     tcase_add_test(all, a_budget_is_kept);
     tcase_add_test(all, interrupted_pose_is_no_worse_than_the_guess);
     tcase_add_test(all, inactive_worker_rejects_scans);

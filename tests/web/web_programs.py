@@ -46,7 +46,7 @@ class Program:
     def __init__(self, bin_dir, folder, name):
         self.path, self.folder, self.name = pathlib.Path(bin_dir) / name, pathlib.Path(folder), name
         self.log_file = self.folder / f"{name}.log"
-        self.environment = {**os.environ, "RUNTIME_DIRECTORY": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
+        self.environment = {**os.environ, "RUNTIME_DIRECTORY": str(folder)}
         self.process = None
 
     def launch(self, *arguments):

@@ -59,7 +59,6 @@ struct ndtd_option {
     const struct ndt_label *labels; /**< of enums and choices, ends with a NULL name */
     int reloadable;                 /**< can change while the daemon runs */
     int is_common;                  /**< users decide it; 0: for experts */
-    int affects_autotune;           /**< part of the key under which autotune results are cached */
     enum ndtd_option_scale scale;
     size_t offset;               /**< in struct ndtd_settings */
     size_t size;                 /**< bytes of a string; distance of two items of a list */

@@ -54,17 +54,15 @@ struct ndtd_settings {
     double min_nvtl;            /**< score_estimation.converged_param_nearest_voxel_transformation_likelihood */
     double required_distance_m; /**< sensor_points.required_distance; 0 = none */
     struct {
-        double moved_m; /**< validation.initial_to_result_distance_tolerance_m */
-        double align_s; /**< validation.critical_upper_bound_exe_time_ms */
-        int skipped;    /**< validation.skipping_publish_num */
-    } validation;       /**< limits of what the log warns of; 0 = none */
-    int use_gnss;       /**< ndt.regularization.enable; the scale is align.gnss_scale */
-    int autotune;       /**< autotune.enable: measure at the start of the live daemon */
-    enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } autotune_cache; /**< autotune.cache */
-    double autotune_limit_s;                                                   /**< autotune.limit_ms */
-    double recheck_s;                                                          /**< autotune.recheck_s; 0 = never */
-    int max_threads;      /**< autotune.max_threads; 0 = cores */
-    double align_delay_s; /**< debug.align_delay_ms: every scan takes this much longer */
+        double moved_m;      /**< validation.initial_to_result_distance_tolerance_m */
+        double align_s;      /**< validation.critical_upper_bound_exe_time_ms */
+        int skipped;         /**< validation.skipping_publish_num */
+    } validation;            /**< limits of what the log warns of; 0 = none */
+    int use_gnss;            /**< ndt.regularization.enable; the scale is align.gnss_scale */
+    int autotune;            /**< autotune.enable: measure at the start of the live daemon */
+    double autotune_limit_s; /**< autotune.limit_ms */
+    int max_threads;         /**< autotune.max_threads; 0 = cores */
+    double align_delay_s;    /**< debug.align_delay_ms: every scan takes this much longer */
 
     /* The live daemon only. Empty addresses: the default, see runtime_dir.h. Empty files: no CURVE. */
     char scans_address[NDTD_ADDRESS_MAX], poses_address[NDTD_ADDRESS_MAX], control_address[NDTD_ADDRESS_MAX],

@@ -15,8 +15,8 @@
  * The clock bounds the work and is used for timings, nothing else: if no deadline is hit, the results are
  * bit-identical to those of the replay, unless scans went together.
  *
- * Backend: chosen by the autotuner (autotuner.h), at the start when there is a map, otherwise with the first map,
- * and again when scans take longer. The thread changes the backend between scans.
+ * Backend: measured and chosen with the first map (autotune.h), which is at the start when there is one. Scans that
+ * come during those 0.1 s wait.
  *
  * publish_us of a result is the time that publishing the previous result took; its own is not known yet. Threads:
  * start and stop by one thread; the other functions by any thread. No allocation per scan after warm-up. Source:
@@ -24,9 +24,9 @@
 #ifndef NDTD_WORKER_H
 #define NDTD_WORKER_H
 
-#include "ndtd/autotuner.h"
-#include "ndtd/message_queue.h"
+#include "ndtd/autotune.h"
 #include "ndtd/localizer.h"
+#include "ndtd/message_queue.h"
 #include "ndtd/map_loader.h"
 #include "ndtd/points_publisher.h"
 #include "ndtd/scan_state.h"
@@ -68,7 +68,7 @@ void ndtd_worker_stop(struct ndtd_worker *worker);
 void ndtd_worker_set_initial_pose(struct ndtd_worker *worker, const struct ndt_pose_message *pose);
 /** active = 0: scans are answered `rejected` until it is 1 again. */
 void ndtd_worker_set_active(struct ndtd_worker *worker, int active);
-/** Uses this snapshot from the next scan on, in worker, pipeline and autotuner. It differs from the previous one in
+/** Uses this snapshot from the next scan on, in worker and pipeline. It differs from the previous one in
  * reloadable options only. */
 void ndtd_worker_apply_settings(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot);
 
@@ -91,7 +91,7 @@ struct ndtd_worker_status {
 void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *out);
 /** Grows before every frame, and every 50 ms without frames: a sign of life. Any thread. */
 uint64_t ndtd_worker_beats(const struct ndtd_worker *worker);
-/** The autotune result in use, with its measurements; its source is the default until there is one. */
+/** The autotune result in use, with its measurements; all zero until there is one. */
 void ndtd_worker_autotune_result(struct ndtd_worker *worker, struct ndtd_autotune_result *out);
 
 /** The timing of one scan. */

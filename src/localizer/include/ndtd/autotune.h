@@ -1,6 +1,6 @@
 /**
  * @file
- * @brief Choice of backend, pipeline and number of threads by measurement: candidates, decision, sampling, cache.
+ * @brief Choice of backend, pipeline and number of threads by measurement: candidates, sampling, decision.
  *
  * The candidates follow from the backend table. backend.name auto stands for the CPU with 1, 2, 3, 4, 6, 8 ...
  * threads up to the number of cores (autotune.max_threads; cpu.threads restricts it to one) and for every pipeline
@@ -14,8 +14,11 @@
  * With batch.together the chosen candidate then aligns groups of scans at once, up to batch.max, and the size with
  * the least time per scan is the one that scans which wait go together in.
  *
- * The functions have no state and may be called from any thread. ndtd_autotune_measure, ndtd_probe_scan and the
- * cache allocate. A measurement uses the cores and the priority of the calling thread.
+ * The live daemon measures once, with its first map, before it handles scans; a replay does not measure. Nothing is
+ * kept for the next start: it takes about 0.1 s on a CPU, and the machine may have changed.
+ *
+ * The functions have no state and may be called from any thread. ndtd_autotune_measure and ndtd_probe_scan
+ * allocate. A measurement uses the cores and the priority of the calling thread.
  */
 #ifndef NDTD_AUTOTUNE_H
 #define NDTD_AUTOTUNE_H
@@ -45,7 +48,6 @@ struct ndtd_autotune_row {
     size_t samples;                 /**< 0: not measured, see `why`. */
     double p50_us, p95_us;          /**< Whole alignments. */
     double evaluation_us;           /**< Median alignment time per evaluation. */
-    double open_us;                 /**< From closed to ready with the map. */
     char why[NDTD_AUTOTUNE_REASON]; /**< Why it was not measured. */
 };
 
@@ -55,16 +57,13 @@ struct ndtd_autotune_choice {
     char reason[NDTD_AUTOTUNE_REASON];
 };
 
-enum ndtd_autotune_source { NDTD_AUTOTUNE_DEFAULT, NDTD_AUTOTUNE_MEASURED, NDTD_AUTOTUNE_CACHED };
-
 /** The decision and its basis. All zero: nothing was measured, the default is in use. */
 struct ndtd_autotune_result {
-    enum ndtd_autotune_source source;
     int64_t measured_s; /**< Wall clock, for display only. */
     uint64_t map_id;
     size_t points; /**< Of the aligned scan. */
     double budget_us;
-    double took_us; /**< Duration of the measurement, or of the look-up. */
+    double took_us; /**< Duration of the measurement. */
     struct ndtd_autotune_choice choice;
     struct ndt_align_costs costs; /**< Expected costs of the chosen row. */
     /** Median times of 1, 2 ... scans at once, by the chosen row; 0: not measured. */
@@ -88,16 +87,8 @@ struct ndtd_autotune_choice ndtd_autotune_decide(const struct ndtd_autotune_row 
  * it count as equal: the smallest is taken, whose first answer comes first. With has_lanes the largest: scans are
  * also preprocessed at the same time there, which `us` does not contain. */
 int ndtd_autotune_together(const double *us, size_t count, int has_lanes);
-/** Returns "default", "measured" or "cached". */
-const char *ndtd_autotune_source_name(enum ndtd_autotune_source source);
 /** Writes one line with the choice and all rows, cut at `size`; returns `text`. */
 const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *text, size_t size);
-
-/** Expected time of one evaluation of the chosen candidate, including its share of the rest of the alignment. */
-double ndtd_autotune_evaluation_us(const struct ndtd_autotune_result *tuned, size_t points);
-/** Expected time of an alignment with this many evaluations, scaled by the expected costs to scans of other sizes
- * than the measured one; 0: unknown. */
-double ndtd_autotune_align_us(const struct ndtd_autotune_result *tuned, size_t points, int evaluations);
 
 /** Source of alignment times: this machine, or recorded times. */
 struct ndtd_autotune_target {
@@ -114,18 +105,11 @@ void ndtd_autotune_take_samples(struct ndtd_autotune_row *rows, size_t count,
 struct ndtd_autotune_request {
     const struct ndtd_settings *settings;
     struct ndt_map *map;
-    const struct ndt_cloud *scan; /**< Preprocessed, sensor frame. NULL: drawn from the map. */
-    struct ndt_pose T_map_sensor; /**< Pose of `scan`. */
-    size_t points;                /**< Of a drawn scan; 0: as many as the settings ask for. */
-    double time_us;               /**< Limit of the measurement. */
-    /** Both may be NULL. `wait` returns when an alignment of about that duration does not disturb a scan; its
-     * failure ends the measurement. An alignment that `was_disturbed` is repeated. */
-    enum ndt_status (*wait)(void *context, double expected_us, struct ndt_error *err);
-    int (*was_disturbed)(void *context);
-    void *context;
+    size_t points;  /**< Of the scan, which is drawn from the map; 0: as many as the settings ask for. */
+    double time_us; /**< Limit of the measurement. */
 };
 /** Measures on this machine. A candidate that fails has the reason in its row. Errors: NDT_ERR_MEMORY,
- * NDT_ERR_ARGUMENT (the map has no voxels), errors of `wait`. */
+ * NDT_ERR_ARGUMENT (the map has no voxels). */
 NDT_MUST_CHECK enum ndt_status ndtd_autotune_measure(const struct ndtd_autotune_request *request,
                                                      struct ndtd_autotune_result *out, struct ndt_error *err);
 
@@ -138,32 +122,6 @@ NDT_MUST_CHECK enum ndt_status ndtd_probe_scan(struct ndt_cloud *scan, struct nd
                                                struct ndt_error *err);
 /** Start pose `number`: off by up to 0.2 m and 0.6 deg, as while tracking. */
 struct ndt_pose ndtd_probe_guess(const struct ndt_pose *T_map_sensor, size_t number);
-
-/** Detects that scans take much longer than measured. The usual ratio of actual to expected time is learnt from the
- * first 50 scans, at most 3: at 10 Hz caches are colder than in a measurement. All zero at the start. */
-struct ndtd_drift {
-    int seen, slow;
-    double sum_of_ratios;
-};
-/** Adds one scan. Returns 1 when 50 slow ones have been counted, each more than 1.5 times slower than usual; every
- * other scan takes two of them back. The count then starts again. */
-int ndtd_drift_add(struct ndtd_drift *drift, double actual_us, double expected_us);
-
-/** Hash of what alignment times depend on: processor, usable cores, NVIDIA driver and devices, program version,
- * candidates, map and the options marked in the option table. Does not touch a device. */
-uint64_t ndtd_autotune_key(const struct ndtd_settings *settings, uint64_t map_id);
-/** Path of the cache: the text file "autotune" in $CACHE_DIRECTORY (systemd), else $XDG_CACHE_HOME/ndtd, else
- * $HOME/.cache/ndtd. create: makes the folder (0700). NDT_ERR_IO: no folder is known or can be made. */
-NDT_MUST_CHECK enum ndt_status ndtd_autotune_cache_path(char *path, size_t size, int create, struct ndt_error *err);
-/** Returns 1 when the cache has an entry. The choice is made again for the budget in force; an entry with another
- * choice is not used, since its expected costs are unknown. A damaged entry is ignored and logged. */
-int ndtd_autotune_cache_find(const struct ndtd_settings *settings, uint64_t map_id,
-                             struct ndtd_autotune_result *out);
-/** Stores the result, replacing one with the same key; the newest 32 are kept. The file is replaced as a whole, so
- * daemons may share it; of two writers at the same time the last one wins. */
-NDT_MUST_CHECK enum ndt_status ndtd_autotune_cache_store(const struct ndtd_settings *settings,
-                                                         const struct ndtd_autotune_result *tuned,
-                                                         struct ndt_error *err);
 
 #ifdef __cplusplus
 }

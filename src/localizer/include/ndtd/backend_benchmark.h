@@ -19,8 +19,7 @@ extern "C" {
 void ndtd_backends_print(FILE *file, const struct ndt_backend_config *plan_for);
 
 /** Measures all candidates (autotune.h) on scans of 756 to 100000 points drawn from the map and prints the table to
- * `report`, then the choice of auto for the configured number of points, which is stored in the cache unless that
- * is off.
+ * `report`, then the choice of auto for the configured number of points.
  *
  * Columns: alignments (p50, p95) and alignment time per evaluation. table: a file (.csv or .json) that receives the
  * numbers [us] too; may be NULL. NDT_ERR_ARGUMENT: no map, or another file name. */

@@ -106,16 +106,11 @@ void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct n
 /** For the following scans: the moment of the monotonic clock [us] at which a result is due; 0 = no deadline. A
  * scan whose deadline passes before it could be aligned is answered `deadline` with the predicted pose. */
 void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us);
-/** Uses the backend and the costs that the autotuner chose. opened: the backend, already open, with any map or
- * none, which the pipeline then owns, also on failure; may be NULL, then the pipeline opens it. On failure the
- * previous backend stays. When the settings name a backend, that one stays and only the costs are used. */
+/** Uses the backend and the costs that the autotuner chose. On failure the previous backend stays. When the
+ * settings name a backend, that one stays and only the costs are used. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline,
                                                                  const struct ndtd_autotune_result *tuned,
-                                                                 struct ndt_backend *opened, struct ndt_error *err);
-/** The preprocessed points of the last scan and its pose, if it converged and the host preprocessed it; borrowed
- * until the next frame. Returns 0 otherwise. */
-int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct ndt_cloud **points,
-                            struct ndt_pose *T_map_sensor);
+                                                                 struct ndt_error *err);
 /** @name What a viewer shows
  * @{ */
 /** is_watched: what ndtd_pipeline_points needs of the following scans is kept. It changes no result. */
