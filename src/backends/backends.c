@@ -9,7 +9,7 @@
 #endif
 
 /* One row per backend. "auto" selects the first that works, which is the CPU, so that a replay is bit-identical on
- * every machine. The live daemon selects by measurement instead, see ndtd/autotuner.h. */
+ * every machine. The live daemon selects by measurement instead, see ndtd/autotune.h. */
 static const struct ndt_backend_ops *const backends[] = {
     &ndt_cpu_backend,
     &ndt_reference_backend,
@@ -17,8 +17,11 @@ static const struct ndt_backend_ops *const backends[] = {
     &ndt_cuda_backend,
 #endif
 };
-#define LABEL(kernels, shape, name, about) {name, 0},
-const struct ndt_label ndt_pipeline_labels[] = {{"auto", 0}, NDT_CUDA_PIPELINES(LABEL){NULL, 0}};
+#define LABEL(kernels, shape, name, about)       {name, 0},
+#define NAME(kernels, shape, name, about)        name,
+#define SHAPE_LABEL(kernels, shape, name, about) {name + sizeof("resident"), 0},
+const struct ndt_label ndt_pipeline_labels[] = {{"auto", 0}, NDT_CUDA_CHOICES(LABEL){NULL, 0}};
+const struct ndt_label ndt_shape_labels[] = {{"auto", 0}, NDT_CUDA_SHAPES(SHAPE_LABEL){NULL, 0}};
 
 enum { BACKEND_COUNT = sizeof(backends) / sizeof(backends[0]) };
 
@@ -52,6 +55,15 @@ enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name,
         strncat(known, backends[i]->name, sizeof(known) - strlen(known) - 1);
     }
     return ndt_fail(err, NDT_ERR_ARGUMENT, "backend '%s' is not known; there are: %s", name, known);
+}
+
+const char *ndt_pipeline_name(const char *pipeline, const char *shape)
+{
+    static const char *const names[] = {NDT_CUDA_SHAPES(NAME)};
+    for (size_t i = 0; shape && i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(names[i] + sizeof("resident"), shape) == 0)
+            return names[i];
+    return pipeline;
 }
 
 const struct ndt_dense_ops *ndt_backend_search_engine(const char *name)

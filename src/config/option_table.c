@@ -99,10 +99,11 @@ const struct ndtd_option ndtd_option_table[] = {
     {LABELS(NDTD_CHOICE, "cpu.isa", compute.isa, FIXED, isas,
             "Instruction set; auto = environment variable NDT_CPU_ISA, else the best this CPU has")},
 
-    {LABELS(NDTD_CHOICE, "cuda.pipeline", compute.pipeline, FIXED, ndt_pipeline_labels,
+    {LABELS(NDTD_CHOICE, "cuda.pipeline", cuda_pipeline, FIXED, ndt_pipeline_labels,
             "Pipeline of the CUDA backend: fused = one kernel per evaluation, staged = one kernel per step for "
-            "inspection, resident = whole alignments on the device, in the form that fits (-block, -cluster, -graph, "
-            "-chain select one); auto = fused")},
+            "inspection, resident = whole alignments on the device; auto = what autotune.* finds, else fused")},
+    {LABELS(NDTD_CHOICE, "cuda.shape", cuda_shape, FIXED, ndt_shape_labels,
+            "How resident spreads an alignment over the device; auto = what fits device and scan")},
     {INT("cuda.device", compute.device, FIXED, 0, 63, "", "Index of the CUDA device, as the driver counts them")},
     {LABELS(NDTD_ENUM, "cuda.preprocess", compute.preprocess, FIXED, device_preprocessing,
             "Crop, deskew, filter and sample on the device, for resident pipelines and raw scans of up to "

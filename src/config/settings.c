@@ -68,6 +68,9 @@ static enum ndt_status check_backend(const struct ndtd_settings *settings, struc
         size_t used = strlen(known);
         snprintf(known + used, sizeof(known) - used, ", %s", ndt_backend_at(i)->name);
     }
+    if (settings->cuda_shape && settings->cuda_pipeline && strcmp(settings->cuda_pipeline, "resident") != 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "cuda.shape: '%s' is for cuda.pipeline: resident, not %s",
+                        settings->cuda_shape, settings->cuda_pipeline);
     if (nearest.name && nearest.distance == 0)
         return NDT_OK;
     char hint[80];
@@ -154,6 +157,7 @@ static enum ndt_status check_offsets(const struct ndtd_settings *settings, struc
 static void derive(struct ndtd_settings *settings)
 {
     struct ndt_align_params *align = &settings->align;
+    settings->compute.pipeline = ndt_pipeline_name(settings->cuda_pipeline, settings->cuda_shape);
     settings->map.level_count = align->level_count;
     align->noise = settings->track.noise;
     align->min_transform_probability =

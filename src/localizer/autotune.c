@@ -58,6 +58,12 @@ static int most_threads(const struct ndtd_settings *settings)
     return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
+/* `staged` is for inspection, and `resident` finds its shape without a measurement. */
+static int can_win(const char *pipeline)
+{
+    return strcmp(pipeline, "fused") == 0 || strcmp(pipeline, "resident") == 0;
+}
+
 size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
                                 struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS])
 {
@@ -78,7 +84,7 @@ size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
         } else if (!ops->pipelines)
             add(rows, &count, ops->name, "", ops == &ndt_cpu_backend ? threads : 0);
         for (const char *const *name = ops->pipelines; name && *name; name++) {
-            if (wanted && strcmp(*name, wanted) != 0)
+            if (wanted ? strcmp(*name, wanted) != 0 : !can_win(*name))
                 continue;
             add(rows, &count, ops->name, *name, 0);
             if (!is_auto) /* the first one is the default */

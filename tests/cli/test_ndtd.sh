@@ -65,6 +65,7 @@ expect 0 "" --print-config -v
 expect 2 '--dump-scan and --dump-iteration go with --dump-derivatives only' --replay empty.bag --dump-scan 3
 expect 2 '--dump-derivatives goes with --replay only' --print-config --dump-derivatives out.csv
 expect 2 "cuda.pipeline: 'nonsense'" --check-config --set cuda.pipeline=nonsense
+expect 2 "cuda.shape: 'block' is for cuda.pipeline: resident, not fused" --check-config --set cuda.pipeline=fused --set cuda.shape=block
 expect 0 "" --help-options
 says '^preprocess\.deskew = auto$'
 says '^[0-9]+ further options are for experts: --help-options --all$'

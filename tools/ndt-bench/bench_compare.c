@@ -25,9 +25,10 @@ static const struct experiment {
     {"line-search", "ndt.max_line_search_steps", "1,2,3,4", NULL, 0, "step lengths per iteration"},
     {"neighbours", "ndt.neighbours", "radius,direct1,direct7,direct27", NULL, 0,
      "voxels with which a point is matched"},
-    {"gpu-pipelines", "cuda.pipeline",
-     "staged,fused,resident,resident-block,resident-cluster,resident-graph,resident-chain", NULL, 0,
+    {"gpu-pipelines", "cuda.pipeline", "staged,fused,resident", NULL, 0,
      "pipelines of the CUDA backend (--backend cuda)"},
+    {"gpu-shapes", "cuda.shape", "block,cluster,graph,chain", NULL, 0,
+     "shapes of alignments on the device (--backend cuda)"},
 };
 enum { EXPERIMENTS = sizeof(experiments) / sizeof(experiments[0]) };
 

@@ -15,9 +15,11 @@ extern "C" {
 /** Backends compiled in, in the order in which "auto" tries them; `i` from 0, NULL after the last. */
 const struct ndt_backend_ops *ndt_backend_at(size_t i);
 
-/** Values of cuda.pipeline: "auto", then ndt_backend_ops.pipelines of the CUDA backend; NULL after the last.
- * Complete in every build, also without CUDA. */
-extern const struct ndt_label ndt_pipeline_labels[];
+/** Values of cuda.pipeline and cuda.shape, "auto" first; NULL after the last. Complete in every build, also without
+ * CUDA. */
+extern const struct ndt_label ndt_pipeline_labels[], ndt_shape_labels[];
+/** The name for ndt_backend_config.pipeline, a static text, from the values of the two options; NULL: auto. */
+const char *ndt_pipeline_name(const char *pipeline, const char *shape);
 
 /** Opens by name, or the first that works for "auto". The error lists the valid names. */
 NDT_MUST_CHECK enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name,

@@ -74,7 +74,8 @@ done
 # and one upload, download and wait.
 resident=
 for pipeline in resident resident-block resident-cluster resident-graph resident-chain; do
-    hash=$(NDT_EMULATION_SEED=5 replay cuda-emulated "$work/$pipeline.tum" --set "cuda.pipeline=$pipeline" \
+    shape=${pipeline#resident}
+    hash=$(NDT_EMULATION_SEED=5 replay cuda-emulated "$work/$pipeline.tum" --set cuda.pipeline=resident ${shape:+--set "cuda.shape=${shape#-}"} \
         --timing "$work/$pipeline.csv")
     [[ $hash =~ ^[0-9a-f]{16}$ ]] || fail "$pipeline: no hash: $(cat "$work/err")"
     resident=${resident:-$hash}
@@ -163,7 +164,7 @@ again=$(NDT_EMULATION_SEED=77 replay cuda-emulated "$work/again.tum" "${options[
 [[ $whole =~ ^[0-9a-f]{16}$ ]] && [ "$again" = "$whole" ] && echo "ok   preprocessing on the device: hash $whole twice" ||
     fail "preprocessing on the device: hash $whole, then $again"
 for shape in block cluster graph chain; do
-    other=$(replay cuda-emulated "$work/again.tum" "${options[@]}" --set "cuda.pipeline=resident-$shape")
+    other=$(replay cuda-emulated "$work/again.tum" "${options[@]}" --set "cuda.shape=$shape")
     [ "$other" = "$whole" ] && echo "ok   preprocessing on the device, resident-$shape: the same hash" ||
         fail "preprocessing on the device, resident-$shape: hash ${other:-none}, resident has $whole"
 done

@@ -23,8 +23,9 @@ extern "C" {
 
 /** All options; the names in the comments are those of the option table. */
 struct ndtd_settings {
-    char backend[32];                  /**< backend.name: auto, cpu, reference, cuda */
-    struct ndt_backend_config compute; /**< cpu.*, cuda.*, backend.max_points */
+    char backend[32];                       /**< backend.name: auto, cpu, reference, cuda */
+    struct ndt_backend_config compute;      /**< cpu.*, cuda.*, backend.max_points */
+    const char *cuda_pipeline, *cuda_shape; /**< cuda.*; NULL: auto. Together they are compute.pipeline. */
     struct ndt_map_config map;     /**< ndt.covariance, ndt.min_points ...; leaves are derived from ndt.levels */
     char map_path[NDTD_PATH_MAX];  /**< map.path */
     struct ndt_align_params align; /**< ndt.*; neighbours of the levels are derived from ndt.neighbours */

@@ -3,8 +3,9 @@
  * @brief Choice of backend, pipeline and number of threads by measurement: candidates, sampling, decision.
  *
  * The candidates follow from the backend table. backend.name auto stands for the CPU with 1, 2, 3, 4, 6, 8 ...
- * threads up to the number of cores (autotune.max_threads; cpu.threads restricts it to one) and for every pipeline
- * of every device backend (cuda.pipeline restricts it to one). A named backend is the only candidate.
+ * threads up to the number of cores (autotune.max_threads; cpu.threads restricts it to one) and for the pipelines
+ * `fused` and `resident` of every device (cuda.pipeline restricts it to one). A named backend is the only
+ * candidate.
  *
  * Whole alignments of one scan are timed in turns, so that other load affects all candidates alike. Their start
  * poses are off as they are while tracking. The smallest 95th percentile wins, because a budget concerns the slow
