@@ -164,10 +164,8 @@ def compare_all(runs: "Sequence[Union[Run, Any]]", margin_m: float = MARGIN_M, m
         _add_quantities(found, margin_m, margin_deg)
         rows.append(_differences(found, seed))
         out.append(found)
-    p_holm = iter(paired.holm([one[2].p for some in rows for one in some]))
-    for found, some in zip(out, rows):
-        for (one, name, by), p in zip(some, p_holm):
-            found.tests.append(Test(one.name, name, one.unit, one.margin, by, p, verdict_of(one, by, p)))
+    for found, tests in zip(out, tests_of(rows)):
+        found.tests = tests
         if any(one.blocks.is_short for one in found.quantities):
             found.warnings.append("errors stay alike for longer than a fifth of the drive: intervals are too narrow, compare longer drives")
         found.latencies = [one for one in (_latency(found, stage) for stage in TIMES) if one]
@@ -282,6 +280,13 @@ def _differences(found: Comparison, seed: int) -> "list[tuple[Quantity, str, pai
         statistics = paired.STATISTICS if one.low_is_good else LOW
         rows += [(one, name, by) for name, by in paired.differences(one.first, one.second, one.blocks, statistics, seed).items()]
     return rows
+
+
+def tests_of(rows: "list[list[tuple[Quantity, str, paired.Difference]]]") -> "list[list[Test]]":
+    """Tests of each comparison from its quantities, statistics and differences; p accounts for the tests of all of them."""
+    p_holm = iter(paired.holm([by.p for some in rows for _, _, by in some]))
+    return [[Test(one.name, name, one.unit, one.margin, by, p, verdict_of(one, by, p)) for (one, name, by), p in zip(some, p_holm)]
+            for some in rows]
 
 
 def verdict_of(one: Quantity, found: paired.Difference, p_holm: float) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import paired
-from .comparison import MARGIN_CONFIDENCE, MARGIN_DEG, MARGIN_LOST, MARGIN_M, Quantity, Test, unit_of, verdict_of
+from .comparison import MARGIN_CONFIDENCE, MARGIN_DEG, MARGIN_LOST, MARGIN_M, Quantity, Test, tests_of, unit_of
 from .fleet_reading import FleetRun
 from .fleet_totals import BAD_DRIVE, Totals, failed_rows
 from .verdict import count
@@ -112,10 +112,8 @@ def compare(pairs: "list[tuple[Side, Side]]", margin_m: float = MARGIN_M, margin
         _add_quantities(found, margin_m, margin_deg)
         rows.append([(one, name, by) for one in found.quantities for name, by in _differences(one, seed)])
         out.append(found)
-    p_holm = iter(paired.holm([one[2].p for some in rows for one in some]))
-    for found, some in zip(out, rows):
-        for (one, name, by), p in zip(some, p_holm):
-            found.tests.append(Test(one.name, name, one.unit, one.margin, by, p, verdict_of(one, by, p)))
+    for found, tests in zip(out, tests_of(rows)):
+        found.tests = tests
         found.facts = _facts(found)
         found.verdict, found.sentence = _judge(found)
     return out
