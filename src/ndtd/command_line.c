@@ -92,8 +92,8 @@ static const struct flag flags[] = {
     {"--summary", "FILE", "Write the summary as JSON", REPLAY_FILE(summary)},
     {"--expect", "FILE", "Compare with an earlier --out or --summary file, or a hash of 16 hexadecimal digits",
      REPLAY_FILE(expect)},
-    {"--max-lost", "N", "Exit with status 1 when more than N scans end initialising, lost or recovering",
-     SCANS(replay.max_lost)},
+    {"--max-untrusted", "N", "Exit with status 1 when more than N scans end initialising, lost or recovering",
+     SCANS(replay.max_untrusted)},
     {"--dump-derivatives", "FILE",
      "Write Jacobians, Hessians and terms of one scan (.csv); the backend has to keep them", FILE_NAME(replay.dump),
      .only_for = NDTD_REPLAY},
@@ -377,8 +377,8 @@ static void take_import_args(struct ndtd_command *command)
 enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
 {
     int seen[FLAG_COUNT] = {0};
-    *command =
-        (struct ndtd_command){.action = NDTD_NO_ACTION, .argc = argc, .argv = argv, .replay.max_lost = UINT64_MAX};
+    *command = (struct ndtd_command){
+        .action = NDTD_NO_ACTION, .argc = argc, .argv = argv, .replay.max_untrusted = UINT64_MAX};
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             command->action = NDTD_HELP;
@@ -421,6 +421,7 @@ void ndtd_command_help(FILE *file)
         "A damaged bag is replayed up to its last complete record, with a warning. Scans that cannot be decoded\n"
         "are counted and answered `rejected`. Output files are complete or absent.\n"
         "A pose is trusted while the state is tracking or coasting, unless the scan's alignment was refused.\n"
-        "Exit status: 0 done, 1 differs from --expect or more scans lost than --max-lost, 2 usage or\n"
+        "Exit status: 0 done, 1 differs from --expect or more scans without a trusted state than --max-untrusted, "
+        "2 usage or\n"
         "configuration, 3 failure at run time (also when no scan could be read).\n");
 }

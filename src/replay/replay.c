@@ -149,23 +149,23 @@ static void warn(const struct replay *replay)
         fprintf(stderr, "ndtd: warning: %s: no initial pose in it; give --initial-pose\n", replay->options->bag);
 }
 
-/* The checks that the exit code tells: --expect and --max-lost. */
+/* The checks that the exit code tells: --expect and --max-untrusted. */
 static int has_failed(struct replay *replay)
 {
     struct ndtd_sinks *sinks = &replay->sinks;
     const struct ndtd_summary *summary = &sinks->summary;
     const int differs =
         sinks->expects && !ndtd_reference_trajectory_matches(&sinks->reference, summary->trajectory_hash);
-    const int is_lost = summary->untrusted > replay->options->max_lost;
+    const int has_more = summary->untrusted > replay->options->max_untrusted;
     if (differs)
         fprintf(stderr, "ndtd: %s: differs: %s\n", replay->options->files.expect, sinks->reference.difference);
-    if (is_lost)
+    if (has_more)
         fprintf(stderr,
-                "ndtd: --max-lost %" PRIu64 ": %" PRIu64 " scans ended without a trusted pose: %" PRIu64
+                "ndtd: --max-untrusted %" PRIu64 ": %" PRIu64 " scans ended without a trusted pose: %" PRIu64
                 " initialising, %" PRIu64 " lost, %" PRIu64 " recovering\n",
-                replay->options->max_lost, summary->untrusted, summary->states[NDT_STATE_INITIALISING],
+                replay->options->max_untrusted, summary->untrusted, summary->states[NDT_STATE_INITIALISING],
                 summary->states[NDT_STATE_LOST], summary->states[NDT_STATE_RECOVERING]);
-    return differs || is_lost;
+    return differs || has_more;
 }
 
 static enum ndt_status finish(struct replay *replay, int *failed, struct ndt_error *err)

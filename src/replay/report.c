@@ -119,8 +119,8 @@ static void print_errors(FILE *file, struct ndtd_errors *errors)
         return;
     }
     struct ndtd_samples *cm = &errors->translation_m, *deg = &errors->rotation_deg;
-    fprintf(file, "  %-16s %zu of %zu with ground truth (over %g m or %g deg, or no pose)\n", "lost", errors->lost,
-            errors->compared, NDTD_LOST_M, NDTD_LOST_DEG);
+    fprintf(file, "  %-16s %zu of %zu with ground truth (over %g m or %g deg, or no pose)\n", "off", errors->off,
+            errors->compared, NDTD_OFF_M, NDTD_OFF_DEG);
     fprintf(file, "\n%-18s %10s %10s %10s\n", "against ground truth", "median", "p95", "max");
     fprintf(file, "  %-16s %10.2f %10.2f %10.2f\n", "translation [cm]", 100 * ndtd_samples_quantile(cm, 0.5),
             100 * ndtd_samples_quantile(cm, 0.95), 100 * largest(cm));
@@ -259,9 +259,9 @@ static void json_results(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "},\n");
     json_states(file, summary);
     if (known)
-        fprintf(file, "  \"lost\": %zu,\n", errors->lost);
+        fprintf(file, "  \"off\": %zu,\n", errors->off);
     else
-        fprintf(file, "  \"lost\": null,\n");
+        fprintf(file, "  \"off\": null,\n");
     json_errors(file, "translation_error_m", known, &errors->translation_m);
     json_errors(file, "rotation_error_deg", known, &errors->rotation_deg);
 }

@@ -126,12 +126,12 @@ static enum ndt_status compare_one(const struct ndtd_timed_pose *result, const s
 {
     out->compared++;
     if (!result->has_pose) {
-        out->lost++;
+        out->off++;
         return NDT_OK;
     }
     double translation_m = ndt_pose_distance_m(truth, &result->T_map_sensor);
     double rotation_deg = ndt_pose_angle_rad(truth, &result->T_map_sensor) * DEG_PER_RAD;
-    out->lost += !(translation_m <= NDTD_LOST_M && rotation_deg <= NDTD_LOST_DEG);
+    out->off += !(translation_m <= NDTD_OFF_M && rotation_deg <= NDTD_OFF_DEG);
     enum ndt_status status = ndtd_samples_add(&out->translation_m, translation_m, err);
     return status == NDT_OK ? ndtd_samples_add(&out->rotation_deg, rotation_deg, err) : status;
 }

@@ -163,16 +163,16 @@ else
     echo "skipped: no drive"
     exit 77
 fi
-run 0 --replay bag.bin --map "$map" -c theirs.yaml --set preprocess.deskew=azimuth_cw --results results.jsonl --max-lost 0
+run 0 --replay bag.bin --map "$map" -c theirs.yaml --set preprocess.deskew=azimuth_cw --results results.jsonl --max-untrusted 0
 says stdout 'variant autoware'
-says stdout '^  lost +0 of '
+says stdout '^  off +0 of '
 # "covariance": its first number is the fixed one, turned into the map
 [ "$(grep -c '"covariance":\[0\.022[45]' results.jsonl)" -ge 20 ] || fail "not the covariance of the file: $(head -n 2 results.jsonl | cut -c 1-600)"
 # With the lines of docs/from-autoware.md behind it the method is that of ndtd.
 sed -n '/put this behind it/,/^Two differences/s/^    //p' "$page" >own.yaml
-run 0 --replay bag.bin --map "$map" -c theirs.yaml -c own.yaml --set preprocess.deskew=azimuth_cw --set initial_pose.mode=search --max-lost 2
+run 0 --replay bag.bin --map "$map" -c theirs.yaml -c own.yaml --set preprocess.deskew=azimuth_cw --set initial_pose.mode=search --max-untrusted 2
 says stdout 'variant robust'
-says stdout '^  lost +0 of '
+says stdout '^  off +0 of '
 # A threshold that no pose reaches.
 run 0 --replay bag.bin --map "$map" -c theirs.yaml --limit 5 --results results.jsonl \
     --set score_estimation.converged_param_nearest_voxel_transformation_likelihood=9

@@ -52,7 +52,7 @@ printf 'hello' >text.bag
 expect 0 "" --help
 says '^Usage: ndtd --map FILE'
 says '^  or:  ndtd --replay BAG'
-says 'Exit status: 0 done, 1 differs from --expect or more scans lost than --max-lost'
+says 'Exit status: 0 done, 1 differs from --expect or more scans without a'
 expect 0 "" --replay --help
 expect 0 "" -h
 expect 0 "" --version
@@ -113,8 +113,8 @@ expect 2 '--timing times.txt: the name has to end in .csv or .jsonl' --replay a.
 expect 2 'same.csv: one file for two outputs' --replay a.bag --map map.pcd --timing same.csv --out same.csv
 expect 2 'same.csv: one file for two outputs' --replay a.bag --map map.pcd --results same.csv --summary same.csv
 expect 2 '--out-all goes with --out or --output only' --replay a.bag --map map.pcd --out-all
-expect 2 "--max-lost: '-1' is not a whole number" --replay a.bag --max-lost -1
-expect 2 '--max-lost goes with --replay only' --print-config --max-lost 1
+expect 2 "--max-untrusted: '-1' is not a whole number" --replay a.bag --max-untrusted -1
+expect 2 '--max-untrusted goes with --replay only' --print-config --max-untrusted 1
 expect 2 "--threads: cpu.threads: 'x' is not a whole number" --threads x --print-config
 expect 2 '--threads: cpu.threads: 65 is outside 0 .. 64' --threads=65 --print-config
 expect 2 '--initial-pose: initial_pose.pose: 2 values, but a pose has 7' --initial-pose 1,2 --print-config
@@ -247,11 +247,11 @@ if [ -x "$bin/ndt-sim" ]; then
     drive=(--replay sim/drive.bag --map sim/map.pcd --set preprocess.deskew=time)
     expect 0 "" "${drive[@]}" "${outputs[@]}"
     says '^scans +12$'
-    says '^  lost +0 of 12 '
+    says '^  off +0 of 12 '
     says '^trajectory hash +[0-9a-f]{16}$'
     [ "$(grep -c '^[0-9]' poses.tum)" = 12 ] || fail "poses.tum has $(wc -l <poses.tum) lines"
     [ "$(grep -c '^scan,' timing.csv)" = 12 ] || fail "timing.csv has $(grep -c '^scan,' timing.csv) scans"
-    grep -q '^  "lost": 0,' summary.json || fail "summary.json: $(cat summary.json)"
+    grep -q '^  "off": 0,' summary.json || fail "summary.json: $(cat summary.json)"
     for threads in 1 2 3; do
         expect 0 "" "${drive[@]}" --threads "$threads" --expect summary.json
     done
@@ -261,7 +261,7 @@ if [ -x "$bin/ndt-sim" ]; then
     expect 1 'summary.json: differs: trajectory hash' "${drive[@]}" --limit 5 --expect summary.json
     says '^scans +5$'
     expect 0 "" "${drive[@]}" --skip 4 --limit 3
-    says '^  lost +0 of 3 '
+    says '^  off +0 of 3 '
     expect 2 '--skip 12: sim/drive.bag holds only 12 scans' "${drive[@]}" --skip 12
     head -c "$(($(wc -c <sim/drive.bag) / 2))" sim/drive.bag >cut.bag
     expect 0 'warning: cut.bag: .*replayed the [0-9]+ scans before it' --replay cut.bag --map sim/map.pcd --set preprocess.deskew=time

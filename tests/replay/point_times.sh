@@ -14,11 +14,11 @@ fail() {
     failed=1
 }
 
-# replay BAG OPTIONS...: sets $hash, $lost, $max_cm and $lines (of warnings)
+# replay BAG OPTIONS...: sets $hash, $off, $max_cm and $lines (of warnings)
 replay() {
     "$bin/ndtd" --replay "$1" --map "$work/drive/map.pcd" "${@:2}" >"$work/out" 2>"$work/err" || fail "$*: $(tail -n 1 "$work/err")"
     hash=$(sed -n 's/^trajectory hash *//p' "$work/out")
-    lost=$(sed -n 's/^  lost *\([0-9]*\) .*/\1/p' "$work/out")
+    off=$(sed -n 's/^  off *\([0-9]*\) .*/\1/p' "$work/out")
     max_cm=$(awk '/^  translation/ {print $5}' "$work/out")
     lines=$(grep -c 'warning' "$work/err")
 }
@@ -29,8 +29,8 @@ check() {
         fail "$1: ndt-bag"
     for mode in auto time; do
         replay "$work/other.bag" --set "preprocess.deskew=$mode"
-        echo "$1, $mode: lost $lost, largest error $max_cm cm: $(sed -n 's/^ndtd: warning: //p' "$work/err")"
-        [ "$lost" = 0 ] && awk -v cm="$max_cm" -v most="$most_cm" 'BEGIN {exit !(cm <= most)}' || fail "$1, $mode"
+        echo "$1, $mode: off $off, largest error $max_cm cm: $(sed -n 's/^ndtd: warning: //p' "$work/err")"
+        [ "$off" = 0 ] && awk -v cm="$max_cm" -v most="$most_cm" 'BEGIN {exit !(cm <= most)}' || fail "$1, $mode"
         [ "$lines" = 1 ] && grep -q "$3" "$work/err" || fail "$1, $mode: $lines lines, one with '$3' is expected"
     done
 }

@@ -41,7 +41,7 @@ drive() {
             --set preprocess.deskew=azimuth_cw --set "preprocess.seed=$seed" --summary "$work/summary$seed.json" \
             "${@:9}" >/dev/null || failed=1
     done
-    at_most "$name lost" "$(sed -n 's/^  "lost": \([0-9]*\).*/\1/p' "$work"/summary*.json | sort -n | tail -n 1)" 0
+    at_most "$name off" "$(sed -n 's/^  "off": \([0-9]*\).*/\1/p' "$work"/summary*.json | sort -n | tail -n 1)" 0
     at_most "$name translation median" "$(value translation_error_m median)" "${limits[0]}"
     at_most "$name translation p95" "$(value translation_error_m p95)" "${limits[1]}"
     at_most "$name translation max" "$(value translation_error_m max)" "${limits[2]}"

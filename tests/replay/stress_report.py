@@ -3,7 +3,7 @@
 
   stress_report.py one BIN_DIR BAG TIMING.csv FILE [--since STAMP_NS]   appends the figures of one replay to FILE
   stress_report.py sum NAME FILE   prints one line for all replays in FILE; status 1: limits of --strict, 2: wrong > 0
-  stress_report.py check FILE LOST   status 1: a scan is off and trusted, or a replay has more than LOST not converged
+  stress_report.py check FILE MOST   status 1: a scan is off and trusted, or a replay has more than MOST not converged
   stress_report.py offset BIN_DIR BAG ALONG ACROSS YAW   X,Y,Z,YAW for ndt-bag cut --offset-pose, along the first heading
   stress_report.py stamp BIN_DIR BAG N                                  prints the stamp of scan N, from 1
 
@@ -78,10 +78,10 @@ def summarise(name, path):
     return 2 if total["wrong"] > 0 else 0 if kept else 1
 
 
-def check(path, lost):
+def check(path, most):
     with open(path, encoding="utf-8") as file:
         runs = [json.loads(line) for line in file]
-    bad = [run for run in runs if run["wrong"] + run["trusted"] > 0 or run["scans"] - run["converged"] > int(lost)]
+    bad = [run for run in runs if run["wrong"] + run["trusted"] > 0 or run["scans"] - run["converged"] > int(most)]
     for run in bad:
         print("FAIL", run)
     return int(bool(bad))

@@ -60,7 +60,7 @@ START_TEST(every_flag_of_a_replay)
 {
     must_parse(
         "--replay=a.bag --map m.pcd --skip 3 --limit=40 --out o.tum --out-all --timing t.csv --results r.jsonl "
-        "--summary s.json --expect e.tum --max-lost 7 --dump-derivatives d.csv --dump-scan 5 "
+        "--summary s.json --expect e.tum --max-untrusted 7 --dump-derivatives d.csv --dump-scan 5 "
         "--dump-iteration 18446744073709551615 --threads 3 --backend cpu --initial-pose 1,2,3,0,0,0,1 "
         "--set ndt.max_iterations=17 --set live.queue_depth=7");
     ck_assert_str_eq(command.replay.bag, "a.bag");
@@ -74,7 +74,7 @@ START_TEST(every_flag_of_a_replay)
     ck_assert_str_eq(command.replay.files.results, "r.jsonl");
     ck_assert_str_eq(command.replay.files.summary, "s.json");
     ck_assert_str_eq(command.replay.files.expect, "e.tum");
-    ck_assert_uint_eq(command.replay.max_lost, 7);
+    ck_assert_uint_eq(command.replay.max_untrusted, 7);
     ck_assert_str_eq(command.replay.dump, "d.csv");
     ck_assert_uint_eq(command.replay.dump_scan, 5);
     ck_assert_uint_eq(command.replay.dump_iteration, UINT64_MAX);
@@ -86,7 +86,7 @@ START_TEST(every_flag_of_a_replay)
     ck_assert_str_eq(command.replay.report, "r.html");
     must_parse("--replay a.bag --map m.pcd");
     ck_assert(!command.replay.output && !command.replay.report);
-    ck_assert_uint_eq(command.replay.max_lost, UINT64_MAX);
+    ck_assert_uint_eq(command.replay.max_untrusted, UINT64_MAX);
     ck_assert(command.replay.skip == 0 && command.replay.limit == 0 && !command.replay.files.poses);
     must_parse("--map m.pcd --record r.bag");
     ck_assert_str_eq(command.record, "r.bag");
@@ -253,7 +253,7 @@ START_TEST(help_lists_every_flag)
     fclose(file);
     static const char *const lines[] = {
         "Usage: ndtd --map FILE|DIR ", "\n  --replay BAG               Localise the scans",
-        "\n  --print-config             Print every option", "\n  --max-lost N               Exit with status 1",
+        "\n  --print-config             Print every option", "\n  --max-untrusted N          Exit with status 1",
         "\nExit status: 0 done, 1 differs from --expect"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         ck_assert_msg(strstr(text, lines[i]) != NULL, "no '%s'", lines[i]);

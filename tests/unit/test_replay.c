@@ -144,7 +144,7 @@ static void setup(void)
     ndtd_settings_default(&settings);
     snprintf(settings.map_path, sizeof(settings.map_path), "%s", map_path);
     settings.compute.threads = 1;
-    options = (struct ndtd_replay_options){.bag = bag_path, .max_lost = UINT64_MAX};
+    options = (struct ndtd_replay_options){.bag = bag_path, .max_untrusted = UINT64_MAX};
     options.files.poses = out_path;
     options.files.timing = timing_path;
     options.files.summary = summary_path;
@@ -219,7 +219,7 @@ START_TEST(drive_is_localised_and_all_files_are_written)
     must_run();
     summary_must_hold("\"scans\": 12,");
     summary_must_hold("\"converged\": 12,");
-    summary_must_hold("\"lost\": 0,");
+    summary_must_hold("\"off\": 0,");
     summary_must_hold("\"variant\": \"robust\"");
     summary_must_hold("\"threads\": 1,");
     summary_must_hold("\"states\": {\"initialising\": 0, \"tracking\": 12, \"coasting\": 0, \"lost\": 0,");
@@ -268,7 +268,7 @@ START_TEST(skip_starts_at_ground_truth_and_limit_stops)
     options.limit = 4;
     must_run();
     summary_must_hold("\"scans\": 4,");
-    summary_must_hold("\"lost\": 0,"); /* the ground truth after the last scan is used */
+    summary_must_hold("\"off\": 0,"); /* the ground truth after the last scan is used */
     ck_assert_int_eq(count_lines(out_path, "1700000000.3"), 1);
     ck_assert_int_eq(count_lines(timing_path, "scan,103,"), 1);
     ck_assert_int_eq(count_lines(timing_path, "scan,102,"), 0);
@@ -311,7 +311,7 @@ START_TEST(damage_in_a_skipped_scan_does_not_matter)
     options.skip = 3;
     must_run();
     summary_must_hold("\"scans\": 9,");
-    summary_must_hold("\"lost\": 0,");
+    summary_must_hold("\"off\": 0,");
     damage_scan(6);
     must_run();
     summary_must_hold("\"scans\": 3,");
@@ -327,7 +327,7 @@ START_TEST(skip_without_ground_truth_needs_a_pose)
     ck_assert_int_eq(ndtd_option_set_text(&settings, "initial_pose.pose", "0.6,0,1.5,0,0,0,1", &err), NDT_OK);
     must_run();
     summary_must_hold("\"converged\": 9,");
-    summary_must_hold("\"lost\": null,");
+    summary_must_hold("\"off\": null,");
     summary_must_hold("\"translation_error_m\": null,");
 }
 END_TEST
@@ -361,7 +361,7 @@ START_TEST(scans_without_initial_pose_are_no_guess)
     summary_must_hold("\"initialising\": 12,");
     summary_must_hold("\"untrusted\": 12,");
     summary_must_hold("\"state_changes\": {\"count\": 0, \"first\": []},");
-    summary_must_hold("\"lost\": 12,");
+    summary_must_hold("\"off\": 12,");
     ck_assert_int_eq(count_lines(out_path, "17000000"), 0);
 }
 END_TEST
@@ -414,13 +414,13 @@ START_TEST(untrusted_poses_are_left_out_unless_asked_for)
 }
 END_TEST
 
-START_TEST(more_lost_scans_than_allowed_fail_the_check)
+START_TEST(more_untrusted_scans_than_allowed_fail_the_check)
 {
     int failed;
     write_lost_drive();
-    options.max_lost = 4;
+    options.max_untrusted = 4;
     must_run();
-    options.max_lost = 3;
+    options.max_untrusted = 3;
     ck_assert_int_eq(run(&failed), NDT_OK);
     ck_assert_int_eq(failed, 1);
     summary_must_hold("\"untrusted\": 4,"); /* the files are written nevertheless */
@@ -547,7 +547,7 @@ int main(void)
     tcase_add_test(tests, scans_without_initial_pose_are_no_guess);
     tcase_add_test(tests, every_result_is_a_line);
     tcase_add_test(tests, untrusted_poses_are_left_out_unless_asked_for);
-    tcase_add_test(tests, more_lost_scans_than_allowed_fail_the_check);
+    tcase_add_test(tests, more_untrusted_scans_than_allowed_fail_the_check);
     tcase_add_test(tests, frames_that_cannot_be_decoded_are_answered);
     tcase_add_test(tests, truncated_bag_is_replayed_up_to_the_damage);
     tcase_add_test(tests, bags_without_scans_fail);

@@ -61,7 +61,7 @@ static void compare(void)
     summary.has_out = 1;
     summary.omitted = 1;
     summary.errors.compared = 4;
-    summary.errors.lost = 1;
+    summary.errors.off = 1;
     for (int i = 1; i <= 3; i++) {
         must(ndtd_samples_add(&summary.errors.translation_m, 0.01 * i, &err));
         must(ndtd_samples_add(&summary.errors.rotation_deg, 0.25 * i, &err));
@@ -86,7 +86,7 @@ static const char table[] =
     "  converged        2\n"
     "  low_score        1\n"
     "  no_guess         1\n"
-    "  lost             1 of 4 with ground truth (over 1 m or 5 deg, or no pose)\n"
+    "  off              1 of 4 with ground truth (over 1 m or 5 deg, or no pose)\n"
     "\n"
     "against ground truth     median        p95        max\n"
     "  translation [cm]       2.00       2.90       3.00\n"
@@ -134,7 +134,7 @@ static const char json[] =
     "\"initialising\", \"to\": \"tracking\", \"reason\": \"converged, confidence 0.875\"}, {\"seq\": 3, "
     "\"stamp_ns\": 3000, \"from\": \"tracking\", \"to\": \"coasting\", \"reason\": \"low_score, confidence "
     "0.625\"}]},\n"
-    "  \"lost\": 1,\n"
+    "  \"off\": 1,\n"
     "  \"translation_error_m\": {\"median\": 0.02, \"p95\": 0.029, \"max\": 0.03},\n"
     "  \"rotation_error_deg\": {\"median\": 0.5, \"p95\": 0.725, \"max\": 0.75},\n"
     "  \"align_ms\": {\"p50\": 2.5, \"p95\": 3.4, \"p99\": 3.48, \"max\": 3.5},\n"
@@ -213,7 +213,7 @@ START_TEST(what_is_unknown_is_null)
     add_scan(0, NDT_NO_GUESS, NDT_STATE_INITIALISING, 0);
     summary.backend = summary.variant = "x";
     const char *text = text_of(ndtd_report_json);
-    static const char *const parts[] = {"  \"out_omitted\": null,\n",         "  \"lost\": null,\n",
+    static const char *const parts[] = {"  \"out_omitted\": null,\n",         "  \"off\": null,\n",
                                         "  \"translation_error_m\": null,\n", "  \"rotation_error_deg\": null,\n",
                                         "  \"confidence\": null,\n",          "\"count\": 0, \"first\": []},\n"};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

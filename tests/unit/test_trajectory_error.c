@@ -49,7 +49,7 @@ START_TEST(errors_are_matched_by_stamp_in_any_order)
     result(T0, 0.5);
     ck_assert_int_eq(ndtd_trajectory_error_compute(&error, &errors, NULL), NDT_OK);
     ck_assert_uint_eq(errors.compared, 2);
-    ck_assert_uint_eq(errors.lost, 0);
+    ck_assert_uint_eq(errors.off, 0);
     ck_assert_double_eq_tol(ndtd_samples_quantile(&errors.translation_m, 1), 0.5, 1e-12);
     ck_assert_double_eq_tol(ndtd_samples_quantile(&errors.translation_m, 0), 0.25, 1e-12);
 }
@@ -112,7 +112,7 @@ START_TEST(limits_of_what_is_lost)
     result(T0 + STEP, nextafter(1.0, 2.0));
     ck_assert_int_eq(ndtd_trajectory_error_compute(&error, &errors, NULL), NDT_OK);
     ck_assert_uint_eq(errors.compared, 2);
-    ck_assert_uint_eq(errors.lost, 1);
+    ck_assert_uint_eq(errors.off, 1);
     truth(INT64_MIN, 0.0);
     ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 - 1, &pose, NULL), 0);
 }
@@ -132,7 +132,7 @@ START_TEST(lost_scans_are_counted)
     result(T0 + 20 * STEP, 0.0); /* no ground truth: not compared */
     ck_assert_int_eq(ndtd_trajectory_error_compute(&error, &errors, NULL), NDT_OK);
     ck_assert_uint_eq(errors.compared, 3);
-    ck_assert_uint_eq(errors.lost, 3);
+    ck_assert_uint_eq(errors.off, 3);
     ck_assert_uint_eq(errors.translation_m.count, 2); /* no pose, no error */
 }
 END_TEST

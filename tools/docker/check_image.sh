@@ -46,7 +46,7 @@ check "the entry point is ndtd" says '^\[ndtd\]$' configured Entrypoint
 check "there is a health check" says 'ndt-ctl' configured Healthcheck
 check "sockets and recordings can be written" inside sh -c 'touch /run/ndtd/x /var/lib/ndtd/x && rm /run/ndtd/x /var/lib/ndtd/x'
 check "a simulated drive" inside ndt-sim --seed 3 --scans 20 --out /tmp/drive
-check "replays" inside ndtd --replay /tmp/drive/drive.bag --map /tmp/drive/map.pcd --max-lost 0
+check "replays" inside ndtd --replay /tmp/drive/drive.bag --map /tmp/drive/map.pcd --max-untrusted 0
 grep 'hash' "$work/said" || true
 # shellcheck disable=SC2016 # expands inside
 check "lives, is healthy, ends" inside sh -c 'ndtd --map /tmp/drive/map.pcd & pid=$!

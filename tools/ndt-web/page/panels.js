@@ -386,7 +386,7 @@ function groups(state) {
 function replayGroups(state) {
     const r = state.replay, e = r.translation_error_m, a = r.align_ms, stages = r.stages_us || {};
     return [
-        ["Replay", [["Bag", r.bag], ["Map", r.map], ["Scans", counted(r.scans)], ["Not trusted", counted(r.untrusted)], ["Lost", counted(r.lost)],
+        ["Replay", [["Bag", r.bag], ["Map", r.map], ["Scans", counted(r.scans)], ["Not trusted", counted(r.untrusted)], ["Over 1 m off", counted(r.off)],
             ["Duration of the drive", duration(Math.round((r.end_ns - r.begin_ns) * 1e-9))], ["Replayed in", Number.isFinite(r.replay_s) ? withUnit(fixed(r.replay_s, 1), "s") : null],
             ["Settings", r.settings && r.settings.overrides && r.settings.overrides.length ? r.settings.overrides.join(", ") : null], ["Version", r.version]]],
         ["Errors against the truth", e ? [["Position, median", withUnit(fixed(e.median, 3), "m")], ["95 %", withUnit(fixed(e.p95, 3), "m")], ["Largest", withUnit(fixed(e.max, 3), "m")],

@@ -28,7 +28,7 @@ verdict is that on OTHER. The page needs no network. Exit status: 0 done, 1 OTHE
     out.add_argument("--figures", metavar="DIR", help="also write each figure into this folder")
     out.add_argument("--format", choices=("svg", "png"), help="of the figures (default: svg)")
     out.add_argument("--fail-if-worse", action="store_true", help="with OTHER: exit status 1 when a test, or the number of "
-                     "lost scans, says that it is worse")
+                     "missed scans, says that it is worse")
     out.add_argument("--margin", type=float, metavar="M", help="with OTHER: difference of translation errors that does not matter "
                      "[m] (default: 0.005)")
     out.add_argument("--margin-deg", type=float, metavar="DEG", help="the same for rotations (default: 0.02)")

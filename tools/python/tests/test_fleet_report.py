@@ -190,7 +190,7 @@ def test_drives_that_are_lost_anew_are_worse(tmp_path):
     lost = [Planted(f"{at}.bag", straight(50), np.full(50, 0.01), range(10, 50) if at == 3 else ()) for at in range(30)]
     good = [Planted(f"{at}.bag", straight(50), np.full(50, 0.01)) for at in range(30)]
     found = results(write_fleet(tmp_path / "after", lost), write_fleet(tmp_path / "before", good))
-    assert found.is_worse and "1 lost drive instead of 0" in found.found.sentence
+    assert found.is_worse and "1 missed drive instead of 0" in found.found.sentence
 
 
 def test_equal_runs_are_the_same_bit_for_bit(tmp_path, rng):

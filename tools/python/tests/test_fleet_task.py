@@ -101,7 +101,7 @@ def test_a_replay_and_its_rows(make, drive, run_program, tmp_path):
     assert row["trajectory_hash"] == run.summary["trajectory_hash"] and row["map_id"] == run.map_id
     assert row["status"] == "done" and row["bag"] == str(drive.bag) and row["config"] == "base" and row["version"] == one.job.version
     assert row["bag_bytes"] == drive.bag.stat().st_size and row["bag_hash"] == one.folder.index(bag).hash and row["hints"] == []
-    assert (row["scans"], row["trusted"], row["converged"], row["lost"], row["pieces"]) == (20, 20, 20, 0, 1)
+    assert (row["scans"], row["trusted"], row["converged"], row["wrong"], row["pieces"]) == (20, 20, 20, 0, 1)
     assert row["duration_s"] == pytest.approx(1.9) and row["distance_m"] == pytest.approx(run.distance_m[-1], abs=0.05)
     for name, level in (("median", 50), ("p95", 95), ("max", 100)):
         assert row[f"error_m_{name}"] == pytest.approx(np.percentile(errors.translation_m, level))
@@ -711,7 +711,7 @@ def test_scans_without_a_pose_or_trust(lines, tmp_path):
     assert table["confidence"].null_count == 2 and table["iterations"].null_count == 1
     assert table["error_m"].to_pylist() == [pytest.approx(2.0), None, None, None, None, pytest.approx(0.0, abs=1e-9)]
     measures = scan_table.measures(table)
-    assert (measures["scans"], measures["trusted"], measures["lost"]) == (6, 2, 1)
+    assert (measures["scans"], measures["trusted"], measures["wrong"]) == (6, 2, 1)
     assert measures["untrusted_s"] == pytest.approx(0.3)  # the merged one is no time without a pose
     none = scan_table.measures(table_of(tmp_path / "r.jsonl", rows[1:5]))
     assert none["trusted"] == 0 and none["error_m_median"] is None and none["distance_m"] == 0.0

@@ -264,7 +264,7 @@ def test_a_drive_on_the_tiles_is_as_accurate(where, simulate, run_program, tmp_p
         summary = tmp_path / f"{name}.json"
         run_program("ndtd", "--replay", drive.bag, "--map", path, "--summary", summary, "--set", "preprocess.deskew=time")
         report = json.loads(summary.read_text())
-        assert report["lost"] == 0 and report["outcomes"]["converged"] == 60
+        assert report["off"] == 0 and report["outcomes"]["converged"] == 60
         p95_m[name] = report["translation_error_m"]["p95"]
     assert max(p95_m["all"], p95_m["thinned"]) < p95_m["original"] + 3e-3
 

@@ -83,18 +83,18 @@ def test_the_first_bit_that_differs(plant, rng):
     assert found.first_difference == 37 and found.verdict == "equivalent"
 
 
-def test_lost_scans_count(plant, rng):
-    """Scans without a pose, and poses over a metre off, are lost; errors are those of scans that both have."""
+def test_missed_scans_count(plant, rng):
+    """Scans without a pose, and poses over a metre off, are missed; errors are those of scans that both have."""
     error = wander(rng, COUNT, 0.01)
     far = error.copy()
     far[100:130] += 5.0
     found = compare(plant("one", error, lost=range(5)), plant("two", far, lost=range(60, 90)))
-    assert found.first_lost.sum() == 5 and found.second_lost.sum() == 60 and found.outcomes["low_score"] == (5, 30)
-    assert found.lost_verdict == "worse" == found.verdict and found.is_worse and "60 scans lost instead of 5." in found.sentence
+    assert found.first_missed.sum() == 5 and found.second_missed.sum() == 60 and found.outcomes["low_score"] == (5, 30)
+    assert found.missed_verdict == "worse" == found.verdict and found.is_worse and "60 scans missed instead of 5." in found.sentence
     assert len(found.quantities[0].first) == COUNT - 35
     assert found.regressions()[0] in range(60, 130)
     once = compare(plant("three", error), plant("four", error, lost=(7,)))
-    assert once.lost_verdict == "equivalent" == once.verdict and not once.is_worse and "1 scan lost instead of 0." in once.sentence
+    assert once.missed_verdict == "equivalent" == once.verdict and not once.is_worse and "1 scan missed instead of 0." in once.sentence
     assert compare(found.second, found.first).verdict == "better"
 
 
@@ -303,7 +303,7 @@ def browser():
 
 
 def test_pages_of_planted_runs(plant, rng, tmp_path, browser):
-    """With and without ground truth, lost scans, long names: on a desktop, a phone, in the dark."""
+    """With and without ground truth, missed scans, long names: on a desktop, a phone, in the dark."""
     error = wander(rng, COUNT, 0.01)
     pairs = {"worse": (plant("before", error), plant("after-" + "x" * 60, grown(error, 0.02), lost=range(30, 40), settings=SETTINGS)),
              "blind": (plant("one", error, False), plant("two", error + 0.1, False, confidence=0.5)),

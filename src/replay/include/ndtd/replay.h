@@ -20,7 +20,7 @@ struct ndtd_replay_options {
     uint64_t skip;      /**< scans left out at the start */
     uint64_t limit;     /**< scans replayed at most; 0 = all */
     /** Scans that may end without a trusted pose, see ndtd_scan_is_untrusted; UINT64_MAX = any number. */
-    uint64_t max_lost;
+    uint64_t max_untrusted;
     /** File for the backend's intermediate values (CSV) of the scan with seq `dump_scan`, at row `dump_iteration`
      * of its trace (last pass). May be NULL (disabled). A scan or row that does not exist is NDT_ERR_ARGUMENT. */
     const char *dump;
@@ -31,10 +31,10 @@ struct ndtd_replay_options {
 };
 
 /** Prints the table to stdout, progress and warnings to stderr. *failed becomes 1 when a check failed, and one line
- * each tells why: the trajectory is not that of files.expect, or more scans than max_lost ended without a trusted
- * pose; the files are written nevertheless. A damaged bag is
- * replayed up to the last complete record, with a warning. NDT_ERR_ARGUMENT: the settings do not fit (no map, no
- * start for skip, more scans skipped than the bag has). Any other error: the run failed and no file was written. */
+ * each tells why: the trajectory is not that of files.expect, or more scans than max_untrusted ended without a
+ * trusted pose; the files are written nevertheless. A damaged bag is replayed up to the last complete record, with
+ * a warning. NDT_ERR_ARGUMENT: the settings do not fit (no map, no start for skip, more scans skipped than the bag
+ * has). Any other error: the run failed and no file was written. */
 NDT_MUST_CHECK enum ndt_status ndtd_replay(const struct ndtd_settings *settings,
                                            const struct ndtd_replay_options *options, int *failed,
                                            struct ndt_error *err);

@@ -54,11 +54,11 @@ void ndtd_summary_free(struct ndtd_summary *summary);
 /** Prints the summary as a table. */
 void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
 /** Writes the keys scans, outcomes, states, untrusted, out_omitted, state_changes
- * (their number, the first ones), lost,
+ * (their number, the first ones), off,
  * translation_error_m, rotation_error_deg, align_ms, iterations, evaluations, confidence, stages_us, backend,
  * backend_description, variant, threads, trajectory_hash, map_id, map_points, map_load_ms, replay_s,
  * peak_memory_bytes, bag, map, settings (files and overrides), hints, machine, version, commit. Without ground
- * truth lost and both errors are null; without inputs bag, map and settings are absent. */
+ * truth off and both errors are null; without inputs bag, map and settings are absent. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
 
 #ifdef __cplusplus

@@ -17,8 +17,8 @@ extern "C" {
 #endif
 
 #define NDTD_TRUTH_GAP_S 0.5 /**< ground truth is interpolated over at most this time */
-#define NDTD_LOST_M      1.0 /**< a scan with a larger error is lost */
-#define NDTD_LOST_DEG    5.0 /**< the same for rotations */
+#define NDTD_OFF_M       1.0 /**< a scan with a larger error is off */
+#define NDTD_OFF_DEG     5.0 /**< the same for rotations */
 
 /** A pose at a stamp. */
 struct ndtd_timed_pose {
@@ -41,8 +41,8 @@ struct ndtd_trajectory_error {
 
 /** Errors of all results that have a ground truth. All zero: none. */
 struct ndtd_errors {
-    size_t compared; /**< Results with a ground truth, lost ones included. */
-    size_t lost;
+    size_t compared; /**< Results with a ground truth, those that are off included. */
+    size_t off;
     struct ndtd_samples translation_m, rotation_deg;
 };
 
@@ -53,7 +53,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_truth(struct ndtd_traje
                                                                int64_t stamp_ns,
                                                                const struct ndt_pose *T_map_sensor,
                                                                struct ndt_error *err);
-/** T_map_sensor may be NULL (the scan has no pose): it counts as lost if its stamp has a ground truth. */
+/** T_map_sensor may be NULL (the scan has no pose): it counts as off if its stamp has a ground truth. */
 NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_result(struct ndtd_trajectory_error *error,
                                                                 int64_t stamp_ns,
                                                                 const struct ndt_pose *T_map_sensor,

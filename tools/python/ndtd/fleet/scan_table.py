@@ -16,8 +16,7 @@ import numpy as np
 
 from .._extras import need
 from ..report.pose_errors import differences
-from ..report.run import ARRAYS, MOST_LINE, MOST_M, MOST_NUMBER, MOST_STAMP_NS, truth_at
-from ..report.verdict import LOST_DEG, LOST_M
+from ..report.run import ARRAYS, MOST_LINE, MOST_M, MOST_NUMBER, MOST_STAMP_NS, OFF_DEG, OFF_M, truth_at
 from ..ros2.from_ndtd import TRUSTED_STATES, USABLE_OUTCOMES
 from .run_folder import FleetError
 
@@ -45,7 +44,7 @@ SCANS: Any = pa.schema([
 RUNS: Any = pa.schema([
     ("status", pa.string()), ("bag", pa.string()), ("bag_hash", pa.string()), ("bag_bytes", pa.int64()), ("config", pa.string()),
     ("config_hash", pa.string()), ("map_id", pa.string()), ("version", pa.string()), ("scans", pa.int64()), ("trusted", pa.int64()),
-    ("converged", pa.int64()), ("lost", pa.int64()), ("first_ns", pa.int64()), ("last_ns", pa.int64()), ("duration_s", pa.float64()),
+    ("converged", pa.int64()), ("wrong", pa.int64()), ("first_ns", pa.int64()), ("last_ns", pa.int64()), ("duration_s", pa.float64()),
     ("distance_m", pa.float64()), ("untrusted_s", pa.float64()),
     *((f"{name}_{level}", pa.float64()) for name in ("error_m", "error_deg") for level in ("median", "p95", "max")),
     ("confidence_median", pa.float64()), ("confidence_min", pa.float64()), ("align_ms_p50", pa.float64()), ("align_ms_p95", pa.float64()),
@@ -232,10 +231,10 @@ def measures(table: Any) -> "dict[str, Any]":
     total_ms = np.nansum(np.stack([_floats(table, name) for name in _TOTAL]), axis=0) / 1000.0
     position = np.stack([_floats(table, name)[trusted] for name in "xyz"], axis=1)
     with np.errstate(invalid="ignore"):
-        lost = (error_m > LOST_M) | (error_deg > LOST_DEG)
+        wrong = (error_m > OFF_M) | (error_deg > OFF_DEG)
     return {
         "scans": len(table), "trusted": int(trusted.sum()), "converged": int(_is_one_of(table["outcome"], ("converged",)).sum()),
-        "lost": int(lost.sum()), "first_ns": int(stamps.min()), "last_ns": int(stamps.max()),
+        "wrong": int(wrong.sum()), "first_ns": int(stamps.min()), "last_ns": int(stamps.max()),
         "duration_s": (int(stamps.max()) - int(stamps.min())) * 1e-9,
         "distance_m": float(np.linalg.norm(np.diff(position, axis=0), axis=1).sum()),
         "untrusted_s": float(_intervals_s(stamps)[~trusted & ~merged].sum()),

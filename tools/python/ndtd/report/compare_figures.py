@@ -4,7 +4,7 @@ from typing import Any, Optional
 import numpy as np
 
 from . import figures, plot_parts, trajectory_figure
-from .comparison import LOST_M, Comparison, Latency, Test
+from .comparison import OFF_M, Comparison, Latency, Test
 from .curve_parts import factor_axis, margins
 from .figures import BLUE, GREEN, GRID, INK, MUTED, ORANGE, VERMILION, Drawing, decimate
 from .raster import Box
@@ -114,12 +114,12 @@ def over_time(found: Comparison) -> Drawing:
         errors.set_ylabel(f"{name} [{shown}]")
         _difference(difference, found.time_s, factor * (second - first), factor * margins.get(unit, 0.0))
         difference.set_ylabel(f"change [{shown}]")
-        _shade_lost(errors, found)
+        _shade_missed(errors, found)
     drawing.axes[0].legend(loc="upper right", ncol=2)
     drawing.axes[-1].set_xlabel("time [s]")
     drawing.figure.align_ylabels(drawing.axes)
     drawing.caption = ("Errors of both runs, and below them second minus first, scan by scan: green where the second run is nearer to the "
-                       "ground truth, vermilion where it is farther. Shaded band: the margin." + _lost_caption(found))
+                       "ground truth, vermilion where it is farther. Shaded band: the margin." + _missed_caption(found))
     return drawing
 
 
@@ -137,8 +137,8 @@ def _apart_over_time(found: Comparison) -> Drawing:
     drawing.axes[2].legend(loc="lower right", ncol=2)
     drawing.axes[-1].set_xlabel("time [s]")
     drawing.figure.align_ylabels(drawing.axes)
-    _shade_lost(drawing.axes[0], found)
-    drawing.caption = "How far apart the poses of both runs are, and how sure each run is of its own." + _lost_caption(found)
+    _shade_missed(drawing.axes[0], found)
+    drawing.caption = "How far apart the poses of both runs are, and how sure each run is of its own." + _missed_caption(found)
     return drawing
 
 
@@ -158,17 +158,17 @@ def _difference(axes: Any, time_s: np.ndarray, change: np.ndarray, margin: float
     axes.set_ylim(-reach, reach)
 
 
-def _shade_lost(axes: Any, found: Comparison) -> None:
-    """Ticks at the top edge: scans that a run lost."""
-    for lost, colour, height in ((found.first_lost, FIRST, 0.97), (found.second_lost, SECOND, 0.90)):
-        axes.plot(found.time_s[lost], np.full(int(lost.sum()), height), "|", color=colour, markersize=5,
+def _shade_missed(axes: Any, found: Comparison) -> None:
+    """Ticks at the top edge: scans that a run missed."""
+    for missed, colour, height in ((found.first_missed, FIRST, 0.97), (found.second_missed, SECOND, 0.90)):
+        axes.plot(found.time_s[missed], np.full(int(missed.sum()), height), "|", color=colour, markersize=5,
                   transform=axes.get_xaxis_transform(), clip_on=False)
 
 
-def _lost_caption(found: Comparison) -> str:
-    if not (found.first_lost | found.second_lost).any():
+def _missed_caption(found: Comparison) -> str:
+    if not (found.first_missed | found.second_missed).any():
         return ""
-    return f" Ticks at the top: scans without a trusted pose, or over {LOST_M:g} m or 5 deg off, in the colour of the run."
+    return f" Ticks at the top: scans without a trusted pose, or over {OFF_M:g} m or 5 deg off, in the colour of the run."
 
 
 # ---- distributions

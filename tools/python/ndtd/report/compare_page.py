@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from . import compare_figures, html_parts, map_above, paired, trajectory_figure
-from .comparison import LOST_DEG, LOST_M, Comparison, Setting, Test, Unit, unit_of, with_unit
+from .comparison import OFF_DEG, OFF_M, Comparison, Setting, Test, Unit, unit_of, with_unit
 from .compare_worst import Pictures
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
@@ -75,8 +75,8 @@ class ComparisonPage:
         if not found.has_truth and np.isfinite(found.distance_m).any():
             out.append(("apart, median", with_unit(float(np.nanmedian(found.distance_m)), "m"),
                         f"at most {with_unit(float(np.nanmax(found.distance_m)), 'm')}"))
-        word = {"worse": ": worse", "better": ": better"}.get(found.lost_verdict, "")
-        out.append(("lost scans", str(int(found.second_lost.sum())), f"was {int(found.first_lost.sum())}{word}"))
+        word = {"worse": ": worse", "better": ": better"}.get(found.missed_verdict, "")
+        out.append(("missed scans", str(int(found.second_missed.sum())), f"was {int(found.first_missed.sum())}{word}"))
         total = [one for one in found.latencies if one.stage == "total"]
         if total:
             out.append(("latency, median", _ms(total[0].second_us), f"was {_ms(total[0].first_us)}: {total[0].verdict}"))
@@ -116,13 +116,13 @@ class ComparisonPage:
         found = self.found
         rows = [(f"{kind} {name}", str(one), str(other), f"{other - one:+d}" if one != other else "")
                 for kind, counts in (("outcome", found.outcomes), ("state", found.states)) for name, (one, other) in counts.items()]
-        one, other = found.first_lost, found.second_lost
+        one, other = found.first_missed, found.second_missed
         counts = (("both", one & other), (f"{found.names[0]} alone", one & ~other), (f"{found.names[1]} alone", other & ~one))
-        lost = ("Lost scans: " + ", ".join(f"by {name} {int(which.sum())}" for name, which in counts) +
-                f". Lost: without a trusted pose, or over {LOST_M:g} m or {LOST_DEG:g}\N{DEGREE SIGN} off. They are counted, "
+        missed = ("Missed scans: " + ", ".join(f"by {name} {int(which.sum())}" for name, which in counts) +
+                f". Missed: without a trusted pose, or over {OFF_M:g} m or {OFF_DEG:g}\N{DEGREE SIGN} off. They are counted, "
                 "not tested: a replay is deterministic. 1 % of the scans matter.")
         cells = [[("", cell) for cell in row[:-1]] + [("changed", row[-1])] for row in rows]
-        return section("outcomes", "Outcomes", verdict_table(("", *self.names, "change"), cells), paragraph(lost),
+        return section("outcomes", "Outcomes", verdict_table(("", *self.names, "change"), cells), paragraph(missed),
                        paragraph(_first_difference(found)))
 
     def _effort(self) -> str:

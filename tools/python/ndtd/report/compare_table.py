@@ -35,23 +35,23 @@ def _names(runs: "list[Run]") -> "list[str]":
 
 def _table(found: "list[Comparison]", runs: "list[Run]", names: "list[str]") -> str:
     """Errors of each run are those of its own pairs with the first run."""
-    columns = [_errors(found[0].first_error_m, found[0].first_error_deg, found[0].first_lost)]
-    columns += [_errors(one.second_error_m, one.second_error_deg, one.second_lost) for one in found]
+    columns = [_errors(found[0].first_error_m, found[0].first_error_deg, found[0].first_missed)]
+    columns += [_errors(one.second_error_m, one.second_error_deg, one.second_missed) for one in found]
     unit, turn = (Unit.of(name, *(row[at] for row in columns)) for name, at in (("m", 0), ("deg", 2)))
     rows = []
-    for at, (run, name, (median, p95, rotation, lost)) in enumerate(zip(runs, names, columns)):
+    for at, (run, name, (median, p95, rotation, missed)) in enumerate(zip(runs, names, columns)):
         verdict = found[at - 1].verdict if at else ""
         cells = [unit.text(median), unit.text(p95), turn.text(rotation)] if np.isfinite(median) else ["\N{EN DASH}"] * 3
-        cells += [str(int(lost)), f"{_total_ms(run):.3g} ms", f"{np.nanmean(run.values['iterations']):.3g}"]
+        cells += [str(int(missed)), f"{_total_ms(run):.3g} ms", f"{np.nanmean(run.values['iterations']):.3g}"]
         word = SIGNS.get(verdict, WORDS[verdict][0].lower()) if verdict else "\N{EN DASH}"
         rows.append([("", compare_figures.short(name)), (KINDS.get(verdict, ""), word), *(("", cell) for cell in cells)])
-    return verdict_table(("", "verdict", "error, median", "95 %", "rotation, median", "lost", "latency, median", "iterations"), rows)
+    return verdict_table(("", "verdict", "error, median", "95 %", "rotation, median", "missed", "latency, median", "iterations"), rows)
 
 
-def _errors(error_m: np.ndarray, error_deg: np.ndarray, lost: np.ndarray) -> "tuple[float, float, float, float]":
+def _errors(error_m: np.ndarray, error_deg: np.ndarray, missed: np.ndarray) -> "tuple[float, float, float, float]":
     if not np.isfinite(error_m).any():
-        return float("nan"), float("nan"), float("nan"), float(lost.sum())
-    return float(np.nanmedian(error_m)), float(np.nanquantile(error_m, 0.95)), float(np.nanmedian(error_deg)), float(lost.sum())
+        return float("nan"), float("nan"), float("nan"), float(missed.sum())
+    return float(np.nanmedian(error_m)), float(np.nanquantile(error_m, 0.95)), float(np.nanmedian(error_deg)), float(missed.sum())
 
 
 def _total_ms(run: Run) -> float:

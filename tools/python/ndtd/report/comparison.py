@@ -4,7 +4,7 @@
     found.verdict, found.sentence, found.tests, found.latencies
 
 Scans are paired by stamp. Differences are second minus first; a verdict is that on the second run. Errors are those of pairs in
-which both runs have a trusted pose; scans that one of them lost are counted. Latencies are compared as `ndt-bench compare`
+which both runs have a trusted pose; scans that one of them missed are counted. Latencies are compared as `ndt-bench compare`
 does: factor = time of the first over that of the second, median over the scans; no difference: 1 lies between the quartiles,
 or the factor differs from 1 by less than 2 %. They are no part of the verdict: the runs did not take turns.
 """
@@ -17,11 +17,10 @@ import numpy as np
 
 from . import paired
 from .pose_errors import absolute, conjugate, product, rotation_vector
-from .run import STAGES, Run, RunError, default_settings
+from .run import OFF_DEG, OFF_M, STAGES, Run, RunError, default_settings
 
 MARGIN_M, MARGIN_DEG, MARGIN_CONFIDENCE = 0.005, 0.02, 0.01
-MARGIN_LOST = 0.01  # of the scans
-LOST_M, LOST_DEG = 1.0, 5.0  # as in ndtd
+MARGIN_MISSED = 0.01  # of the scans
 LEAST_FACTOR = 0.02  # of latencies, as in ndt-bench compare
 SIGNIFICANT = 0.05
 WORST, APART_S = 5, 0.5  # scans that got worse most, and how far from one another
@@ -95,8 +94,8 @@ class Comparison:
     outcomes: "dict[str, tuple[int, int]]"  # scans by outcome, of the whole runs
     states: "dict[str, tuple[int, int]]"
     has_truth: bool
-    first_lost: np.ndarray  # bool: no trusted pose, or over 1 m or 5 deg off
-    second_lost: np.ndarray
+    first_missed: np.ndarray  # bool: no trusted pose, or over 1 m or 5 deg off
+    second_missed: np.ndarray
     first_error_m: np.ndarray  # NaN: no truth, or no trusted pose
     second_error_m: np.ndarray
     first_error_deg: np.ndarray
@@ -118,14 +117,14 @@ class Comparison:
 
     @property
     def is_worse(self) -> bool:
-        """Whether any test says so, or the lost scans do."""
-        return self.lost_verdict == "worse" or any(test.verdict == "worse" for test in self.tests)
+        """Whether any test says so, or the missed scans do."""
+        return self.missed_verdict == "worse" or any(test.verdict == "worse" for test in self.tests)
 
     @property
-    def lost_verdict(self) -> str:
-        """Verdict on the number of lost scans, which is a fact of this drive and not tested: 1 % of the scans matter."""
-        more = int(self.second_lost.sum()) - int(self.first_lost.sum())
-        if abs(more) <= MARGIN_LOST * len(self.pairs):
+    def missed_verdict(self) -> str:
+        """Verdict on the number of missed scans, which is a fact of this drive and not tested: 1 % of the scans matter."""
+        more = int(self.second_missed.sum()) - int(self.first_missed.sum())
+        if abs(more) <= MARGIN_MISSED * len(self.pairs):
             return "equal" if more == 0 else "equivalent"
         return "worse" if more > 0 else "better"
 
@@ -138,11 +137,11 @@ class Comparison:
     def regressions(self, most: int = WORST) -> "list[int]":
         """Pairs that got worse most, the worst first; without ground truth those that are farthest apart."""
         got_worse = self.second_error_m - self.first_error_m if self.has_truth else self.distance_m
-        newly_lost = self.second_lost & ~self.first_lost
-        order = np.lexsort((-np.nan_to_num(got_worse, nan=-1.0), ~newly_lost))
+        newly_missed = self.second_missed & ~self.first_missed
+        order = np.lexsort((-np.nan_to_num(got_worse, nan=-1.0), ~newly_missed))
         out: "list[int]" = []
         for at in order:  # one bad moment counts once
-            if (newly_lost[at] or got_worse[at] > 0) and len(out) < most and all(
+            if (newly_missed[at] or got_worse[at] > 0) and len(out) < most and all(
                     abs(self.time_s[at] - self.time_s[one]) >= APART_S for one in out):
                 out.append(int(at))
         return out
@@ -185,13 +184,13 @@ def _pair_up(first: Run, second: Run) -> Comparison:
     truth = np.where(np.isfinite(first.truth[one]), first.truth[one], second.truth[other])
     both = first.trusted[one] & second.trusted[other]
     errors = [_errors(run, rows, truth) for run, rows in ((first, one), (second, other))]
-    lost = [~run.trusted[rows] | (error[0] > LOST_M) | (error[1] > LOST_DEG)
+    missed = [~run.trusted[rows] | (error[0] > OFF_M) | (error[1] > OFF_DEG)
             for (run, rows), error in zip(((first, one), (second, other)), errors)]
     turn = np.linalg.norm(rotation_vector(product(pose[:, 3:], conjugate(twin[:, 3:]))), axis=1)
     return Comparison(
         first, second, pairs, _warnings(first, second, len(pairs), truth), _inputs(first, second), _settings(first, second),
         _counts(first.outcome, second.outcome), _counts(first.state, second.state), bool(np.isfinite(truth[:, 0]).any()),
-        lost[0], lost[1], errors[0][0], errors[1][0], errors[0][1], errors[1][1],
+        missed[0], missed[1], errors[0][0], errors[1][0], errors[0][1], errors[1][1],
         np.where(both, np.linalg.norm(pose[:, :3] - twin[:, :3], axis=1), np.nan), np.where(both, np.degrees(turn), np.nan),
         _first_difference(first, second, pairs))
 
@@ -361,15 +360,15 @@ def _judge(found: Comparison) -> "tuple[str, str]":
     one, other = found.names
     if found.first_difference is None and len(found.pairs) == len(found.first) == len(found.second):
         return "same", f"{other} has the trajectory of {one}, bit for bit."
-    verdicts = [test.verdict for test in found.tests] + [found.lost_verdict]
+    verdicts = [test.verdict for test in found.tests] + [found.missed_verdict]
     better, worse = verdicts.count("better"), verdicts.count("worse")
     word = "mixed" if better and worse else "better" if better else "worse" if worse else "undecided"
     if not found.tests:
         few = f"errors cannot be tested: {len(found.pairs)} scans belong together, and {paired.FEWEST_PAIRS} with poses are needed."
-        return word, f"{_lost(found)} {few[0].upper()}{few[1:]}".strip()
+        return word, f"{_missed(found)} {few[0].upper()}{few[1:]}".strip()
     count = len(found.tests)
     tests = f"{count} test{'s' if count > 1 else ''}"
-    told = " ".join(part for part in (_lost(found), _told(found)) if part)
+    told = " ".join(part for part in (_missed(found), _told(found)) if part)
     if word == "mixed":
         return word, f"{other} is better than {one} in some respects and worse in others. {told}"
     if not found.has_truth and word != "undecided":
@@ -384,10 +383,10 @@ def _judge(found: Comparison) -> "tuple[str, str]":
                   f"{told} More scans would narrow them.")
 
 
-def _lost(found: Comparison) -> str:
+def _missed(found: Comparison) -> str:
     """A sentence where the numbers differ."""
-    one, other = int(found.first_lost.sum()), int(found.second_lost.sum())
-    return f"{other} scan{'' if other == 1 else 's'} lost instead of {one}." if one != other else ""
+    one, other = int(found.first_missed.sum()), int(found.second_missed.sum())
+    return f"{other} scan{'' if other == 1 else 's'} missed instead of {one}." if one != other else ""
 
 
 def _told(found: Comparison) -> str:

@@ -155,5 +155,5 @@ def _method(found: "Sequence[FleetComparison]") -> str:
     return (f"A drive is the unit: pairs are drives with the same content. Mean: bootstrap over the drives, Student's t. Usual drive: the "
             f"median of the differences, its p that of Wilcoxon's signed ranks. p of all tests: Holm's correction for {tests}; below 0.05 "
             f"a test tells them apart, unless its interval lies within the margin: {', '.join(margins)}. Errors are those of each run's "
-            "own trusted poses. Drives that fail anew, and more lost ones (half of their scans without a trusted pose, or 1 % of the poses "
+            "own trusted poses. Drives that fail anew, and more missed ones (half of their scans without a trusted pose, or 1 % of the poses "
             "wrong), are worse without a test.")

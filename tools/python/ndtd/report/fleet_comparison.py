@@ -2,7 +2,7 @@
 
 Drives are paired by the content of their bags. A drive is the unit: its scans are alike, other drives are not, so that the
 bootstrap draws drives. Differences are second minus first; a verdict is that on the second run. Errors are those of each run's own
-trusted poses, so that the share of scans without one is tested beside them. Drives that failed, or were lost, in the second run
+trusted poses, so that the share of scans without one is tested beside them. Drives that failed, or were missed, in the second run
 alone are facts and not tested: a replay is deterministic.
 """
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import paired
-from .comparison import MARGIN_CONFIDENCE, MARGIN_DEG, MARGIN_LOST, MARGIN_M, Quantity, Test, tests_of, unit_of
+from .comparison import MARGIN_CONFIDENCE, MARGIN_DEG, MARGIN_MISSED, MARGIN_M, Quantity, Test, tests_of, unit_of
 from .fleet_reading import FleetRun
 from .fleet_totals import BAD_DRIVE, Totals, failed_rows
 from .verdict import count
@@ -54,7 +54,7 @@ class FleetComparison:
     only_first: "list[str]"  # bags that the other run has not, not even as failed
     only_second: "list[str]"
     values: "dict[str, tuple[np.ndarray, np.ndarray]]"
-    lost: "tuple[np.ndarray, np.ndarray]"  # bool (K,): drives
+    missed: "tuple[np.ndarray, np.ndarray]"  # bool (K,): drives
     facts: "list[Fact]" = field(default_factory=list)
     quantities: "list[Quantity]" = field(default_factory=list)
     tests: "list[Test]" = field(default_factory=list)
@@ -84,14 +84,14 @@ class FleetComparison:
     def changed(self, most: int = MOST_CHANGED) -> "tuple[list[int], list[int]]":
         """Pairs that got worse and better most: by the error of each drive where there is truth, and the share without a trusted pose."""
         share = self.values["scans without a trusted pose"]
-        lost = np.nan_to_num(share[1] - share[0])
+        missed = np.nan_to_num(share[1] - share[0])
         if self.has_truth:
             error = self.values["95 % translation error"]
             more = np.nan_to_num(error[1] - error[0]) / max(self._scale(error), 1e-9)
         else:
             sure = self.values.get("median confidence", share)
             more = -np.nan_to_num(sure[1] - sure[0]) / max(self._scale(sure), 1e-9)
-        by = more + lost / max(self._scale(share), AS_BAD)
+        by = more + missed / max(self._scale(share), AS_BAD)
         order = np.argsort(-by, kind="stable")
         return ([int(at) for at in order if by[at] > 0][:most], [int(at) for at in order[::-1] if by[at] < 0][:most])
 
@@ -134,7 +134,7 @@ def _pair_up(first: Side, second: Side) -> FleetComparison:
              if key not in told[1 - at] and str(side.run.texts["bag"][row]) not in told[1 - at]] for at, side in enumerate((first, second))]
     out = FleetComparison(first, second, rows, newly, no_longer, only[0], only[1], {}, (np.empty(0, bool), np.empty(0, bool)))
     shares = [side.totals.untrusted_share(mine) for side, mine in zip((first, second), rows.T)]
-    out.lost = (_lost(first, rows[:, 0]), _lost(second, rows[:, 1]))
+    out.missed = (_missed(first, rows[:, 0]), _missed(second, rows[:, 1]))
     for column, name, _ in QUANTITIES:
         values = (first.run.numbers[column][rows[:, 0]], second.run.numbers[column][rows[:, 1]])
         if (np.isfinite(values[0]) & np.isfinite(values[1])).any():
@@ -161,11 +161,11 @@ def _failed_alone(mine: Side, rows: "list[int]", other: Side, done: "dict[str, i
     return [row for row in rows if mine.run.texts["bag_hash"][row] in done or mine.run.texts["bag"][row] in urls]
 
 
-def _lost(side: Side, rows: np.ndarray) -> np.ndarray:
+def _missed(side: Side, rows: np.ndarray) -> np.ndarray:
     """Drives that went wrong as a whole: half of the scans without a trusted pose, or more than 1 % of the poses wrong."""
     counts = side.totals.counts
     matched = np.maximum(counts["matched"][rows], 1)
-    out: np.ndarray = (side.totals.untrusted_share(rows) > BAD_DRIVE) | (counts["wrong"][rows] > MARGIN_LOST * matched)
+    out: np.ndarray = (side.totals.untrusted_share(rows) > BAD_DRIVE) | (counts["wrong"][rows] > MARGIN_MISSED * matched)
     return out
 
 
@@ -200,18 +200,18 @@ def _facts(found: FleetComparison) -> "list[Fact]":
 
     failed = [len(failed_rows(side.run, side.configuration)) for side in (found.first, found.second)]
     newly, no_longer = len(found.newly_failed), len(found.no_longer_failed)
-    lost = [int(one.sum()) for one in found.lost]
+    missed = [int(one.sum()) for one in found.missed]
     out = [Fact("failed drives", str(failed[0]), str(failed[1]), "worse" if newly else "better" if no_longer else "equal"),
-           Fact("lost drives", str(lost[0]), str(lost[1]), net(lost[1], lost[0]))]
+           Fact("missed drives", str(missed[0]), str(missed[1]), net(missed[1], missed[0]))]
     scans, matched = [], 0
     for side, rows in zip((found.first, found.second), found.rows.T):
         counts = side.totals.counts
         scans.append(int((counts["matched"] - counts["trusted"] + counts["wrong"])[rows].sum()))
         matched = max(matched, int(counts["matched"][rows].sum()))
     word = net(scans[1], scans[0])
-    if word != "equal" and abs(scans[1] - scans[0]) <= MARGIN_LOST * matched:
+    if word != "equal" and abs(scans[1] - scans[0]) <= MARGIN_MISSED * matched:
         word = "equivalent"
-    out.append(Fact("lost scans", str(scans[0]), str(scans[1]), word))
+    out.append(Fact("missed scans", str(scans[0]), str(scans[1]), word))
     return out
 
 

@@ -40,15 +40,15 @@ def positions(block: Block, wrong: np.ndarray) -> np.ndarray:
     end = first + np.repeat(block.lengths, block.lengths)
     before = np.maximum.accumulate(np.where(known, rows, -1))
     after = np.minimum.accumulate(np.where(known, rows, len(block))[::-1])[::-1]
-    lost = np.flatnonzero(~known & (before >= first))
-    a, b = before[lost], np.minimum(after[lost], len(block) - 1)
-    gap_s = np.where(after[lost] < end[lost], (stamp_ns[b] - stamp_ns[a]) * 1e-9, np.inf)
-    since_s = (stamp_ns[lost] - stamp_ns[a]) * 1e-9
+    unknown = np.flatnonzero(~known & (before >= first))
+    a, b = before[unknown], np.minimum(after[unknown], len(block) - 1)
+    gap_s = np.where(after[unknown] < end[unknown], (stamp_ns[b] - stamp_ns[a]) * 1e-9, np.inf)
+    since_s = (stamp_ns[unknown] - stamp_ns[a]) * 1e-9
     between = (gap_s <= MOST_GAP_S) & (gap_s > 0)
     between &= np.linalg.norm(np.where(between[:, None], out[b] - out[a], np.inf), axis=1) <= MOST_GAP_M
     share = np.where(between, since_s / np.where(between, gap_s, 1.0), 0.0)
     placed = np.where(between[:, None], out[a] + share[:, None] * (out[b] - out[a]), out[a])
-    out[lost] = np.where((between | (since_s <= FRESH_S))[:, None], placed, np.nan)
+    out[unknown] = np.where((between | (since_s <= FRESH_S))[:, None], placed, np.nan)
     return out
 
 

@@ -91,7 +91,7 @@ class SurveySection:
             f"{fleet_places.FRESH_S:g} s old; {count(grid.nowhere, 'low scan')} of others are nowhere. A cell is bad where "
             f"{percent(fleet_places.LOW_DRIVES)} of the drives that passed had {percent(fleet_places.LOW_SHARE)} of their scans low. Bad "
             "cells near each other are a place, and it is named when drives that are low as often as elsewhere would not be low there "
-            "together (95 % sure for all places together). Where drives are lost for long, the place is where they were lost."
+            "together (95 % sure for all places together). Where drives have no trusted pose for long, the place is where they had one last."
             f"{left_out}", "sub")
 
 

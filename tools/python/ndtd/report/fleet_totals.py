@@ -8,8 +8,8 @@ from typing import Optional
 
 import numpy as np
 
-from .comparison import LOST_DEG, LOST_M
 from .fleet_reading import Block, FleetRun
+from .run import OFF_DEG, OFF_M
 from .verdict import FAIR, GOOD, NB, NONE, POOR, Verdict, count, duration, length, milliseconds
 
 COLUMNS = ("outcome", "trusted", "confidence", "error_m", "error_deg")
@@ -29,7 +29,7 @@ class Low:
     def __init__(self, run: FleetRun, block: Block, min_confidence: float):
         values, outcomes = block.values, run.labels["outcome"]
         self.matched = values["outcome"] != (outcomes.index("merged") if "merged" in outcomes else -1)
-        self.wrong = values["trusted"] & ((values["error_m"] > LOST_M) | (values["error_deg"] > LOST_DEG))
+        self.wrong = values["trusted"] & ((values["error_m"] > OFF_M) | (values["error_deg"] > OFF_DEG))
         unsure = values["confidence"] < min_confidence  # False where there is none
         self.low = self.matched & (~values["trusted"] | self.wrong | unsure)
 
@@ -175,7 +175,7 @@ def judge(found: Configured, places: "list[str]", damaged: int) -> Verdict:
     elif np.isfinite(found.confidence):
         parts.append(f"no ground truth, median confidence {found.confidence:.4g}")
     if found.wrong:
-        parts.append(f"{count(found.wrong, 'trusted pose')} over {LOST_M:g}{NB}m or {LOST_DEG:g}\N{DEGREE SIGN} off")
+        parts.append(f"{count(found.wrong, 'trusted pose')} over {OFF_M:g}{NB}m or {OFF_DEG:g}\N{DEGREE SIGN} off")
     sentence = ", ".join(parts) + "."
     if found.failed:
         sentence += f" {count(found.failed, 'drive')} failed."
@@ -197,7 +197,7 @@ def _numbers(found: Configured, damaged: int) -> "list[tuple[str, str, str]]":
            ("trusted poses", percent(1 - found.untrusted_share), f"{thousands(found.untrusted)} scans without one")]
     if found.has_truth:
         out.append(("error, median", length(found.error_median_m), f"95{NB}%: {length(found.error_p95_m)}"))
-        out.append(("wrong poses", thousands(found.wrong), f"trusted, over {LOST_M:g}{NB}m or {LOST_DEG:g}\N{DEGREE SIGN} off"))
+        out.append(("wrong poses", thousands(found.wrong), f"trusted, over {OFF_M:g}{NB}m or {OFF_DEG:g}\N{DEGREE SIGN} off"))
     elif np.isfinite(found.confidence):
         out.append(("confidence, median", f"{found.confidence:.4f}", "of the usual drive"))
     out.append(("latency, median", milliseconds(found.latency_p50_ms), f"95{NB}%: {milliseconds(found.latency_p95_ms)}"))

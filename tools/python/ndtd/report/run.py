@@ -19,6 +19,7 @@ from ..ros2.from_ndtd import TRUSTED_STATES, USABLE_OUTCOMES
 from . import bag_records
 from .pose_errors import interpolate
 
+OFF_M, OFF_DEG = 1.0, 5.0  # a pose with a larger error is off, as in the summary of ndtd
 STAGES = ("decode", "queue", "preprocess", "upload", "align", "publish")  # upload is a part of align
 NUMBERS = ("confidence", "innovation", "margin", "iterations", "evaluations", "oscillation", "hypotheses", "match_ratio", "coverage",
            "nvtl", "nvtl_normalized", "transform_probability", "queue_depth", "drop_counter") + tuple(f"{one}_us" for one in STAGES)

@@ -4,10 +4,9 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 from .error_figures import DEG, Errors
-from .run import Run
+from .run import OFF_DEG, OFF_M, Run
 from .time_figures import budget_ms, total_ms
 
-LOST_M, LOST_DEG = 1.0, 5.0  # a scan with a larger error is lost, as in the summary of ndtd
 GOOD, FAIR, POOR = "good", "fair", "poor"
 NB, DEG_SIGN, NONE = "\N{NO-BREAK SPACE}", "\N{DEGREE SIGN}", "\N{EN DASH}"
 MOST_FAIR = 0.05  # of the time without a trusted pose
@@ -25,7 +24,7 @@ def judge(run: Run, errors: "Optional[Errors]") -> Verdict:
     """errors: None without ground truth."""
     matched = run.outcome != "merged"
     untrusted_s = time_without_pose(run)
-    lost = _lost(run)
+    wrong = _wrong(run)
     parts = [_outcomes(run, matched)]
     if errors is not None and errors.compared.any():
         median, p95 = np.nanpercentile(errors.translation_m, (50, 95))
@@ -34,16 +33,16 @@ def judge(run: Run, errors: "Optional[Errors]") -> Verdict:
     elif not run.has_truth:
         confidence = run.values["confidence"][np.isfinite(run.values["confidence"])]
         parts.append("no ground truth" + (f", median confidence {np.median(confidence):.4g}" if len(confidence) else ""))
-    parts.append(_time_lost(run, matched, untrusted_s))
+    parts.append(_time_untrusted(run, matched, untrusted_s))
     contradictions = contradicting(run)
     if contradictions.any():
         parts.append(_contradictions(run, contradictions))
-    if lost:
-        parts.append(f"{count(lost, 'trusted pose')} over {LOST_M:g} m or {LOST_DEG:g}{DEG_SIGN} off")
+    if wrong:
+        parts.append(f"{count(wrong, 'trusted pose')} over {OFF_M:g} m or {OFF_DEG:g}{DEG_SIGN} off")
     share = untrusted_s / max(_duration_s(run), 1e-9)
     none_trusted = not run.trusted.any()
     is_doubtful = contradictions.any() or (run.outcome[matched] != "converged").mean() > MOST_UNCONVERGED
-    level = POOR if none_trusted or lost or share > MOST_FAIR else FAIR if is_doubtful or (~run.trusted[matched]).any() else GOOD
+    level = POOR if none_trusted or wrong or share > MOST_FAIR else FAIR if is_doubtful or (~run.trusted[matched]).any() else GOOD
     return Verdict(level, ", ".join(parts) + ".", _numbers(run, errors, untrusted_s))
 
 
@@ -108,7 +107,7 @@ def time_without_pose(run: Run) -> float:
     return float(_intervals(run)[~run.trusted & (run.outcome != "merged")].sum())
 
 
-def _time_lost(run: Run, matched: np.ndarray, untrusted_s: float) -> str:
+def _time_untrusted(run: Run, matched: np.ndarray, untrusted_s: float) -> str:
     if not run.trusted.any():
         return "no trusted pose at all"
     if not (~run.trusted[matched]).any():
@@ -118,7 +117,7 @@ def _time_lost(run: Run, matched: np.ndarray, untrusted_s: float) -> str:
     return f"{duration(untrusted_s)} without a trusted pose{where}"
 
 
-def _lost(run: Run) -> int:
+def _wrong(run: Run) -> int:
     """Trusted poses that are wrong."""
     at = run.is_compared
     if not at.any():
@@ -126,7 +125,7 @@ def _lost(run: Run) -> int:
     shift = np.linalg.norm(run.pose[at, :3] - run.truth[at, :3], axis=1)
     dot = np.abs(np.sum(run.pose[at, 3:] * run.truth[at, 3:], axis=1))
     angle = 2 * np.arccos(np.clip(dot, 0, 1)) * DEG
-    return int(((shift > LOST_M) | (angle > LOST_DEG)).sum())
+    return int(((shift > OFF_M) | (angle > OFF_DEG)).sum())
 
 
 def contradicting(run: Run) -> np.ndarray:
@@ -140,7 +139,7 @@ def contradicting(run: Run) -> np.ndarray:
     is_beyond = is_known & (by_chance * is_known.sum() < CHANCE)
     after_trusted = np.append(False, run.trusted[:-1])
     moved_m, moved_deg = _correction(run)
-    out: np.ndarray = run.trusted & (is_beyond | (~is_known & after_trusted & ((moved_m > LOST_M) | (moved_deg > LOST_DEG))))
+    out: np.ndarray = run.trusted & (is_beyond | (~is_known & after_trusted & ((moved_m > OFF_M) | (moved_deg > OFF_DEG))))
     return out
 
 
