@@ -219,7 +219,8 @@ static __device__ inline uint32_t meet_voxels(const struct ndt_gpu_job &job, con
     load_point(job, i, x);
     for (int k = 0; k < 3; k++)
         near_m[k] = ndt_dot_f(tables->R + 3 * k, x) + job.t_m[k];
-    return add_neighbours(job, near_m, sums, K);
+    const uint32_t pairs = add_neighbours(job, near_m, sums, K);
+    return pairs;
 }
 
 /* Adds the terms of a point that has pairs to `values`, which are zero before. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Does what CONTRIBUTING.md says, on a copy of the tree: every walk-through builds, passes its check and edits at most
-three files.
+three files; six where points are evaluated.
 
     walk_throughs.py SOURCE_DIR WORK_DIR [CMAKE-ARGUMENT...]
 
@@ -58,7 +58,8 @@ def apply(title, steps, copy):
         lines[at[0] + 1:at[0] + 1] = step["text"].rstrip("\n").split("\n")
         (copy / path).write_text("\n".join(lines))
     print(f"{title}: {len(touched)} files: {', '.join(sorted(touched))}")
-    return None if 0 < len(touched) <= 3 else f"{title}: edits {len(touched)} files, at most 3 are promised"
+    most = 6 if any("point_math" in path for path in touched) else 3
+    return None if 0 < len(touched) <= most else f"{title}: edits {len(touched)} files, at most {most} are promised"
 
 
 def build(copy, arguments):
@@ -95,7 +96,7 @@ def main(source, work, *arguments):
     source, copy = pathlib.Path(source).resolve(), pathlib.Path(work).resolve()
     copy_tree(source, copy)
     found = list(walk_throughs(source))
-    wrong = [] if len(found) == 4 else [f"CONTRIBUTING.md has {len(found)} walk-throughs instead of 4"]
+    wrong = [] if len(found) == 5 else [f"CONTRIBUTING.md has {len(found)} walk-throughs instead of 5"]
     wrong += filter(None, [apply(title, steps, copy) for title, steps in found])
     wrong += filter(None, [build(copy, arguments)] if not wrong else [])
     wrong += filter(None, [check(title, steps, copy) for title, steps in found] if not wrong else [])

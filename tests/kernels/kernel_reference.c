@@ -52,6 +52,7 @@ struct placed_point {
     long double border_m[KERNEL_ROUNDINGS]; /* closer to a border than this is unsure */
     int near_border[KERNEL_ROUNDINGS];      /* closer than that to the border of its cell */
     long double time_s;
+    long double weight; /* of all its terms */
     long double J[6][3];
 };
 
@@ -180,9 +181,10 @@ static long double mahalanobis2(const struct voxel *voxel, const struct kernel_t
 }
 
 /* The one formula: Magnusson 2009, eq. 6.9. */
-static long double pair_score(const struct ndt_map_level *level, long double distance2)
+static long double pair_score(const struct ndt_map_level *level, const struct placed_point *point,
+                              long double distance2)
 {
-    return -(long double)level->d1 * expl(-0.5L * (long double)level->d2 * distance2);
+    return point->weight * -(long double)level->d1 * expl(-0.5L * (long double)level->d2 * distance2);
 }
 
 /* How far off the differences may be: truncation, by the fourth power of the step, and the rounding of places,
@@ -215,7 +217,7 @@ static int derive_pair(struct kernel_reference *reference, const double p[6], co
         length_m;
     for (int k = 0; k < KERNEL_FINITE_DIFFERENCE_POSES; k++) {
         distance2[k] = mahalanobis2(voxel, &points->at[k], point->x_m, &length_m);
-        score[k] = pair_score(reference->level, distance2[k]);
+        score[k] = pair_score(reference->level, point, distance2[k]);
     }
     kernel_finite_difference_derive(points, score, terms->value + KERNEL_GRADIENT, terms->value + KERNEL_HESSIAN);
     kernel_finite_difference_curvature(points, distance2, curvature);
@@ -241,7 +243,7 @@ static int weigh_pair(struct kernel_reference *reference, const double p[6], con
     const long double d2 = reference->level->d2;
     long double length_m;
     const long double distance2 = mahalanobis2(voxel, centre, point->x_m, &length_m);
-    terms->value[KERNEL_SCORE] = terms->weight[KERNEL_SCORE] = pair_score(reference->level, distance2);
+    terms->value[KERNEL_SCORE] = terms->weight[KERNEL_SCORE] = pair_score(reference->level, point, distance2);
     const long double relative = (1.0L + d2 * sqrtl(fmaxl(0.0L, distance2))) / voxel->sigma_m;
     terms->inner = 1.0L + 0.5L * d2 * length_m * length_m / (voxel->sigma_m * voxel->sigma_m);
     terms->rotation_scale = relative * point->range_m;
@@ -471,6 +473,7 @@ static int place(const struct kernel_question *question, const struct kernel_tra
         out->range_m += fabsl(out->x_m[k]);
         out->offset_m += fabs(question->p[k]);
     }
+    out->weight = 1.0L;
     kernel_transform_point(centre, out->x_m, out->map_m);
     for (int r = 0; r < KERNEL_ROUNDINGS; r++) {
         const long double scale_m = out->range_m + leaf_m + (r == KERNEL_DOUBLE ? out->offset_m : 0.0L);

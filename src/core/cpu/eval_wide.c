@@ -334,9 +334,10 @@ EACH void add_points(const struct ndt_wide_job *job, struct chunk *c, size_t bas
         if (inform)
             add_normal(words + 3, e, K);
     }
-    add_point(&p, y, c->sums, base % LANES);
+    const size_t lane = base % LANES;
+    add_point(&p, y, c->sums, lane);
     if (inform)
-        add_information(p.A, K, y, wide_load(&c->time_s[base]), c->informed, base % LANES);
+        add_information(p.A, K, y, wide_load(&c->time_s[base]), c->informed, lane);
 }
 
 /* Adds the lanes; all sums but the scores still lack the factor d1 d2. */
