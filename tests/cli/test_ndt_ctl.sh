@@ -48,7 +48,8 @@ done
 
 # ---- with a daemon ----
 "$bin/ndt-sim" --seed 1 --out sim --scans 20 --beams 16 --columns 300 >out 2>err || fail "ndt-sim"
-"$bin/ndtd" --map sim/map.pcd --set recording.directory="$work/recordings" --set initial_pose.mode=given >ndtd.log 2>&1 &
+"$bin/ndtd" --map sim/map.pcd --set recording.directory="$work/recordings" --set initial_pose.mode=given \
+    --set live.budget_ms=20000 >ndtd.log 2>&1 &
 daemon=$!
 expect 0 "" status --timeout 60
 expect 0 "" health --expect alive

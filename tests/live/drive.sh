@@ -16,10 +16,12 @@ drive() {
     check "answered" "$(value answered "$work/out")" == "$count"
     check "answered twice" "$(value twice "$work/out")" == 0
     if [ "$rate" = 10 ]; then
-        # Scans without time to be aligned are answered from the prediction, and after some of them the pose is lost.
+        # Scans without time to be aligned are answered from the prediction; after some of them it is wrong, which the
+        # next scans say, or the pose is lost.
         late=$(value deadline "$work/out")
-        check "converged, deadline, or lost behind it" \
-            "$(($(value converged "$work/out") + late + (late > 0 ? $(value lost "$work/out") : 0)))" == "$count"
+        behind=$(($(value low_score "$work/out") + $(value lost "$work/out")))
+        check "converged, deadline, or behind it low_score or lost" \
+            "$(($(value converged "$work/out") + late + (late > 0 ? behind : 0)))" == "$count"
     else
         check "converged" "$(value converged "$work/out")" == "$count"
     fi
