@@ -9,7 +9,7 @@
 #include "relocalizer_state.h"
 #include "search_request.h"
 
-/* Windows reach this many deviations, and never less than the radius or the angle. */
+/* Regions reach this many deviations, and never less than the radius or the angle. */
 static const double SIGMAS = 3.5, LEAST_RADIUS_M = 20, LEAST_HEADING_RAD = 10 * 0.017453292519943295;
 /* Reach of a heading without a deviation. */
 static const double HEADING_REACH_RAD = 30 * 0.017453292519943295;
@@ -20,43 +20,43 @@ static const double SILENCE_US = 5e6;
 
 /* ---- the request ---- */
 
-static void set_position(struct ndt_search_window *window, const double position_m[3], double deviation_m,
+static void set_position(struct ndt_search_region *region, const double position_m[3], double deviation_m,
                          double arm_m)
 {
-    window->has_position = 1;
-    memcpy(window->position_m, position_m, sizeof(window->position_m));
-    window->radius_m = fmax(LEAST_RADIUS_M, SIGMAS * deviation_m) + arm_m;
+    region->has_position = 1;
+    memcpy(region->position_m, position_m, sizeof(region->position_m));
+    region->radius_m = fmax(LEAST_RADIUS_M, SIGMAS * deviation_m) + arm_m;
 }
 
 /* heading_rad: of the base. */
-static void set_heading(struct ndt_search_window *window, double heading_rad, double reach_rad)
+static void set_heading(struct ndt_search_region *region, double heading_rad, double reach_rad)
 {
-    window->has_heading = reach_rad < M_PI;
-    window->heading_rad = remainder(heading_rad, 2 * M_PI);
-    window->heading_reach_rad = fmax(LEAST_HEADING_RAD, reach_rad);
+    region->has_heading = reach_rad < M_PI;
+    region->heading_rad = remainder(heading_rad, 2 * M_PI);
+    region->heading_reach_rad = fmax(LEAST_HEADING_RAD, reach_rad);
 }
 
-static void set_window(const struct ndtd_relocalizer *relocalizer, struct ndt_search_window *window)
+static void set_region(const struct ndtd_relocalizer *relocalizer, struct ndt_search_region *region)
 {
     const struct ndt_request_message *request = &relocalizer->localize.request;
     const struct ndt_localize_hint *hint = &request->hint;
     const double *antenna_m = ndtd_antenna_m(relocalizer);
     double sensor_m[3];
     ndtd_scan_viewpoint(&relocalizer->parts.matcher->scan, &relocalizer->settings->frames, sensor_m);
-    *window = (struct ndt_search_window){0};
+    *region = (struct ndt_search_region){0};
     if (request->pose.has_pose) {
         const double *P = request->pose.has_covariance ? request->pose.covariance : NULL;
-        set_position(window, request->pose.pose.t_m, P ? sqrt(fmax(P[0], P[7])) : 0,
+        set_position(region, request->pose.pose.t_m, P ? sqrt(fmax(P[0], P[7])) : 0,
                      hypot(sensor_m[0], sensor_m[1]));
         if (P)
-            set_heading(window, ndt_pose_heading_rad(&request->pose.pose), SIGMAS * sqrt(P[35]));
+            set_heading(region, ndt_pose_heading_rad(&request->pose.pose), SIGMAS * sqrt(P[35]));
     } else if (hint->has_position) {
-        set_position(window, hint->position_m,
+        set_position(region, hint->position_m,
                      hint->has_deviation ? hypot(hint->deviation_m[0], hint->deviation_m[1]) : 0,
                      hypot(antenna_m[0] - sensor_m[0], antenna_m[1] - sensor_m[1]));
     }
     if (hint->has_heading)
-        set_heading(window, hint->heading_rad,
+        set_heading(region, hint->heading_rad,
                     hint->has_heading_deviation ? SIGMAS * hint->heading_deviation_rad : HEADING_REACH_RAD);
 }
 
@@ -208,8 +208,8 @@ static enum ndt_status start_search(struct ndtd_relocalizer *relocalizer, struct
     (void)ndtd_searcher_take(searcher, NDTD_SEARCH_RECOVERY); /* the request comes first */
     if (!ndtd_searcher_is_free(searcher, NDTD_SEARCH_LOCALIZE))
         return NDT_OK;
-    set_window(relocalizer, &request.window);
-    localize->is_near = request.window.has_position;
+    set_region(relocalizer, &request.region);
+    localize->is_near = request.region.has_position;
     localize->is_searching = 1;
     if (localize->started_us <= 0)
         localize->started_us = ndt_clock_us();

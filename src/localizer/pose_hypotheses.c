@@ -86,9 +86,9 @@ double ndtd_hypotheses_second(const struct ndtd_hypotheses *hypotheses, const st
 
 static int is_searched(const struct ndtd_found *found, const struct ndt_pose *T_map_sensor)
 {
-    const struct ndt_search_window *window = found->doubted;
-    return !window || hypot(T_map_sensor->t_m[0] - window->position_m[0],
-                            T_map_sensor->t_m[1] - window->position_m[1]) <= window->radius_m;
+    const struct ndt_search_region *region = found->doubted;
+    return !region || hypot(T_map_sensor->t_m[0] - region->position_m[0],
+                            T_map_sensor->t_m[1] - region->position_m[1]) <= region->radius_m;
 }
 
 /* Adds what a search says about a hypothesis. i: its candidate; result->count or more: it was not found. */

@@ -47,11 +47,11 @@ struct ndtd_found {
     const struct ndt_search_result *result;
     int64_t stamp_ns; /* of the scan that was searched */
     struct ndt_pose T_base_sensor;
-    const struct ndt_search_window
-        *doubted; /* NULL, or the window of a hint that may be wrong: nothing else was searched */
+    const struct ndt_search_region
+        *doubted; /* NULL, or the region of a hint that may be wrong: nothing else was searched */
 };
 /* Takes in a search: the hypotheses, and the leading one that the estimator follows (NULL: none), gain or lose; up
- * to `most` new ones are added. A doubted hint takes nothing from hypotheses outside of its window, and gives none
+ * to `most` new ones are added. A doubted hint takes nothing from hypotheses outside of its region, and gives none
  * an agreement. */
 void ndtd_hypotheses_take(struct ndtd_hypotheses *hypotheses, struct ndtd_hypothesis *leading,
                           const struct ndt_track *track, const struct ndtd_found *found, uint32_t most);

@@ -109,8 +109,8 @@ static int is_likely(const struct ndtd_relocalizer *relocalizer, const struct nd
                likely_reach_m(relocalizer, state->stamp_ns);
 }
 
-static int set_gnss_window(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
-                           struct ndt_search_window *window)
+static int set_gnss_region(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
+                           struct ndt_search_region *region)
 {
     const struct ndt_gnss_message *gnss = &relocalizer->parts.gnss->message;
     const double *antenna_m = ndtd_antenna_m(relocalizer);
@@ -118,9 +118,9 @@ static int set_gnss_window(const struct ndtd_relocalizer *relocalizer, int64_t s
         3.5 * hypot(gnss->deviation_m[0], gnss->deviation_m[1]) + hypot(antenna_m[0], antenna_m[1]);
     if (!ndtd_gnss_reaches(relocalizer->parts.gnss, stamp_ns) || !gnss->has_deviation)
         return 0;
-    window->has_position = 1;
-    memcpy(window->position_m, gnss->position_m, sizeof(window->position_m));
-    window->radius_m = fmax(LEAST_RADIUS_M, reach_m);
+    region->has_position = 1;
+    memcpy(region->position_m, gnss->position_m, sizeof(region->position_m));
+    region->radius_m = fmax(LEAST_RADIUS_M, reach_m);
     return 1;
 }
 
@@ -133,11 +133,11 @@ static void forget_agreements(struct ndtd_recovery *recovery)
 }
 
 /* The hint of GNSS, as long as it may be right. Returns what the search is for. */
-static int set_hinted_window(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
-                             struct ndt_search_window *window)
+static int set_hinted_region(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
+                             struct ndt_search_region *region)
 {
     struct ndtd_recovery *recovery = &relocalizer->recovery;
-    if (!set_gnss_window(relocalizer, stamp_ns, window))
+    if (!set_gnss_region(relocalizer, stamp_ns, region))
         return ALL_POSSIBLE;
     if (recovery->gnss_searches == GNSS_SEARCHES)
         forget_agreements(recovery);
@@ -146,30 +146,30 @@ static int set_hinted_window(struct ndtd_relocalizer *relocalizer, int64_t stamp
         return ALL_POSSIBLE;
     if ((recovery->gnss_searches - GNSS_SEARCHES) % GNSS_EVERY == 0)
         return NEAR_DOUBTED_GNSS;
-    *window = (struct ndt_search_window){0};
+    *region = (struct ndt_search_region){0};
     return ALL_POSSIBLE;
 }
 
 /* Every pose that is possible: within reach of the one that was verified or given last, near the GNSS position, or
  * the whole map. Returns what the search is for. */
-static int set_window(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns, struct ndt_search_window *window)
+static int set_region(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns, struct ndt_search_region *region)
 {
     const struct ndtd_recovery *recovery = &relocalizer->recovery;
     const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
     double radius_m = LEAST_RADIUS_M;
-    *window = (struct ndt_search_window){0};
+    *region = (struct ndt_search_region){0};
     if (relocalizer->is_verified)
         radius_m = recovery->searches % 4 == 3 ? fmax(LEAST_RADIUS_M, farthest_m(relocalizer, stamp_ns))
                                                : 5 + likely_reach_m(relocalizer, stamp_ns);
     else if (from)
         radius_m = fmax(LEAST_RADIUS_M, 3 * ndt_track_position_deviation(from)) + 2.0 * recovery->searches;
     if (from && radius_m <= relocalizer->settings->recovery.radius_m) {
-        window->has_position = 1;
-        memcpy(window->position_m, from->T_map_base.t_m, sizeof(window->position_m));
-        window->radius_m = radius_m;
+        region->has_position = 1;
+        memcpy(region->position_m, from->T_map_base.t_m, sizeof(region->position_m));
+        region->radius_m = radius_m;
         return ALL_POSSIBLE;
     }
-    return set_hinted_window(relocalizer, stamp_ns, window);
+    return set_hinted_region(relocalizer, stamp_ns, region);
 }
 
 static void take_candidates(const struct ndtd_relocalization *now)
@@ -180,7 +180,7 @@ static void take_candidates(const struct ndtd_relocalization *now)
     if (!answer || answer->status != NDT_OK || answer->result.count == 0)
         return;
     const struct ndtd_found found = {&answer->result, answer->request.stamp_ns, answer->request.T_base_sensor,
-                                     answer->request.purpose == NEAR_DOUBTED_GNSS ? &answer->request.window : NULL};
+                                     answer->request.purpose == NEAR_DOUBTED_GNSS ? &answer->request.region : NULL};
     ndtd_hypotheses_take(&recovery->others, now->alignment->before ? &recovery->leading : NULL, now->matcher->track,
                          &found, CANDIDATES_FOLLOWED);
 }
@@ -193,7 +193,7 @@ static enum ndt_status start_search(const struct ndtd_relocalization *now, struc
         ndtd_search_request_of(now->matcher, relocalizer->settings, NDTD_SEARCH_RECOVERY);
     if (relocalizer->localize.is_active || !ndtd_searcher_is_free(searcher, NDTD_SEARCH_RECOVERY))
         return NDT_OK;
-    request.purpose = set_window(relocalizer, now->alignment->predicted.stamp_ns, &request.window);
+    request.purpose = set_region(relocalizer, now->alignment->predicted.stamp_ns, &request.region);
     relocalizer->recovery.searches++;
     return ndtd_searcher_start(searcher, &request, err);
 }

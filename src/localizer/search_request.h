@@ -6,11 +6,11 @@
 #include "ndtd/searcher.h"
 
 /* The points of the matcher's scan, put upright by the mounting of the sensor and, where the base itself leans, by
- * gravity; without a window. */
+ * gravity; without a region. */
 struct ndtd_search_request ndtd_search_request_of(const struct ndtd_matcher *matcher,
                                                   const struct ndtd_settings *settings,
                                                   enum ndtd_search_owner owner);
-/* The viewpoint of the points in the base frame: windows are about that place. */
+/* The viewpoint of the points in the base frame: regions are about that place. */
 void ndtd_scan_viewpoint(const struct ndtd_scan *scan, const struct ndtd_extrinsics *frames, double viewpoint_m[3]);
 
 #endif

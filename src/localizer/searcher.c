@@ -118,7 +118,7 @@ static void run(struct ndtd_searcher *searcher)
     if (answer->status == NDT_OK)
         answer->status =
             ndt_search_run(searcher->search, &searcher->params, &searcher->scan, &request->T_upright_sensor,
-                           &request->window, &searcher->control, &answer->result, &answer->why);
+                           &request->region, &searcher->control, &answer->result, &answer->why);
     answer->search_us = ndt_clock_us() - start_us;
     report_engine(searcher);
 }

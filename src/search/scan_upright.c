@@ -67,11 +67,11 @@ enum ndt_status ndt_upright_set(struct ndt_upright *upright, const struct ndt_cl
     return turn_points(upright, scan, err);
 }
 
-void ndt_upright_window(const struct ndt_upright *upright, struct ndt_search_window *window)
+void ndt_upright_region(const struct ndt_upright *upright, struct ndt_search_region *region)
 {
     const double own_rad = ndt_pose_heading_rad(&upright->T_upright_sensor);
     if (!upright->is_turned && own_rad != 0)
-        window->heading_rad = remainder(window->heading_rad + own_rad, 2 * PI);
+        region->heading_rad = remainder(region->heading_rad + own_rad, 2 * PI);
 }
 
 void ndt_upright_result(const struct ndt_upright *upright, struct ndt_search_result *result)

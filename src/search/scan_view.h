@@ -16,8 +16,8 @@ struct ndt_upright {
 NDT_MUST_CHECK enum ndt_status ndt_upright_set(struct ndt_upright *upright, const struct ndt_cloud *scan,
                                                const struct ndt_pose *T_upright_sensor,
                                                const struct ndt_cloud **out, struct ndt_error *err);
-/* A window told for the upright frame becomes one for the frame that is searched in. */
-void ndt_upright_window(const struct ndt_upright *upright, struct ndt_search_window *window);
+/* A region told for the upright frame becomes one for the frame that is searched in. */
+void ndt_upright_region(const struct ndt_upright *upright, struct ndt_search_region *region);
 /* Poses and directions of what was found become those of the sensor. */
 void ndt_upright_result(const struct ndt_upright *upright, struct ndt_search_result *result);
 

@@ -27,7 +27,7 @@ void ndt_search_params_default(struct ndt_search_params *params)
                                          .max_height_m = 5,
                                          .height_count = 4,
                                          .heights_m = {0.5, 1.1, 1.75, 2.4},
-                                         .window_radius_m = 100,
+                                         .region_radius_m = 100,
                                          .distinct_m = 1,
                                          .distinct_deg = 5};
 }
@@ -86,21 +86,21 @@ static enum ndt_status check_params(const struct ndt_search_params *params, stru
     return status;
 }
 
-static enum ndt_status check_window(const struct ndt_search_window *window, struct ndt_error *err)
+static enum ndt_status check_region(const struct ndt_search_region *region, struct ndt_error *err)
 {
-    if (!window)
+    if (!region)
         return NDT_OK;
-    for (int k = 0; window->has_position && k < 3; k++)
-        if (!isfinite(window->position_m[k]))
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the position of the window is not finite");
-    if (window->has_position && !is_between(window->radius_m, 0, 1e7))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the window has a radius of %g m", window->radius_m);
-    if (window->has_height && !(isfinite(window->position_m[2]) && is_between(window->height_reach_m, 0, 1e7)))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the height of the window is %g +- %g m",
-                        window->position_m[2], window->height_reach_m);
-    if (window->has_heading && !(isfinite(window->heading_rad) && is_between(window->heading_reach_rad, 0, 1e3)))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the heading of the window is %g +- %g rad",
-                        window->heading_rad, window->heading_reach_rad);
+    for (int k = 0; region->has_position && k < 3; k++)
+        if (!isfinite(region->position_m[k]))
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the position of the region is not finite");
+    if (region->has_position && !is_between(region->radius_m, 0, 1e7))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the region has a radius of %g m", region->radius_m);
+    if (region->has_height && !(isfinite(region->position_m[2]) && is_between(region->height_reach_m, 0, 1e7)))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the height of the region is %g +- %g m",
+                        region->position_m[2], region->height_reach_m);
+    if (region->has_heading && !(isfinite(region->heading_rad) && is_between(region->heading_reach_rad, 0, 1e3)))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the heading of the region is %g +- %g rad",
+                        region->heading_rad, region->heading_reach_rad);
     return NDT_OK;
 }
 
@@ -219,7 +219,7 @@ static enum ndt_status run_tier(struct ndt_search *search, enum ndt_search_tier 
     const double start_us = ndt_clock_us();
     uint64_t poses = 0;
     search->tier = &search->params->tiers[tier];
-    search->is_any = tier == NDT_SEARCH_WINDOW;
+    search->is_any = tier == NDT_SEARCH_REGION;
     result->tier = tier;
     enum ndt_status status = ndt_search_dense(search, &poses, err);
     const double dense_us = ndt_clock_us();
@@ -266,12 +266,12 @@ static void describe_view(const struct ndt_scan_view *view, struct ndt_search_vi
 
 static enum ndt_status run_tiers(struct ndt_search *search, struct ndt_search_result *result, struct ndt_error *err)
 {
-    const struct ndt_search_window *window = &search->window;
+    const struct ndt_search_region *region = &search->region;
     const struct ndt_search_params *params = search->params;
     enum ndt_search_tier tier = params->tier;
     const int is_auto = tier == NDT_SEARCH_AUTO;
-    if (is_auto && window->has_position && window->radius_m <= params->window_radius_m)
-        tier = NDT_SEARCH_WINDOW;
+    if (is_auto && region->has_position && region->radius_m <= params->region_radius_m)
+        tier = NDT_SEARCH_REGION;
     else if (is_auto)
         tier = result->view.has_ground && result->view.sectors >= LEAST_COVERAGE ? NDT_SEARCH_QUICK
                                                                                  : NDT_SEARCH_THOROUGH;
@@ -284,7 +284,7 @@ static enum ndt_status run_tiers(struct ndt_search *search, struct ndt_search_re
 
 enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_search_params *params,
                                const struct ndt_cloud *scan, const struct ndt_pose *T_upright_sensor,
-                               const struct ndt_search_window *window, struct ndt_search_control *control,
+                               const struct ndt_search_region *region, struct ndt_search_control *control,
                                struct ndt_search_result *result, struct ndt_error *err)
 {
     const double start_us = ndt_clock_us();
@@ -292,13 +292,13 @@ enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_searc
     memset(result, 0, sizeof(*result));
     enum ndt_status status = check_params(params, err);
     if (status == NDT_OK)
-        status = check_window(window, err);
+        status = check_region(region, err);
     if (status == NDT_OK && !search->map)
         status = ndt_fail(err, NDT_ERR_UNSUPPORTED, "search: there is no map");
     if (status != NDT_OK)
         return status;
     search->params = params;
-    search->window = window ? *window : (struct ndt_search_window){0};
+    search->region = region ? *region : (struct ndt_search_region){0};
     search->control = control;
     search->candidates.count = 0;
     search->done_to = 0;
@@ -308,7 +308,7 @@ enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_searc
         status = ndt_scan_view_set(&search->view, params, upright, err);
     result->times_us.prepare_us = ndt_clock_us() - start_us;
     if (status == NDT_OK) {
-        ndt_upright_window(&search->upright, &search->window);
+        ndt_upright_region(&search->upright, &search->region);
         describe_view(&search->view, &result->view);
         status = run_tiers(search, result, err);
     }

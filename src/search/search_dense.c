@@ -26,18 +26,18 @@ static const double PI = 3.14159265358979323846;
 
 static void set_hypotheses(struct ndt_search *search)
 {
-    const struct ndt_search_window *window = &search->window;
+    const struct ndt_search_region *region = &search->region;
     const double *R = search->view.R_level, step = search->tier->heading_deg * (PI / 180);
     /* The heading is that of the x axis of the scan; levelling turns it a little. */
     const double own = atan2(R[3], R[0]);
-    const int is_free = !window->has_heading || window->heading_reach_rad >= PI - step / 2;
-    const int side = is_free ? 0 : (int)ceil(window->heading_reach_rad / step - 1e-9);
+    const int is_free = !region->has_heading || region->heading_reach_rad >= PI - step / 2;
+    const int side = is_free ? 0 : (int)ceil(region->heading_reach_rad / step - 1e-9);
     const int count = is_free ? (int)ceil(2 * PI / step - 1e-9) : 2 * side + 1;
     search->hypothesis_count = 0;
     for (uint32_t s = 0; s < search->view.sight_count; s++)
         for (int i = 0; i < count; i++)
             search->hypotheses[search->hypothesis_count++] = (struct ndt_hypothesis){
-                s, is_free ? i * (2 * PI / count) : window->heading_rad - own + (i - side) * step};
+                s, is_free ? i * (2 * PI / count) : region->heading_rad - own + (i - side) * step};
 }
 
 static enum ndt_status set_offsets(struct ndt_search *search, double cell_m, int32_t stride, struct ndt_error *err)
@@ -72,24 +72,24 @@ static struct ndt_score_points points_of(const struct ndt_search *search, size_t
 /* Whether the square of `size_m` at a corner (relative to the origin) comes within the circle. */
 static int is_within(const struct ndt_search *search, double x_m, double y_m, double size_m)
 {
-    const struct ndt_search_window *window = &search->window;
-    if (!window->has_position)
+    const struct ndt_search_region *region = &search->region;
+    if (!region->has_position)
         return 1;
-    const double x = window->position_m[0] - search->field->origin_m[0];
-    const double y = window->position_m[1] - search->field->origin_m[1];
+    const double x = region->position_m[0] - search->field->origin_m[0];
+    const double y = region->position_m[1] - search->field->origin_m[1];
     const double dx = fmax(fmax(x_m - x, x - x_m - size_m), 0), dy = fmax(fmax(y_m - y, y - y_m - size_m), 0);
-    return dx * dx + dy * dy <= window->radius_m * window->radius_m;
+    return dx * dx + dy * dy <= region->radius_m * region->radius_m;
 }
 
 static int is_at_height(const struct ndt_search *search, const struct ndt_field_tile *tile)
 {
-    const struct ndt_search_window *window = &search->window;
-    if (!window->has_height)
+    const struct ndt_search_region *region = &search->region;
+    if (!region->has_height)
         return 1;
-    const double height_m = window->position_m[2] - search->field->origin_m[2];
+    const double height_m = region->position_m[2] - search->field->origin_m[2];
     for (int c = 0; c < NDT_FIELD_TILE_M * NDT_FIELD_TILE_M; c++) {
         const double ground_m = (double)tile->base_m + 0.01 * tile->ground_cm[c];
-        if (tile->ground_cm[c] != NDT_FIELD_NO_GROUND && fabs(height_m - ground_m) <= window->height_reach_m)
+        if (tile->ground_cm[c] != NDT_FIELD_NO_GROUND && fabs(height_m - ground_m) <= region->height_reach_m)
             return 1;
     }
     return 0;
@@ -165,7 +165,7 @@ static void set_allowed(const struct dense *dense, const struct ndt_dense_window
     const struct ndt_search *search = dense->search;
     const struct ndt_window window = {at->layer,        at->y,           at->x, NDT_WINDOW_CELLS,
                                       NDT_WINDOW_CELLS, NDT_WINDOW_CELLS};
-    const int has_circle = search->window.has_position;
+    const int has_circle = search->region.has_position;
     ndt_window_allowed(search->field, search->tier->level, search->is_any, &window, scored->allowed);
     scored->poses = 0;
     memset(scored->blocks, 0, sizeof(scored->blocks));

@@ -61,7 +61,7 @@ struct ndt_search {
 
     /* The run. */
     const struct ndt_search_params *params;
-    struct ndt_search_window window;    /* all zero: nothing is known */
+    struct ndt_search_region region;    /* all zero: nothing is known */
     struct ndt_search_control *control; /* or NULL */
     const struct ndt_search_tier_params *tier;
     int is_any; /* sensors may be over unmeasured ground */

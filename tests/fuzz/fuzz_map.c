@@ -88,7 +88,7 @@ static void evaluate(const struct ndt_map *map)
 static void search_field(struct ndt_map *map, struct ndt_field *field)
 {
     static struct ndt_search_result result;
-    const struct ndt_search_window window = {.has_position = 1,
+    const struct ndt_search_region region = {.has_position = 1,
                                              .position_m = {map->origin_m[0] + 3, map->origin_m[1] + 3, 0},
                                              .radius_m = 3,
                                              .has_heading = 1,
@@ -96,7 +96,7 @@ static void search_field(struct ndt_map *map, struct ndt_field *field)
     if (ndt_search_set_map(search, map, field, &err) != NDT_OK)
         return;
     make_scan(&map->levels[map->level_count - 1]);
-    (void)ndt_search_run(search, &params, &scan, NULL, &window, NULL, &result, &err);
+    (void)ndt_search_run(search, &params, &scan, NULL, &region, NULL, &result, &err);
     (void)ndt_search_set_map(search, NULL, NULL, &err);
 }
 

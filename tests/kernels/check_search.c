@@ -269,11 +269,11 @@ static void check_whole(const char *name, int tier)
 static const struct check_case whole[] = {
     {.name = "whole/quick", .run_with = check_whole, .text = "whole/quick", .value = NDT_SEARCH_QUICK},
     {.name = "whole/thorough", .run_with = check_whole, .text = "whole/thorough", .value = NDT_SEARCH_THOROUGH},
-    {.name = "whole/window", .run_with = check_whole, .text = "whole/window", .value = NDT_SEARCH_WINDOW},
+    {.name = "whole/window", .run_with = check_whole, .text = "whole/window", .value = NDT_SEARCH_REGION},
     {.name = "whole/auto", .run_with = check_whole, .text = "whole/auto", .value = NDT_SEARCH_AUTO},
-    {.name = "whole/twice", .run_with = check_whole, .text = "whole/twice", .value = NDT_SEARCH_WINDOW},
+    {.name = "whole/twice", .run_with = check_whole, .text = "whole/twice", .value = NDT_SEARCH_REGION},
     {.name = "whole/quick_twice", .run_with = check_whole, .text = "whole/quick_twice", .value = NDT_SEARCH_QUICK},
-    {.name = "whole/no_ground", .run_with = check_whole, .text = "whole/no_ground", .value = NDT_SEARCH_WINDOW},
+    {.name = "whole/no_ground", .run_with = check_whole, .text = "whole/no_ground", .value = NDT_SEARCH_REGION},
 };
 enum { WHOLE = sizeof(whole) / sizeof(whole[0]) };
 

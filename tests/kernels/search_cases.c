@@ -81,16 +81,16 @@ int search_case_run(const struct search_case *one, struct ndt_search *search, en
                     uint32_t blocks, struct ndt_search_result *out)
 {
     struct ndt_search_params params;
-    struct ndt_search_window window = {.has_position = 1, .radius_m = 30, .has_heading = 1, .heading_rad = 2.2};
+    struct ndt_search_region region = {.has_position = 1, .radius_m = 30, .has_heading = 1, .heading_rad = 2.2};
     struct ndt_error err = {""};
     ndt_search_params_default(&params);
     params.tier = tier;
     if (blocks > 0)
         params.tiers[tier].blocks = blocks;
-    window.heading_reach_rad = 0.4;
-    memcpy(window.position_m, one->truth.t_m, sizeof(window.position_m));
-    window.position_m[0] += 11;
-    if (ndt_search_run(search, &params, &one->scan, NULL, tier == NDT_SEARCH_WINDOW ? &window : NULL, NULL, out,
+    region.heading_reach_rad = 0.4;
+    memcpy(region.position_m, one->truth.t_m, sizeof(region.position_m));
+    region.position_m[0] += 11;
+    if (ndt_search_run(search, &params, &one->scan, NULL, tier == NDT_SEARCH_REGION ? &region : NULL, NULL, out,
                        &err) == NDT_OK)
         return 1;
     check_expect(0, "a search runs", err.text);

@@ -19,7 +19,7 @@ void search_case_free(struct search_case *one);
 /** A search with the field of the case; engine: or NULL. NULL: a failure, which is reported. */
 struct ndt_search *search_case_open(const struct search_case *one, const struct ndt_dense_ops *engine,
                                     const char *isa);
-/** Runs a tier; NDT_SEARCH_WINDOW: around the truth, with a heading. blocks: that are refined, 0: as many as by
+/** Runs a tier; NDT_SEARCH_REGION: around the truth, with a heading. blocks: that are refined, 0: as many as by
  * default. Returns 0 and reports it where it fails. */
 int search_case_run(const struct search_case *one, struct ndt_search *search, enum ndt_search_tier tier,
                     uint32_t blocks, struct ndt_search_result *out);

@@ -177,7 +177,7 @@ static struct ndtd_hypothesis place(double confidence, double fit)
 
 /* Takes in `result`, of a scan at time 0; doubted: all that was searched, or NULL. */
 static void take_within(struct ndtd_hypotheses *places, struct ndtd_hypothesis *lead,
-                        const struct ndt_search_window *doubted)
+                        const struct ndt_search_region *doubted)
 {
     static struct ndt_track track;
     struct ndt_track_params params;
@@ -227,7 +227,7 @@ END_TEST
 /* A search near a position that may be wrong says nothing of places elsewhere, and its best place was told. */
 START_TEST(places_elsewhere_lose_nothing_by_a_doubted_hint)
 {
-    const struct ndt_search_window near = {.has_position = 1, .radius_m = 20};
+    const struct ndt_search_region near = {.has_position = 1, .radius_m = 20};
     struct ndtd_hypotheses places = {.count = 2, .list = {place(0.95, 0.6), place(0.95, 0.5)}};
     places.list[1].state.T_map_base.t_m[0] = 1000;
     set_search(4, CLEAR);

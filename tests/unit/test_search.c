@@ -1,4 +1,4 @@
-/* Search for the place of a scan: found from nothing, with equal bits for any threads and variants, within windows,
+/* Search for the place of a scan: found from nothing, with equal bits for any threads and variants, within regions,
  * on floors, without ground; cancelled; refused. */
 #include <check.h>
 #include <math.h>
@@ -52,18 +52,18 @@ static struct ndt_pose pose_at(const struct world_wish *wish, double x, double y
     return ndt_pose_from_rpy(t_m, rpy);
 }
 
-static void run_mounted(const struct ndt_pose *T_upright_sensor, const struct ndt_search_window *window)
+static void run_mounted(const struct ndt_pose *T_upright_sensor, const struct ndt_search_region *region)
 {
-    ck_assert_msg(ndt_search_run(search, &params, &scan, T_upright_sensor, window, NULL, &result, &err) == NDT_OK,
+    ck_assert_msg(ndt_search_run(search, &params, &scan, T_upright_sensor, region, NULL, &result, &err) == NDT_OK,
                   "%s", err.text);
 }
 
 /* up: as an accelerometer measures it; NULL: the sensor is upright. */
-static void run(const double up[3], const struct ndt_search_window *window)
+static void run(const double up[3], const struct ndt_search_region *region)
 {
     struct ndt_pose T_upright_sensor;
     ck_assert(!up || ndt_search_upright(up, &T_upright_sensor));
-    run_mounted(up ? &T_upright_sensor : NULL, window);
+    run_mounted(up ? &T_upright_sensor : NULL, region);
 }
 
 static int is_right(const struct ndt_pose *truth)
@@ -144,41 +144,41 @@ START_TEST(test_window)
     open_world(&town);
     const struct ndt_pose truth = pose_at(&town, -24, 33, 1.7, 77);
     world_scan(&world, &truth, 3, -20, 20, &scan);
-    struct ndt_search_window window = {.has_position = 1, .radius_m = 12};
-    memcpy(window.position_m, truth.t_m, sizeof(window.position_m));
-    window.position_m[0] += 9;
-    window.position_m[1] -= 6;
-    run(NULL, &window);
+    struct ndt_search_region region = {.has_position = 1, .radius_m = 12};
+    memcpy(region.position_m, truth.t_m, sizeof(region.position_m));
+    region.position_m[0] += 9;
+    region.position_m[1] -= 6;
+    run(NULL, &region);
     ck_assert(is_right(&truth));
-    ck_assert_int_eq(result.tier, NDT_SEARCH_WINDOW);
+    ck_assert_int_eq(result.tier, NDT_SEARCH_REGION);
     const uint64_t free_poses = result.poses;
-    window.has_heading = 1;
-    window.heading_rad = 60 * DEG;
-    window.heading_reach_rad = 25 * DEG;
-    run(NULL, &window);
+    region.has_heading = 1;
+    region.heading_rad = 60 * DEG;
+    region.heading_reach_rad = 25 * DEG;
+    run(NULL, &region);
     ck_assert(is_right(&truth));
     ck_assert_uint_lt(result.poses, free_poses / 5);
-    window.heading_rad = 250 * DEG; /* away from the truth */
-    run(NULL, &window);
+    region.heading_rad = 250 * DEG; /* away from the truth */
+    run(NULL, &region);
     ck_assert(!is_right(&truth));
-    window.has_heading = 0;
-    window.position_m[0] += 1e5; /* outside of the map */
-    run(NULL, &window);
+    region.has_heading = 0;
+    region.position_m[0] += 1e5; /* outside of the map */
+    run(NULL, &region);
     ck_assert_uint_eq(result.count, 0);
     close_world();
 }
 END_TEST
 
-/* A hole without ground around the truth: only a window reaches it. */
+/* A hole without ground around the truth: only a region reaches it. */
 START_TEST(test_hole)
 {
     const struct world_wish wish = {.seed = 25, .size_m = 60, .boxes = 50, .hole_m = 8};
     open_world(&wish);
     const struct ndt_pose truth = pose_at(&wish, 0.5, -0.7, 1.7, 20);
     world_scan(&world, &truth, 3, -20, 20, &scan);
-    struct ndt_search_window window = {.has_position = 1, .radius_m = 10};
-    memcpy(window.position_m, truth.t_m, sizeof(window.position_m));
-    run(NULL, &window);
+    struct ndt_search_region region = {.has_position = 1, .radius_m = 10};
+    memcpy(region.position_m, truth.t_m, sizeof(region.position_m));
+    run(NULL, &region);
     ck_assert(is_right(&truth));
     close_world();
 }
@@ -193,12 +193,12 @@ START_TEST(test_floors)
     run(NULL, NULL);
     ck_assert(is_right(&above));
     ck_assert_int_eq(result.candidates[0].layer, 1);
-    struct ndt_search_window window = {.has_position = 1, .radius_m = 50, .has_height = 1, .height_reach_m = 2};
-    memcpy(window.position_m, above.t_m, sizeof(window.position_m));
-    run(NULL, &window);
+    struct ndt_search_region region = {.has_position = 1, .radius_m = 50, .has_height = 1, .height_reach_m = 2};
+    memcpy(region.position_m, above.t_m, sizeof(region.position_m));
+    run(NULL, &region);
     ck_assert(is_right(&above));
-    window.position_m[2] = 1; /* of the lower one only */
-    run(NULL, &window);
+    region.position_m[2] = 1; /* of the lower one only */
+    run(NULL, &region);
     for (uint32_t i = 0; i < result.count; i++)
         ck_assert_int_eq(result.candidates[i].layer, 0);
     ndt_cloud_free(&scan);
@@ -246,9 +246,9 @@ static void find_mounted(const struct ndt_pose *base, const double rpy_deg[3])
 {
     const struct ndt_pose T_base_sensor = turned(rpy_deg, 0, 0, 0);
     const struct ndt_pose truth = ndt_pose_compose(base, &T_base_sensor);
-    struct ndt_search_window window = {.has_position = 1, .radius_m = 15, .heading_reach_rad = 10 * DEG};
+    struct ndt_search_region region = {.has_position = 1, .radius_m = 15, .heading_reach_rad = 10 * DEG};
     double up_m[3];
-    memcpy(window.position_m, truth.t_m, sizeof(window.position_m));
+    memcpy(region.position_m, truth.t_m, sizeof(region.position_m));
     world_scan(&world, &truth, 3, -20, 20, &scan);
     run_mounted(&T_base_sensor, NULL);
     ck_assert_msg(is_right(&truth), "roll %g pitch %g yaw %g", rpy_deg[0], rpy_deg[1], rpy_deg[2]);
@@ -257,12 +257,12 @@ static void find_mounted(const struct ndt_pose *base, const double rpy_deg[3])
     const struct ndt_pose T_map_sensor = result.candidates[0].T_map_sensor;
     ndt_pose_apply(&T_map_sensor, result.view.up_in_sensor, up_m);
     ck_assert_double_ge(up_m[2] - T_map_sensor.t_m[2], cos(3 * DEG));
-    window.has_heading = 1;
-    window.heading_rad = 115 * DEG;
-    run_mounted(&T_base_sensor, &window);
+    region.has_heading = 1;
+    region.heading_rad = 115 * DEG;
+    run_mounted(&T_base_sensor, &region);
     ck_assert(is_right(&truth));
-    window.heading_rad += 120 * DEG;
-    run_mounted(&T_base_sensor, &window);
+    region.heading_rad += 120 * DEG;
+    run_mounted(&T_base_sensor, &region);
     ck_assert(!is_right(&truth));
     ndt_cloud_free(&scan);
 }
@@ -410,10 +410,10 @@ END_TEST
 
 /* ---- refused, or nothing found ---- */
 
-static void expect_refused(const struct ndt_search_window *window, const char *part)
+static void expect_refused(const struct ndt_search_region *region, const char *part)
 {
     err.text[0] = '\0';
-    ck_assert_int_eq(ndt_search_run(search, &params, &scan, NULL, window, NULL, &result, &err), NDT_ERR_ARGUMENT);
+    ck_assert_int_eq(ndt_search_run(search, &params, &scan, NULL, region, NULL, &result, &err), NDT_ERR_ARGUMENT);
     ck_assert_msg(strstr(err.text, part) != NULL, "%s", err.text);
     ndt_search_params_default(&params);
 }
@@ -422,7 +422,7 @@ START_TEST(test_refused)
 {
     const struct world_wish small = {.seed = 41, .size_m = 15, .boxes = 4},
                             other = {.seed = 42, .size_m = 15, .boxes = 4};
-    struct ndt_search_window window = {.has_position = 1, .radius_m = -1};
+    struct ndt_search_region region = {.has_position = 1, .radius_m = -1};
     open_world(&small);
     world_scan(&world, &(struct ndt_pose){{0, 0, 1.5}, {0, 0, 0, 1}}, 2, -9, 9, &scan);
     params.max_range_m = 61;
@@ -435,11 +435,11 @@ START_TEST(test_refused)
     expect_refused(NULL, "blocks");
     params.heights_m[3] = NAN;
     expect_refused(NULL, "heights_m[3]");
-    expect_refused(&window, "radius");
-    window = (struct ndt_search_window){.has_position = 1, .position_m = {NAN, 0, 0}, .radius_m = 5};
-    expect_refused(&window, "not finite");
-    window = (struct ndt_search_window){.has_heading = 1, .heading_rad = INFINITY};
-    expect_refused(&window, "heading");
+    expect_refused(&region, "radius");
+    region = (struct ndt_search_region){.has_position = 1, .position_m = {NAN, 0, 0}, .radius_m = 5};
+    expect_refused(&region, "not finite");
+    region = (struct ndt_search_region){.has_heading = 1, .heading_rad = INFINITY};
+    expect_refused(&region, "heading");
     err.text[0] = '\0';
     const struct ndt_pose nowhere = {{NAN, 0, 0}, {0, 0, 0, 1}};
     ck_assert_int_eq(ndt_search_run(search, &params, &scan, &nowhere, NULL, NULL, &result, &err), NDT_ERR_ARGUMENT);

@@ -94,7 +94,7 @@ static const char *const peers[] = {"pcl", NULL};
 
 /* In the order of enum ndt_wait. */
 static const char *const waits[] = {"auto", "spin", "yield", "block", NULL};
-static const char *const tiers[] = {"auto", "quick", "thorough", "window", NULL};
+static const char *const tiers[] = {"auto", "quick", "thorough", "region", NULL};
 
 /* ---- options and sub-commands ---- */
 

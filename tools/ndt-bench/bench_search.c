@@ -16,7 +16,7 @@
 #include "ndtd/map_field.h"
 
 static const double RIGHT_M = 0.5, NEAR_M = 1.5, RIGHT_DEG = 3;
-static const char *const tier_names[] = {"auto", "quick", "thorough", "window"};
+static const char *const tier_names[] = {"auto", "quick", "thorough", "region"};
 
 struct run {
     const struct bench_options *options;
@@ -38,7 +38,7 @@ struct attempt {
     struct ndt_pose truth;
     struct ndt_pose T_new_old;        /* from the sensor of the recording to the disturbed one */
     struct ndt_pose T_upright_sensor; /* with --up; otherwise the mounting of the sensor */
-    struct ndt_search_window window;
+    struct ndt_search_region region;
     struct ndt_search_result result;
     double off_m[NDT_SEARCH_CANDIDATES], off_deg[NDT_SEARCH_CANDIDATES];
     int rank; /* of the first right candidate, from 1; 0: none is */
@@ -124,14 +124,14 @@ static void set_known(const struct run *run, size_t number, struct attempt *atte
         (void)ndt_search_upright(R + 6, &attempt->T_upright_sensor);
     const struct ndt_pose T_sensor_upright = ndt_pose_inverse(&attempt->T_upright_sensor);
     const struct ndt_pose T_map_upright = ndt_pose_compose(&attempt->truth, &T_sensor_upright);
-    attempt->window = (struct ndt_search_window){.has_position = wish->window_m > 0,
+    attempt->region = (struct ndt_search_region){.has_position = wish->window_m > 0,
                                                  .radius_m = wish->window_m,
                                                  .has_heading = wish->reach_deg > 0,
                                                  .heading_rad = ndt_pose_heading_rad(&T_map_upright) + turn_rad,
                                                  .heading_reach_rad = wish->reach_deg * BENCH_DEG};
-    memcpy(attempt->window.position_m, attempt->truth.t_m, sizeof(attempt->window.position_m));
-    attempt->window.position_m[0] += shift_m * cos(along_rad);
-    attempt->window.position_m[1] += shift_m * sin(along_rad);
+    memcpy(attempt->region.position_m, attempt->truth.t_m, sizeof(attempt->region.position_m));
+    attempt->region.position_m[0] += shift_m * cos(along_rad);
+    attempt->region.position_m[1] += shift_m * sin(along_rad);
 }
 
 /* ---- rows of the CSV ---- */
@@ -272,7 +272,7 @@ static enum ndt_status search_one(struct run *run, const struct bench_raw_scan *
     disturb(run, scan, &attempt);
     set_known(run, scan, &attempt);
     const double begin_ms = cpu_ms();
-    status = ndt_search_run(run->search, &run->params, &run->scan, &attempt.T_upright_sensor, &attempt.window, NULL,
+    status = ndt_search_run(run->search, &run->params, &run->scan, &attempt.T_upright_sensor, &attempt.region, NULL,
                             &attempt.result, err);
     if (status != NDT_OK)
         return status;

@@ -61,7 +61,7 @@ Search::~Search()
 std::vector<ndt_search_candidate> Search::run(nb::handle points, nb::handle up, nb::handle near_m, double radius_m)
 {
     ndt_search_params params;
-    ndt_search_window window{};
+    ndt_search_region region{};
     ndt_error error;
     ndt_status status;
     double up_in_sensor[3];
@@ -76,16 +76,16 @@ std::vector<ndt_search_candidate> Search::run(nb::handle points, nb::handle up, 
     if (!near_m.is_none()) {
         if (!(radius_m > 0 && radius_m <= 1e6))
             throw nb::value_error("radius_m: more than 0 and at most 1e6 m are possible");
-        window.has_position = 1;
-        window.radius_m = radius_m;
-        read_numbers(window.position_m, 2, near_m, "near_m");
+        region.has_position = 1;
+        region.radius_m = radius_m;
+        read_numbers(region.position_m, 2, near_m, "near_m");
     }
     const Turn turn(lock_);
     read_points(cloud_.cloud, points, Origin::None, "points");
     {
         nb::gil_scoped_release release;
         status = ndt_search_run(search_, &params, &cloud_.cloud, &T_upright_sensor,
-                                near_m.is_none() ? nullptr : &window, nullptr, result.get(), &error);
+                                near_m.is_none() ? nullptr : &region, nullptr, result.get(), &error);
     }
     check(status, error);
     return std::vector<ndt_search_candidate>(result->candidates, result->candidates + result->count);

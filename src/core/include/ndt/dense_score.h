@@ -1,6 +1,7 @@
 /** @file
- * @brief The dense score of a search (ndt_search/search.h) on a device: the table of operations that the search
- * uses in place of its own threads.
+ * @brief Correlative scan matching (Olson 2009) on a device: the table of operations that a search
+ * (ndt_search/search.h) uses in place of its own threads. Every pose of a window gets a dense score, the number of
+ * points of the scan whose bits the field has there.
  *
  * The search prepares where and what is scored, and chooses among the peaks; an engine only counts. All are
  * integers: every engine gives the bits of the CPU. A search without an engine, or whose engine fails, scores on

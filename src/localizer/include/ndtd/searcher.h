@@ -48,7 +48,7 @@ struct ndtd_search_request {
     int64_t stamp_ns;             /**< the moment to which the points belong */
     struct ndt_pose T_base_sensor;
     struct ndt_pose T_upright_sensor; /**< see ndt_search_run */
-    struct ndt_search_window window;
+    struct ndt_search_region region;
     int purpose; /**< the caller's */
 };
 /** Whether a search can be started: there is a map, none is running, and no answer waits for the other owner. */

@@ -1,5 +1,6 @@
 /** @file
- * @brief The field: what a search over places sees of a map, one byte per cell.
+ * @brief The field: the map as an occupancy grid by bands of height, one byte per cell, for correlative scan
+ * matching (Olson 2009).
  *
  * A cell holds a bit per band of height above the LOCAL ground that the map occupies there. A scan, levelled by the
  * ground that it sees, is described in the same way; so its place is searched in x, y and heading only.

@@ -54,12 +54,12 @@ enum {
 
 /** How much is searched. */
 enum ndt_search_tier {
-    /** small windows: NDT_SEARCH_WINDOW; else QUICK, and THOROUGH where that is not convincing; THOROUGH at once
+    /** small regions: NDT_SEARCH_REGION; else QUICK, and THOROUGH where that is not convincing; THOROUGH at once
      * for views of less than half a turn and without ground */
     NDT_SEARCH_AUTO,
     NDT_SEARCH_QUICK,    /**< cells of 2 m, wide views */
     NDT_SEARCH_THOROUGH, /**< cells of 1 m, narrow and short views: 4 times the cost */
-    NDT_SEARCH_WINDOW    /**< cells of 1 m around a known position, also where no ground is known */
+    NDT_SEARCH_REGION    /**< cells of 1 m around a known position, also where no ground is known */
 };
 enum { NDT_SEARCH_TIERS = 4 };
 
@@ -88,7 +88,7 @@ struct ndt_search_params {
     uint32_t height_count;                      /**< heights tried where a scan shows no ground [4] */
     double heights_m[NDT_SEARCH_HEIGHTS];       /**< [0.5, 1.1, 1.75, 2.4] */
     double known_height_m;  /**< of the sensor above the ground: tried in place of heights_m; 0: unknown [0] */
-    double window_radius_m; /**< windows up to this radius are searched as NDT_SEARCH_WINDOW [100] */
+    double region_radius_m; /**< regions up to this radius are searched as NDT_SEARCH_REGION [100] */
     double distinct_m, distinct_deg; /**< candidates differ by more than one of both [1, 5] */
 };
 /** Sets the defaults. */
@@ -120,7 +120,7 @@ NDT_MUST_CHECK enum ndt_status ndt_search_set_map(struct ndt_search *search, str
                                                   struct ndt_field *field, struct ndt_error *err);
 
 /** Knowledge in advance, which bounds the search; all zero: none. */
-struct ndt_search_window {
+struct ndt_search_region {
     int has_position;
     double position_m[3], radius_m; /**< of the upright frame in the map; a circle, the height is not used */
     int has_height;                 /**< position_m[2] tells the layer: those within height_reach_m count */
@@ -197,12 +197,12 @@ int ndt_search_upright(const double up_in_sensor[3], struct ndt_pose *T_upright_
  *
  * scan: sensor frame, deskewed or not; its origin is ignored. T_upright_sensor: its pose in a frame whose z axis is
  * upward within max_tilt_deg and whose origin is where the points were measured from, above the ground: the
- * rotation of the sensor on a vehicle, or ndt_search_upright. NULL: the sensor is upright itself. window, control:
+ * rotation of the sensor on a vehicle, or ndt_search_upright. NULL: the sensor is upright itself. region, control:
  * may be NULL. NDT_OK with count = 0: the scan has too few points above the ground, or the map has no place for it.
  * NDT_ERR_UNSUPPORTED: no map. NDT_ERR_ARGUMENT: a parameter is out of range. */
 NDT_MUST_CHECK enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_search_params *params,
                                               const struct ndt_cloud *scan, const struct ndt_pose *T_upright_sensor,
-                                              const struct ndt_search_window *window,
+                                              const struct ndt_search_region *region,
                                               struct ndt_search_control *control, struct ndt_search_result *result,
                                               struct ndt_error *err);
 
