@@ -6,6 +6,7 @@ bin=$(cd "${1:?folder of the programs}" && pwd) || exit 1
 work=$(cd "${2:?folder of install.sh}" && pwd) || exit 1
 shift 2
 [ -e "$work/ready" ] || { echo "skipped: the package is not installed, see python_install"; exit 77; }
+unset PYTHONDONTWRITEBYTECODE # hundreds of processes start: each would compile what it imports
 export NDT_BIN=$bin PATH=$work/venv/bin:$bin:$PATH MPLBACKEND=Agg PYTHONPYCACHEPREFIX=$work/pycache
 cd "$(dirname "$0")/../.." || exit 1
 exec "$work/venv/bin/python" -m pytest -c tools/python/pyproject.toml -q -p no:cacheprovider "$@"

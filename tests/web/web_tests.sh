@@ -17,5 +17,6 @@ NDT_CHROMIUM=${NDT_CHROMIUM:-$(command -v chromium || command -v chromium-browse
 "$here/../python/test_venv.sh" "$venv" || exit $?
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+unset PYTHONDONTWRITEBYTECODE # the cache of modules is written to the folder of the build
 export NDT_CHROMIUM NDT_BIN=$bin TMPDIR=$work PYTHONPATH=$here:$here/../../tools/python PYTHONPYCACHEPREFIX=$work/pycache
 "$venv/venv/bin/python" -m pytest "$here" -q -p web_fixtures -p no:cacheprovider --rootdir "$here" "$@"
