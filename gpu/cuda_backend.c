@@ -36,14 +36,14 @@ struct cuda_backend {
     struct ndt_cuda_device device;
     struct ndt_cuda_facts facts;
     struct ndt_cuda_plan plan;
-    size_t local_bytes; /* that the driver reserves for stacks */
+    size_t local_bytes; /* local memory that the driver reserves for stacks */
     char *memory;       /* of the device, see the plan */
     char *pinned;
     int has_mapped_sums; /* kernels write them into pinned memory; else they are downloaded */
     struct ndt_map *map;
     struct ndt_cuda_map on_device;
     struct ndt_cuda_map_upload upload;
-    int has_warned; /* that two maps do not fit */
+    int has_warned; /* the log has said that two maps do not fit */
     struct ndt_gpu_job job;
     struct ndt_cuda_scans scans;
     struct ndt_cuda_resident resident;

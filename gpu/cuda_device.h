@@ -33,8 +33,8 @@ enum { NDT_CUDA_MARKS = 4 }; /**< the map's: see cuda_map.h */
 struct ndt_cuda_device {
     int index;
     int is_open, is_lost;
-    unsigned epoch;       /**< in which it was opened */
-    uint64_t waits;       /**< that succeeded, of NDT_CUDA_MAIN: see ndt_cuda_has_waited */
+    unsigned epoch;       /**< epoch of the context when it was opened */
+    uint64_t waits;       /**< successful waits for NDT_CUDA_MAIN: see ndt_cuda_has_waited */
     struct ndt_error why; /**< once it is lost */
     struct CUstream_st *streams[NDT_CUDA_STREAMS];
     struct CUevent_st *start, *stop; /**< around the kernels of an evaluation */
@@ -49,7 +49,7 @@ struct ndt_cuda_facts {
     int major, minor;         /**< compute capability */
     int driver, runtime;      /**< as CUDA numbers its versions: 13000 is 13.0 */
     int processors;           /**< multiprocessors */
-    int threads;              /**< that can be resident on all of them together */
+    int threads;              /**< threads that can be resident on all processors together */
     int largest_cluster;      /**< blocks that may form a cluster: 8 where there are clusters, else 1 */
     int has_loops;            /**< graphs with conditional nodes: driver and this build's toolkit know them */
     unsigned long long bytes; /**< of memory, all of it */

@@ -28,7 +28,7 @@ enum ndt_status ndt_cuda_local_bytes(size_t *out, struct ndt_cuda_device *device
 {
     const enum ndt_cuda_shape shape = pipeline->shape;
     const int is_any = shape == NDT_CUDA_AUTOMATIC, is_resident = shape != NDT_CUDA_HOST;
-    const int is_pass = is_any || shape == NDT_CUDA_CLUSTER; /* that of a cluster for large scans only */
+    const int is_pass = is_any || shape == NDT_CUDA_CLUSTER; /* a cluster runs such passes for large scans only */
     const int is_chain = shape == NDT_CUDA_CHAIN || (is_pass && !facts->has_loops);
     const int is_loop = (shape == NDT_CUDA_LOOP || is_pass) && facts->has_loops; /* else it cannot be loaded */
     const struct kernels kinds[] = {

@@ -18,7 +18,7 @@ static size_t slice_of(uint32_t parts)
     return most > NDT_CUDA_POSES ? NDT_CUDA_POSES : most > 0 ? most : 1;
 }
 
-/* The head, of which the poses follow. */
+/* The head of the upload; the poses follow it. */
 static void fill_head(struct ndt_cuda_scores *scores, const struct ndt_score_scale *scale, uint32_t parts)
 {
     char *memory = scores->memory + scores->plan->scores;

@@ -15,7 +15,7 @@ extern "C" {
 /** staged: in this order. One block per NDT_GPU_BLOCK points; `finish` has one block. */
 const void *ndt_kernel_jacobian(void);      /* points -> moved_m, jacobian */
 const void *ndt_kernel_point_hessian(void); /**< points -> point_hessian */
-const void *ndt_kernel_terms(void);         /* those -> terms */
+const void *ndt_kernel_terms(void);         /* buffers of the two before -> terms */
 const void *ndt_kernel_reduce(void);        /* terms -> block_sums */
 const void *ndt_kernel_finish(void);        /* block_sums -> sums */
 /** fused: points -> sums, one block per NDT_GPU_BLOCK points; the last block adds the rows. */

@@ -124,7 +124,7 @@ static __device__ inline uint32_t add_point(const struct ndt_gpu_preprocess *wor
 static __device__ inline bool is_last_block(struct ndt_gpu_preprocess_state *state)
 {
     __shared__ uint32_t place;
-    __threadfence(); /* what this block wrote is seen by all before it is counted */
+    __threadfence(); /* all see the writes of this block before it is counted */
     __syncthreads(); /* every thread has written its part */
     if (threadIdx.x == 0)
         place = atomicAdd(&state->ticket, 1u);

@@ -260,7 +260,7 @@ static __device__ inline void step_and_prepare(struct pass_state *share, const s
         return;
     if (threadIdx.x == 0)
         set_rotation(share->turns, orders->R);
-    __syncthreads(); /* so is its rotation */
+    __syncthreads(); /* the rotation is there, too */
 }
 
 #endif

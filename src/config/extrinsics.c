@@ -66,7 +66,7 @@ static enum ndt_status from_quaternion(const double numbers[7], struct ndt_pose 
                         ROTATION_TOLERANCE);
     memcpy(out->t_m, numbers, sizeof(out->t_m));
     memcpy(out->q_xyzw, q, sizeof(out->q_xyzw));
-    if (fabs(norm - 1) > 1e-14) /* what was normalised and printed reads back bit by bit */
+    if (fabs(norm - 1) > 1e-14) /* a quaternion that was normalised and printed reads back bit by bit */
         (void)ndt_pose_normalize(out);
     return NDT_OK;
 }

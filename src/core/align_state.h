@@ -36,7 +36,7 @@ struct ndt_solve {
     double coverage;                    /* see struct ndt_scores */
     /* Host loop only: cost since the last row was closed. The evaluation that opens a level counts for its first
      * row. */
-    double slowest_eval_us; /* so far, for the deadline */
+    double slowest_eval_us; /* longest evaluation yet, for the deadline */
     double open_eval_us, open_solve_us;
     struct ndt_backend_counters counted; /* when the last row was closed */
 };

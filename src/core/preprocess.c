@@ -18,7 +18,7 @@ struct ndt_preprocessor {
     size_t pick_capacity;
     struct ndt_crop crop;
     struct ndt_deskew deskewing;
-    struct ndt_sweep_motion motion; /* that was undone */
+    struct ndt_sweep_motion motion; /* the motion that was undone */
     enum ndt_deskew_mode deskew;
     struct ndt_sweep sweep;
 };

@@ -277,7 +277,7 @@ void ndt_bag_discard(struct ndt_bag_writer *writer)
     if (!writer)
         return;
     if (writer->is_stream)
-        ; /* what was written has been read */
+        ; /* the bytes on disk have been read */
     else if (writer->is_new)
         unlink(writer->path);
     else if (ftruncate(writer->fd, (off_t)writer->start) != 0)

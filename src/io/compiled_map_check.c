@@ -120,7 +120,7 @@ struct check {
     struct brick *bricks;
     uint32_t found;            /* bricks that a slot leads to */
     uint32_t run;              /* slots in use just before the next one */
-    const char *_Atomic fault; /* that a thread has found in a list */
+    const char *_Atomic fault; /* first fault that a thread has found in a list */
 };
 
 static int is_none(const struct ndt_cell_ref *ref)

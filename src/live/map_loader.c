@@ -295,7 +295,8 @@ static void finish(struct ndtd_map_loader *loader, const struct ndtd_map_change 
 {
     struct ndtd_map_loader_status *status = &loader->status;
     atomic_store(&loader->is_working, 0);
-    malloc_trim(0); /* what it was read into and built from is larger than the map, and the C library keeps some */
+    malloc_trim(
+        0); /* buffers of reading and building are larger than the map, and the C library keeps some of them */
     if (result != NDT_OK && result != NDT_ERR_CANCELLED)
         ndtd_log(NDTD_LOG_ERROR, "map: %s", err->text);
     if (change->changed)

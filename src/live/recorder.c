@@ -40,7 +40,7 @@ struct ndtd_recorder {
     size_t head;
     struct ndtd_recorder_status status;
     struct ndtd_transforms known; /* told so far */
-    struct ndtd_transforms first; /* those that the file begins with */
+    struct ndtd_transforms first; /* transforms that the file begins with */
     int makes_directory, closing;
     int is_pending, is_done; /* a request, and its result */
     enum ndt_status result;

@@ -18,7 +18,7 @@ struct ndtd_alignment {
     struct ndt_track_state predicted;     /* at the reference moment of the sweep */
     struct ndt_prior prior;               /* around the guess from which it was aligned, of the sensor */
     struct ndt_align_result result;
-    int has_trace;        /* that of the aligner belongs to the result */
+    int has_trace;        /* the trace of the aligner belongs to the result */
     int degenerate_count; /* directions along which the scan fits elsewhere as well, see relocalizer.h */
     struct ndtd_direction degenerate[6];
     int is_updated;                 /* the members below are set: the estimator may take it */

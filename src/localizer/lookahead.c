@@ -247,7 +247,7 @@ void ndtd_lookahead_align(struct ndtd_pipeline *pipeline)
     }
     if (count < 2 || !ndtd_matcher_has_time(matcher, &params) ||
         ndt_align_batch(matcher->aligner, &params, lookahead->items, count, lookahead->results, NULL) != NDT_OK) {
-        ndtd_lookahead_forget(lookahead); /* what is wrong is found again when it is the turn of the scan */
+        ndtd_lookahead_forget(lookahead); /* the fault is found again when it is the turn of the scan */
         return;
     }
     for (size_t i = 0; i < count; i++)

@@ -49,17 +49,17 @@ struct ndtd_matcher {
     enum ndtd_preprocessed preprocessed;
     const struct ndt_cloud *points;              /* the result of preprocessing on the host */
     struct ndt_preprocess_plan plan;             /* when the backend preprocesses */
-    enum ndtd_pass pass;                         /* whose motion the points were deskewed with */
-    struct ndtd_sweep_motion motion[PASS_COUNT]; /* that deskewing undoes */
+    enum ndtd_pass pass;                         /* pass whose motion the points were deskewed with */
+    struct ndtd_sweep_motion motion[PASS_COUNT]; /* motion that deskewing undoes */
     int is_aligned_ahead;                        /* the first alignment is there: see lookahead.h */
     double preprocess_us;
     uint64_t points_used;
-    int32_t guesses; /* that were aligned */
+    int32_t guesses; /* guesses that were aligned */
 
     /* Costs so far. */
     double point_us;          /* mean time that a point takes until it is preprocessed */
     double evaluation_us;     /* mean duration of an evaluation in the last one, including everything around it */
-    size_t evaluation_points; /* that it is for; 0: not known */
+    size_t evaluation_points; /* number of points for evaluation_us; 0: not known */
 
     struct ndtd_batch batch;
     struct ndtd_point_fits fits;

@@ -112,7 +112,7 @@ static void find_times(struct ndtd_pipeline *pipeline, const struct ndt_scan_hea
         .frame_id = scan->frame_id, .stamp_ns = scan->stamp_ns, .is_part = 1, .points = &pipeline->matcher.raw};
     struct ndt_preprocess_params params = pipeline->settings->preprocess;
     struct ndt_sweep sweep;
-    for (int k = 0; k < 3; k++) { /* that box is in the base frame */
+    for (int k = 0; k < 3; k++) { /* the box of the option is in the base frame */
         params.crop_min_m[k] = -INFINITY;
         params.crop_max_m[k] = INFINITY;
     }
@@ -310,7 +310,7 @@ static void assess(const struct ndtd_pipeline *pipeline, const struct ndtd_decis
     }
 }
 
-/* What the record has of the alignment besides its result. */
+/* Fills the record with the alignment besides its result. */
 static void describe(const struct ndtd_pipeline *pipeline, const struct ndtd_decision *decision,
                      const struct ndtd_alignment *alignment, struct ndtd_scan_record *record)
 {
@@ -465,7 +465,7 @@ static void validate(struct ndtd_pipeline *pipeline, const struct ndtd_scan_reco
     }
 }
 
-/* What is known of a scan before its points. */
+/* Fills the record with what the header of the scan tells. */
 static void begin(struct ndtd_pipeline *pipeline, const struct ndt_scan_header *header,
                   struct ndtd_scan_record *record)
 {

@@ -1,4 +1,4 @@
-/* What a pipeline does with the messages that are no scans, and with poses that are given. */
+/* The pipeline's handling of messages that are no scans, and of poses that are given. */
 #include <string.h>
 
 #include "ndtd/scan_state.h"

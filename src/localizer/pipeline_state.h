@@ -45,7 +45,7 @@ struct ndtd_pipeline {
     double scan_us; /* mean time that a scan takes */
     int together;   /* scans that wait to align at once, as measured; 0: any number */
 
-    /* What others get of the last scan. */
+    /* The last scan, for others. */
     int has_answered; /* for requests, whose search goes on with it */
     struct ndtd_answered_scan answered;
     int is_watched; /* `view` follows the scans */

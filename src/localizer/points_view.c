@@ -12,16 +12,16 @@ static const double MOST_M = 1e5;
 
 struct ndtd_points_view {
     int has_scan;
-    struct ndt_preprocess_params params; /* that only move points */
+    struct ndt_preprocess_params params; /* parameters that only move points */
     struct ndt_sweep sweep;
     int has_motion;
-    enum ndtd_pass pass;               /* whose motion is undone */
+    enum ndtd_pass pass;               /* pass whose motion is undone */
     struct ndt_pose T_base_sensor;     /* of the points */
     int has_pose;                      /* the two that follow are known, of the base */
     struct ndt_pose T_map_reference;   /* at the reference moment */
     struct ndt_pose T_reference_stamp; /* from there to the stamp */
     struct ndt_points_message message; /* poses of candidates: at the reference moment */
-    struct ndt_cloud thinned;          /* what is read of the scan */
+    struct ndt_cloud thinned;          /* the points that are read */
     struct ndt_preprocessor *preprocessor;
 };
 
@@ -230,7 +230,7 @@ static enum ndt_status make_points(struct ndtd_pipeline *pipeline, size_t most, 
     memset(points->origin_m, 0, sizeof(points->origin_m));
     if (has_intensity) {
         memcpy(points->intensity, view->thinned.intensity, moved->count * sizeof(*points->intensity));
-    } else { /* that of the scan before */
+    } else { /* the motion of the scan before */
         points->fields = 0;
         points->intensity = NULL;
     }

@@ -12,7 +12,7 @@ enum { NDTD_HYPOTHESES_MAX = 12 };
 struct ndtd_hypothesis {
     struct ndt_track_state before;   /* the prediction at the last scan */
     struct ndt_track_state state;    /* after it */
-    uint32_t scans;                  /* that it was aligned with */
+    uint32_t scans;                  /* scans that it was aligned with */
     double fit;                      /* nvtl_normalized * match_ratio, mean over the last scans */
     double confidence;               /* of the alignment of the last scan; 0: it did not fit */
     uint32_t agreements;             /* searches that found it best, without looking there first */

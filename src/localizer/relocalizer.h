@@ -43,7 +43,7 @@
 struct ndtd_points_view;
 struct ndtd_relocalizer;
 
-/* What the relocaliser uses; all borrowed for its life. */
+/* Parts that the relocaliser uses; all borrowed for its life. */
 struct ndtd_relocalizer_parts {
     struct ndtd_matcher *matcher;
     const struct ndt_track *track;

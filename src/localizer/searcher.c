@@ -42,11 +42,11 @@ struct ndtd_searcher {
     /* Members of the thread, or of the caller without one. */
     struct ndt_map *map; /* the last one taken */
     struct ndt_search *search;
-    struct ndt_map *prepared; /* that `search` uses */
+    struct ndt_map *prepared; /* the map that `search` uses */
     int is_prepared;          /* 0 with `prepared`: its field could not be built */
     struct ndt_search_params params;
     struct ndt_search_control control;
-    int has_reported; /* that the engine has failed */
+    int has_reported; /* the log has said that the engine failed */
 
     /* The caller's while IDLE or DONE, otherwise of the thread. */
     struct ndt_cloud scan;

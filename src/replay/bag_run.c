@@ -245,7 +245,7 @@ static enum ndt_status replay_record(struct ndtd_bag_run *run, const struct ndt_
     case NDT_MESSAGE_IMU:
     case NDT_MESSAGE_TRANSFORM:
         return replay_message(run, record, err);
-    case NDT_MESSAGE_RESULT: /* what a daemon has sent, and control messages, are ignored */
+    case NDT_MESSAGE_RESULT: /* messages that a daemon has sent, and control messages, are ignored */
     case NDT_MESSAGE_POINTS:
     case NDT_MESSAGE_REQUEST:
     case NDT_MESSAGE_REPLY:

@@ -311,7 +311,7 @@ static int is_ended(struct ndtd_importer *importer)
     const int found = waitid(P_PID, (id_t)importer->process, &info, WEXITED | WNOHANG | WNOWAIT);
     if (found == 0 ? info.si_pid == 0 : errno == EINTR)
         return 0;
-    if (found == 0) /* what it has started ends with it */
+    if (found == 0) /* its children end with it */
         kill(-importer->process, info.si_code == CLD_EXITED && info.si_status == 0 ? SIGTERM : SIGKILL);
     atomic_store(&importer->is_over, 1);
     pthread_join(importer->log_thread, NULL);

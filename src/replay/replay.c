@@ -25,7 +25,7 @@ struct replay {
     struct ndtd_sink_paths files;
     struct ndtd_replay_folder *folder; /* NULL: none */
     char reporter[PATH_MAX];           /* the program of --report */
-    char bag_path[NDTD_PATH_MAX];      /* that the folder tells */
+    char bag_path[NDTD_PATH_MAX];      /* path of the bag, as the folder tells it */
     char map_path[NDTD_PATH_MAX];
     int has_dumped;
 };

@@ -174,7 +174,7 @@ static enum ndt_status write_truth(const struct ndtd_replay_folder *folder, cons
 {
     struct ndt_output output = {0};
     if (!truth->count) {
-        (void)unlink(folder->files[TRUTH]); /* that of the replay before */
+        (void)unlink(folder->files[TRUTH]); /* the file of the replay before */
         return NDT_OK;
     }
     const enum ndt_status status = ndt_output_open(&output, folder->files[TRUTH], err);
@@ -193,7 +193,8 @@ enum ndt_status ndtd_replay_folder_finish(struct ndtd_replay_folder *folder, con
     folder->bag = NULL;
     folder->is_finishing = 1;
     enum ndt_status status = ndt_bag_finish(bag, err);
-    if (unlink(folder->files[SUMMARY]) != 0 && errno != ENOENT && status == NDT_OK) /* that of the replay before */
+    if (unlink(folder->files[SUMMARY]) != 0 && errno != ENOENT &&
+        status == NDT_OK) /* the file of the replay before */
         status = ndt_fail(err, NDT_ERR_IO, "%s: %s", folder->files[SUMMARY], strerror(errno));
     if (status == NDT_OK && rename(written, points) != 0)
         status = ndt_fail(err, NDT_ERR_IO, "%s: %s", points, strerror(errno));

@@ -5,7 +5,7 @@
 
 #include "ndt/status.h"
 
-/** What is written. */
+/** The file that is written. */
 enum tool_output {
     TOOL_OUTPUT_FILE,   /**< a plain file, renamed into its place */
     TOOL_OUTPUT_STREAM, /**< the same, or "-", a pipe, a device */

@@ -28,7 +28,7 @@
 #include "ndt/pose.h"
 #include "ndt/status.h"
 
-/** What the value of an option is, and the type of the variable that receives it. */
+/** Kind of an option's value, and the type of the variable that receives it. */
 enum tool_kind {
     TOOL_FLAG,    /**< int, becomes 1; takes no value */
     TOOL_TEXT,    /**< const char *, borrowed from argv */
@@ -69,14 +69,14 @@ struct tool_operands {
 
 struct tool_option {
     const char *name;     /**< without the dashes */
-    const char *argument; /**< what --help calls the value, such as "FILE"; NULL for TOOL_FLAG */
+    const char *argument; /**< name of the value in --help, such as "FILE"; NULL for TOOL_FLAG */
     enum tool_kind kind;
     void *value;                /**< the variable */
     double min, max;            /**< limits of numbers; no limits when both are 0 */
     const char *const *choices; /**< of TOOL_CHOICE, NULL at the end */
     int required;
     int *given; /**< becomes 1 when the option occurs; may be NULL */
-    /** Of TOOL_CUSTOM. The error line is prefixed with the name of the option. */
+    /** Parser of TOOL_CUSTOM. The error line is prefixed with the name of the option. */
     enum ndt_status (*parse)(void *value, const char *text, struct ndt_error *err);
     const char *help; /**< a phrase without full stop; the default is added in parentheses */
 };
@@ -87,7 +87,7 @@ struct tool_command {
     const char *details; /**< paragraphs for --help, separated by "\n\n"; may be NULL */
     const struct tool_option *options;
     size_t option_count;
-    const char *operand; /**< what --help calls the operands, such as "BAG"; NULL when there are none */
+    const char *operand; /**< name of the operands in --help, such as "BAG"; NULL when there are none */
     size_t operand_min, operand_max;
     struct tool_operands *operands;
     int takes_numbers; /**< the operand is numbers with commas: "-1,2,0,90" is none of the options */

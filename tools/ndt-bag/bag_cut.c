@@ -62,7 +62,7 @@ static int wanted(struct cut *cut, const struct bag_cursor *cursor)
         return 0;
     if (cursor->record.type == NDT_MESSAGE_SCAN && scan >= args.scans.first && !scan_stays(scan))
         return 0;
-    /* What the transforms before the part tell holds in it. */
+    /* Transforms before the part hold in it, too. */
     const int holds = cursor->record.type == NDT_MESSAGE_TRANSFORM;
     return cursor->number >= args.records.first && cursor->number <= args.records.last &&
            (holds || (scan >= args.scans.first && after_ns >= args.from_ns)) && scan <= args.scans.last &&
@@ -120,7 +120,7 @@ static enum ndt_status put_initial(const struct cut *cut, struct bag_target *tar
     return args.initial ? bag_target_put_pose(target, NDT_MESSAGE_INITIAL_POSE, &message, err) : NDT_OK;
 }
 
-/* What is to the left of the sensor becomes a wall that stays beside it. */
+/* Points to the left of the sensor become a wall that stays beside it. */
 static void put_wall(struct ndt_cloud *cloud)
 {
     size_t kept = 0;

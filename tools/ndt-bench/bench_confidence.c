@@ -13,7 +13,7 @@
 /* Vehicles start level: roll and pitch are off by at most this, the height by this part of the offset. */
 static const double LEVEL_DEG = 2, HEIGHT_PART = 0.1;
 
-/* What the rows of one offset and prior have in common. */
+/* The common part of all rows of one offset and prior. */
 struct kind {
     const struct bench_offset *offset;
     double prior; /* deviation of the prior, as a part of the offset; 0: none */

@@ -13,7 +13,7 @@
 
 enum { MOST_SCORERS = 16, MAP_POINTS = 400000, SCAN_POINTS = 20000, SCAN = 50 };
 
-/* What scores: the CPU with so many threads, or an engine. */
+/* The scorer: the CPU with so many threads, or an engine. */
 struct scorer {
     char name[64];
     int threads;

@@ -163,7 +163,7 @@ static int is_right(const struct run *run, const struct attempt *attempt, uint32
     return !run->options->is_elsewhere && attempt->off_m[i] <= RIGHT_M && attempt->off_deg[i] <= RIGHT_DEG;
 }
 
-/* Of the sensor of the recording, about the origin of the map. */
+/* The pose of the recording's sensor, about the origin of the map. */
 static void put_pose(const struct run *run, FILE *file, const struct attempt *attempt, const struct ndt_pose *pose)
 {
     const struct ndt_pose T = ndt_pose_compose(pose, &attempt->T_new_old);
@@ -252,7 +252,7 @@ static void count(struct run *run, struct attempt *attempt)
     bench_samples_add(&run->final_ms, times->final_us * 1e-3);
 }
 
-/* Of all threads: what a loaded machine hardly changes. */
+/* Processor time of all threads, which a loaded machine hardly changes. */
 static double cpu_ms(void)
 {
     struct timespec now;

@@ -46,7 +46,7 @@ static int is_free(const struct ndt_field_tile *tile, int cell)
            !(tile->bits_1m[cell] & STANDING_BITS);
 }
 
-/* Of the block [x0, x1) x [y0, y1) of a tile, the free cell nearest to its middle; -1: none. */
+/* Finds the free cell nearest to the middle of the block [x0, x1) x [y0, y1) of a tile; -1: none. */
 static int find_free(const struct ndt_field_tile *tile, int x0, int x1, int y0, int y1)
 {
     int best = -1;

@@ -11,7 +11,7 @@ struct map_places {
     size_t count;
 };
 
-/** Of a TUM trajectory, the poses that are step_m apart; the first is one of them. */
+/** Reads the poses of a TUM trajectory that are step_m apart; the first is one of them. */
 NDT_MUST_CHECK enum ndt_status map_places_along(struct map_places *out, const char *trajectory, double step_m,
                                                 struct ndt_error *err);
 /** About every step_m on the ground that the field knows and that nothing stands on, height_m above it; heading

@@ -8,7 +8,7 @@
 #include "ndt/cloud.h"
 #include "ndt_search/field.h"
 
-/** What falls into a pixel. */
+/** Sums of a pixel. */
 struct map_pixel {
     float top_m;    /**< above the origin of the raster */
     uint32_t count; /**< points */

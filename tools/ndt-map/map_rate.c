@@ -7,7 +7,7 @@
 #include "ndt/linalg.h"
 
 static const double DEG = 57.29577951308232;
-/* What leads back: the alignment ends this near to where that from the place itself ended. */
+/* A start leads back if its alignment ends this near to the end of the one from the place itself. */
 static const double BACK_M = 0.2, BACK_DEG = 1.5, AWAY_M = 1, MOST_M = 10;
 static const double distances_m[MAP_RATE_DISTANCES] = {0.5, 1, 1.5, 2, 3, 4};
 static const double turns_deg[MAP_RATE_TURNS] = {3, 6, 10, 15, 25};

@@ -7,7 +7,7 @@ enum { COLUMNS = 360, ROWS = 40, POINTS_MAX = 2000, SPLAT_MAX = 12 };
 static const double LOWEST_DEG = -25, DEG = 57.29577951308232;
 static const double NEAREST_M = 1.5, HALF_SPACING_M = 0.25, MARGIN_M = 0.6, MARGIN_PART = 0.02, NOISE_M = 0.02;
 
-/* What is called for every sample of the surface in range: its place in the frame of the sensor. */
+/* Visitor of every sample of the surface in range, with its place in the frame of the sensor. */
 typedef void visit_sample(void *context, const double point_m[3], double range_m, int column, int row);
 
 enum ndt_status map_scanner_open(struct map_scanner *scanner, const struct map_patches *patches, double range_m,

@@ -9,7 +9,7 @@
 
 static const double PI = 3.14159265358979323846;
 static const double TILE_M = 190.0;
-/* Of the drive's own tile: its course and the houses on both sides. */
+/* The drive's own tile: its course and the houses on both sides. */
 static const double STREET_LOW_M = -24.0, STREET_MIDDLE_X_M = 69.0, STREET_MIDDLE_Y_M = 59.0;
 
 /* ---- parts ---- */
@@ -313,7 +313,7 @@ void sim_city_build(struct sim_city *city, struct sim_world *world, const struct
         for (int i = first_x; i < first_x + tiles; i++)
             if (i != 0 || k != 0)
                 build_tile(world, city, i, k, seed);
-    /* What reaches over the border of the drive's tile, or of the city, goes. */
+    /* Houses that reach over the border of the drive's tile, or of the city, are left out. */
     uint32_t kept = own;
     for (uint32_t i = own; i < world->count; i++) {
         const double *at_m = world->solids[i].centre_m;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Of the fastest pace, and some rest for the map around the end. */
+/* Length of a walk at the fastest pace, and some rest for the map around the end. */
 static const double LONGEST_MPS = 1.75;
 
 static enum ndt_status open_people(struct sim_foot *foot, const struct sim_drive *drive, double begin_m,

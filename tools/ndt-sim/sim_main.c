@@ -49,7 +49,7 @@ static struct {
 static const double ODOMETRY_HZ = 50.0, DEG = 0.017453292519943295;
 static const double TURN_HZ = 10.0; /* the slowest turn: a LiDAR that scans less often waits in between */
 
-/* What a simulation consists of. */
+/* The parts of a simulation. */
 struct simulation {
     struct sim_course course;
     struct sim_world world;

@@ -130,7 +130,7 @@ static enum ndt_status write_motion_until(struct recorder *recorder, int64_t end
     }
 }
 
-/* What one sensor sees of a sweep. */
+/* One sensor's share of a sweep. */
 static enum ndt_status write_scan(struct recorder *recorder, int sweep, int sensor, struct ndt_random *random,
                                   struct ndt_error *err)
 {

@@ -284,7 +284,7 @@ static void build_tunnel(struct sim_world *world, double length_m, uint64_t seed
 
 /* ---- rows: racks, parked cars, equal houses along x ---- */
 
-/* What stands on both sides of the way again and again. */
+/* An item that stands on both sides of the way again and again. */
 struct sim_row {
     double least_period_m, most_period_m;
     double front_m, depth_m;     /* from the middle of the way, and beyond */

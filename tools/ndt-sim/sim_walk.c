@@ -15,7 +15,7 @@ struct wander {
     double size, radps[WANDER_WAVES], phase_rad[WANDER_WAVES];
 };
 
-/* What distinguishes one carrier from another. */
+/* Motion of a carrier: the differences between them. */
 struct gait {
     double pace_mps, stride_m, turn_radps;
     double height_m, bob_m, sway_m, roll_rad, pitch_rad;

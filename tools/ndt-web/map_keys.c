@@ -17,7 +17,7 @@ static const double STRAY_EXTENTS = 2, STRAY_M = 100, BULK = 0.001;
 static const double FARTHEST_M = 1e9; /* as nothing on Earth is */
 static const double DARK = 0.02, BRIGHT = 0.98;
 
-/* What is read, file by file; a single cloud is kept between the two passes. */
+/* The input, read file by file; a single cloud is kept between the two passes. */
 struct source {
     struct ndt_tile_set set;
     const char *path; /* of a single cloud; NULL: tiles */

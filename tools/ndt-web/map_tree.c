@@ -26,7 +26,7 @@ struct web_tree {
     uint64_t used; /* records */
 };
 
-/* What a build works on. */
+/* State of a build. */
 struct build {
     struct web_tree *tree;
     uint64_t *keys;

@@ -22,7 +22,7 @@ enum { WEB_NODE_HEADER = 40, WEB_NODE_RECORD = 8 };
 /** See the top of this file. */
 struct web_tree;
 
-/** What /api/map tells. */
+/** Answer of /api/map. */
 struct web_tree_info {
     uint64_t id;                   /**< hash of all nodes */
     uint64_t points, nodes, bytes; /**< bytes: of all nodes, without their headers */
@@ -38,7 +38,7 @@ NDT_MUST_CHECK enum ndt_status web_tree_build(struct web_tree **out, struct web_
                                               struct ndt_progress *progress, struct ndt_error *err);
 /** `tree` may be NULL. */
 void web_tree_free(struct web_tree *tree);
-/** What it is; borrowed. */
+/** Description of the tree; borrowed. */
 const struct web_tree_info *web_tree_describe(const struct web_tree *tree);
 /** The bytes of the node of this name, such as "r" or "r07"; the reference belongs to the caller. NULL: not the
  * name of a node of this tree, whatever it is; or no memory. */

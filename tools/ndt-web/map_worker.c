@@ -127,7 +127,7 @@ static void finish(struct web_map *map, enum ndt_status status, struct held_tree
     map->loading = NULL;
     pthread_mutex_unlock(&map->mutex);
     drop(map, former);
-    malloc_trim(0); /* what the building has freed */
+    malloc_trim(0); /* returns the memory of the build */
 }
 
 static void work(struct web_map *map, const char *path)

@@ -33,7 +33,7 @@ struct web_client {
     struct item queue[WEB_QUEUE];
     size_t first, count;
     uint64_t lost;
-    /* What is being read: head, text, tail; at counts the bytes of the three that were read. */
+    /* The text being read: head, text, tail; at counts the bytes of the three that were read. */
     struct web_blob *text;
     char head[HEAD_BYTES];
     size_t at;

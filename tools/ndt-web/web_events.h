@@ -29,7 +29,7 @@ enum web_event {
 enum web_level { WEB_INFO, WEB_WARNING, WEB_ERROR };
 
 struct web_hub;
-/** What the event `hello` says. */
+/** Content of the event `hello`. */
 struct web_hello {
     const char *mode; /**< "live" or "replay"; borrowed for ever */
     int allow_control;
@@ -43,7 +43,7 @@ void web_hub_close(struct web_hub *hub);
 
 /** Tells every reader; `json` is one line of JSON, taken over; NULL (no memory) is counted as lost. */
 void web_hub_publish(struct web_hub *hub, enum web_event event, struct web_blob *json);
-/** What a line of the log tells. Refusals and events are at most a few per second each, further ones are counted in
+/** A line of the log. Refusals and events are at most a few per second each, further ones are counted in
  * the next; what changed the state of the daemon, and that it came or went, is never left out. */
 enum web_log_kind { WEB_LOG_EVENT, WEB_LOG_REFUSAL, WEB_LOG_CHANGE };
 /** An event `log`, and a line on standard error. */

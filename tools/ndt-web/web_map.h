@@ -35,7 +35,7 @@ void web_map_why(struct web_map *map, char *why, size_t size);
  * tells (at most 63 characters), for the ETag; may be NULL. */
 struct web_blob *web_map_node(struct web_map *map, const char *name, char id[64]);
 
-/** What it costs now, for /metrics. */
+/** Present cost, for /metrics. */
 struct web_map_counters {
     uint64_t points, nodes, bytes; /**< of the octree that is ready */
     uint64_t nodes_served;

@@ -40,7 +40,7 @@ void web_metrics_set_status(struct web_metrics *metrics, const struct reply_view
  * "other". */
 void web_metrics_count_response(struct web_metrics *metrics, unsigned code, uint64_t bytes);
 
-/** What ndt-web counts of itself. */
+/** Counters of ndt-web itself. */
 struct web_metrics_server {
     uint64_t connections, streams;     /**< open now; streams are those of /api/events */
     uint64_t evicted;                  /**< connections closed or refused since the start: slow, or too many */

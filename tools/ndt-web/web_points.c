@@ -18,7 +18,7 @@ void web_points_close(struct web_points *points)
     ndt_cloud_free(&points->cloud);
 }
 
-/* What the message says besides its points; their number is that of the packed ones. */
+/* The message without its points; their number is that of the packed ones. */
 static struct web_blob *make_event(const uint8_t *data, size_t size, uint32_t count, struct ndt_error *err)
 {
     struct web_writer plain, safe;

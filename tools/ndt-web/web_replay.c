@@ -223,7 +223,7 @@ static int has_key(const char *text, size_t size, const char *key)
     return web_json_integer(text, size, key, &number);
 }
 
-/* What GET /api/replay tells: the summary, and where the replay begins and ends. */
+/* Answer of GET /api/replay: the summary, and where the replay begins and ends. */
 static struct web_blob *extend_summary(const char *text, size_t size, const struct span *span)
 {
     struct web_writer writer;

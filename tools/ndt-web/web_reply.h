@@ -16,7 +16,7 @@
 
 enum { WEB_BODY_MAX = 4096, WEB_NAMES_MAX = 32, WEB_WHAT_MAX = 192 };
 
-/** What is served; borrowed until web_server_close. */
+/** The content that is served; borrowed until web_server_close. */
 struct web_site {
     struct web_source source;
     struct web_hub *hub;

@@ -134,7 +134,7 @@ static enum MHD_Result take_header(struct web_server *server, struct web_request
     return answer(server, request, path);
 }
 
-/* What is longer than a request may be is read and forgotten, up to a limit. */
+/* A request that is too long is read and forgotten, up to a limit. */
 static enum MHD_Result take_body(struct web_request *request, const char *data, size_t *size)
 {
     const size_t kept = request->size < WEB_BODY_MAX ? request->size : WEB_BODY_MAX;

@@ -113,7 +113,7 @@ export class History {
         return this.results[index % this.full];
     }
 
-    /** What the view draws of a trail; null where there is no pose. */
+    /** The trail as the view draws it; null where there is no pose. */
     trailItem(index) {
         const i = this.slot(index);
         if (!Number.isFinite(this.pose[7 * i])) return null;

@@ -97,7 +97,7 @@ const log = new LogPane();
 let player = null, dirty = true, scanDirty = true, daemonDirty = true, lastScan = null, newestBefore = 0, withoutPoints = 0;
 let pinned = null; // of the last scans, the one that is looked at: {seq, result, meta}, both null where no longer kept
 
-/* What comes in */
+/* Input */
 
 const feed = new Feed({
     link(name, seconds) {
@@ -193,7 +193,7 @@ function keepMeta(meta) {
 const metaOf = (result) => (result ? state.metas.get(String(result.seq)) || null : null);
 const shownResult = () => (pinned ? pinned.result : state.result);
 
-/* What the view shows */
+/* Layers of the view */
 
 let isPlaced = false;
 
@@ -220,7 +220,7 @@ function showPoints(scan) {
         view.clearScan();
 }
 
-/** What the legend names once it has been seen. */
+/** Entries of the legend, once each has been seen. */
 const legendParts = {
     candidates: false,
     gnss: false

@@ -334,7 +334,7 @@ export function halfAxes(xx, xy, yy) {
     ];
 }
 
-/** What sketches are drawn from. */
+/** Source of the sketches. */
 export class SketchBuffers {
     constructor(gl) {
         this.gl = gl;

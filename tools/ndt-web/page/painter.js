@@ -250,7 +250,7 @@ export class Painter {
         gl.drawArrays(gl.TRIANGLES, 0, 6 * count);
     }
 
-    /** What the map hides is drawn faintly. */
+    /** Lines behind the map are drawn faintly. */
     twice(hidden, draw) {
         const gl = this.gl;
         gl.depthFunc(gl.GREATER);

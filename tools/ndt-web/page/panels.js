@@ -33,7 +33,7 @@ export const outcomeMark = (name) => {
 
 const spaced = (name) => String(name).replaceAll("_", " ");
 
-/** What the badge says: state (for colour and shape), text, detail. */
+/** The badge: state (for colour and shape), text, detail. */
 export function badge(state) {
     const { link, daemon, status, result, age, mode } = state;
     if (link !== "open") return ["away", link === "lost" ? "No connection" : "Connecting", ""];
@@ -103,7 +103,7 @@ export function drawHeader(state) {
     document.body.classList.toggle("stale", isCutOff || state.age > STALE_S);
 }
 
-/** What is wrong and what to do, or null. [state, text, code, text] */
+/** The fault and its remedy, or null. [state, text, code, text] */
 function trouble(state) {
     const { link, retry, daemon, status, result, mode, map, age } = state;
     if (link === "lost")
@@ -382,7 +382,7 @@ function groups(state) {
     ];
 }
 
-/** What the replay says about itself. */
+/** The replay's own description. */
 function replayGroups(state) {
     const r = state.replay, e = r.translation_error_m, a = r.align_ms, stages = r.stages_us || {};
     return [

@@ -342,7 +342,7 @@ export class View {
         this.changeMap();
     }
 
-    /** What is under a pixel of the canvas [CSS pixels]: a point of the map, else a place on the ground; map frame. null:
+    /** The place under a pixel of the canvas [CSS pixels]: a point of the map, else a place on the ground; map frame. null:
      * the sky. */
     pick(x, y) {
         if (!this.isLost && (this.mapDirty || this.layersStale)) this.drawLayers(this.plan);

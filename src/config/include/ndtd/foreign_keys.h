@@ -19,7 +19,7 @@ extern "C" {
 /** One row. */
 struct ndtd_foreign_key {
     const char *name;
-    const char *option;            /**< that it sets; NULL: none */
+    const char *option;            /**< the option that the key sets; NULL: none */
     const struct ndt_label *words; /**< ours in the order of its numbers, ends with a NULL name; NULL: the same */
     const char *note;              /**< one line, no full stop: what takes its place or differs; may be NULL */
     int is_switch;                 /**< see ndtd_foreign_covariance */

@@ -99,7 +99,7 @@ enum ndt_status ndtd_option_unknown(const char *name, const struct ndtd_nearest 
 /** Writes the value as YAML; reading it back is bit-identical. Returns `text`. */
 const char *ndtd_option_format(const struct ndtd_settings *settings, const struct ndtd_option *option, char *text,
                                size_t size);
-/** Which options are printed. */
+/** Selection of the options to print. */
 enum ndtd_option_rank { NDTD_COMMON_OPTIONS, NDTD_ALL_OPTIONS };
 /** Options with help, unit and range as comments, and their values in `settings`. The common ones with their
  * defaults are config/ndtd.yaml. */

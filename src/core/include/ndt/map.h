@@ -47,8 +47,8 @@ enum ndt_covariance_kind {
 
 /** The voxels that a point is compared with. */
 enum ndt_neighbours {
-    NDT_RADIUS,  /**< those whose mean lies within one cell edge of the point (Autoware, PCL) */
-    NDT_DIRECT1, /**< that of the point's own cell */
+    NDT_RADIUS,  /**< voxels whose mean lies within one cell edge of the point (Autoware, PCL) */
+    NDT_DIRECT1, /**< the voxel of the point's own cell */
     NDT_DIRECT7, /**< with the 6 cells that share a face */
     NDT_DIRECT27 /**< with all 26 cells around */
 };
@@ -61,7 +61,7 @@ struct ndt_map_config {
     double min_eigenvalue_ratio;         /**< smaller eigenvalues are raised to this part of the largest [0.01] */
     enum ndt_covariance_kind covariance; /**< [NDT_COVARIANCE_UNBIASED] */
     double outlier_ratio;                /**< weight of the uniform background (Magnusson 2009, eq. 6.8) [0.55] */
-    int threads; /**< that build, the caller's included; 0: one per core, at most 4. Does not affect the map [0] */
+    int threads; /**< building threads with the caller's; 0: one per core, at most 4. Does not affect the map [0] */
 };
 
 /** Sets the defaults. */

@@ -28,7 +28,7 @@ enum ndt_pose_covariance_kind {
     NDT_POSE_COVARIANCE_LAPLACE,
     NDT_POSE_COVARIANCE_MULTI_NDT,
     NDT_POSE_COVARIANCE_MULTI_NDT_SCORE,
-    NDT_POSE_COVARIANCE_POSTERIOR /**< that of the estimator: nothing to do here */
+    NDT_POSE_COVARIANCE_POSTERIOR /**< covariance of the estimator: nothing to do here */
 };
 
 /** Parameters; ndt_pose_covariance_params_default gives the values in brackets. */

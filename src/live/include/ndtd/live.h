@@ -23,7 +23,7 @@ extern "C" {
 /** Options that are not part of the configuration. */
 struct ndtd_live_options {
     const char *record;                      /**< bag to record from the start; may be NULL (disabled) */
-    const struct ndtd_config_files *configs; /**< which the isolation leaves readable; may be NULL */
+    const struct ndtd_config_files *configs; /**< files that the isolation leaves readable; may be NULL */
     /** Reads the configuration as at the start; may be NULL (reload is refused). */
     enum ndt_status (*reread)(void *context, struct ndtd_settings *settings, struct ndt_error *err);
     void *context;

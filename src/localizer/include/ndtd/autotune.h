@@ -40,7 +40,7 @@ enum { NDTD_AUTOTUNE_BATCHES = 8 }; /**< Largest number of scans at once, of the
 struct ndtd_backend_candidate {
     const char *backend;
     const char *pipeline; /**< Empty where a backend has none. */
-    int threads;          /**< Of the CPU backend; 0: default, or not applicable. */
+    int threads;          /**< Threads of the CPU backend; 0: default, or not applicable. */
 };
 
 /** A candidate with its measured times. */
@@ -62,7 +62,7 @@ struct ndtd_autotune_choice {
 struct ndtd_autotune_result {
     int64_t measured_s; /**< Wall clock, for display only. */
     uint64_t map_id;
-    size_t points; /**< Of the aligned scan. */
+    size_t points; /**< Points of the aligned scan. */
     double budget_us;
     double took_us; /**< Duration of the measurement. */
     struct ndtd_autotune_choice choice;
@@ -106,7 +106,7 @@ void ndtd_autotune_take_samples(struct ndtd_autotune_row *rows, size_t count,
 struct ndtd_autotune_request {
     const struct ndtd_settings *settings;
     struct ndt_map *map;
-    size_t points;  /**< Of the scan, which is drawn from the map; 0: as many as the settings ask for. */
+    size_t points;  /**< Points of the scan, which is drawn from the map; 0: as many as the settings ask for. */
     double time_us; /**< Limit of the measurement. */
 };
 /** Measures on this machine. A candidate that fails has the reason in its row. Errors: NDT_ERR_MEMORY,

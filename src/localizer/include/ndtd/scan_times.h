@@ -33,10 +33,10 @@ enum { NDTD_TIMED_SENSORS = 16, NDTD_GAPS = 8, NDTD_TURNS_NEEDED = 5 };
 /** Times of the points of one sensor so far, known by the frame_id of its scans. */
 struct ndtd_sensor_times {
     char frame_id[NDT_PROTO_MAX_NAME + 1];
-    uint64_t scans;           /**< so far */
+    uint64_t scans;           /**< scans seen */
     int64_t stamp_ns;         /**< of the last one */
     double gaps_s[NDTD_GAPS]; /**< between the last scans, where time went on */
-    uint64_t gap_count;       /**< so far */
+    uint64_t gap_count;       /**< gaps seen */
     double unit_s;            /**< of the times; 0: not told yet */
     int has_place;            /**< a scan had plausible times */
     double place_s;           /**< the middle of the sweep relative to the stamp, in the last of them */
@@ -50,19 +50,19 @@ struct ndtd_sensor_times {
 /** Times of all sensors; all zero: none yet. */
 struct ndtd_scan_times {
     struct ndtd_sensor_times sensors[NDTD_TIMED_SENSORS];
-    uint64_t sensor_count; /**< so far; of more than NDTD_TIMED_SENSORS the last are kept */
+    uint64_t sensor_count; /**< sensors seen; of more than NDTD_TIMED_SENSORS the last are kept */
 };
 
 /** Assumptions about times: how often each began, and the last one. */
 struct ndtd_time_events {
     uint64_t units, moves, refusals, strays, turns;
     uint64_t stray_points;                 /**< dropped so far */
-    double unit_s;                         /**< that times were taken for */
-    double moved_s;                        /**< that times were moved by */
+    double unit_s;                         /**< unit that times were taken for */
+    double moved_s;                        /**< shift of the times */
     enum ndt_sweep_stamp place;            /**< where the stamp was assumed then... */
     int is_known_place;                    /**< ...or where scans before had it */
-    double span_s, longest_s;              /**< that times spanned, and what a sweep lasts at most */
-    enum ndtd_turn turn;                   /**< that was found */
+    double span_s, longest_s;              /**< span of the times, and longest duration of a sweep */
+    enum ndtd_turn turn;                   /**< direction of the turn */
     double sweep_s;                        /**< duration of the turn */
     char frame_id[NDT_PROTO_MAX_NAME + 1]; /**< of the sensor of the last of these */
 };

@@ -25,7 +25,7 @@ struct ndtd_transform_events {
     uint64_t unused;                       /**< frames whose configured pose differs, and wins */
     char changed_frame[NDTD_FRAME_ID_MAX]; /**< the last of each */
     char unused_frame[NDTD_FRAME_ID_MAX];
-    char unused_option[NDTD_FRAME_ID_MAX]; /**< what wins */
+    char unused_option[NDTD_FRAME_ID_MAX]; /**< the option that wins */
 };
 
 /** All zero: none. */

@@ -29,15 +29,15 @@ struct ndtd_summary {
     uint64_t omitted;            /**< Poses that are not in it. */
     uint64_t state_change_count; /**< The first ones are kept. */
     struct ndtd_state_change state_change, state_changes[NDTD_STATE_CHANGES_KEPT]; /**< The last one; the kept. */
-    struct ndtd_samples align_ms, iterations, evaluations; /**< Of scans that were matched. */
+    struct ndtd_samples align_ms, iterations, evaluations; /**< One value per matched scan. */
     struct ndtd_samples confidence;                        /**< Where it is known. */
     uint64_t doubted;                                      /**< Scans with less than the minimum. */
-    struct ndtd_samples stage_us[NDTD_STAGE_COUNT];        /**< Of all scans. */
+    struct ndtd_samples stage_us[NDTD_STAGE_COUNT];        /**< One value per scan. */
     struct ndtd_errors errors;
     const struct ndtd_run_inputs *inputs; /**< NULL: not told. */
     const struct ndtd_hints *hints;       /**< The same. */
     const char *backend, *variant;
-    char description[160]; /**< Of the backend: variant, threads, device. */
+    char description[160]; /**< Backend: variant, threads, device. */
     int threads;
     uint64_t trajectory_hash;
     uint64_t map_id, map_points;

@@ -58,7 +58,7 @@ struct ndt_field_tile {
 
 /** See the top of this file. */
 struct ndt_field {
-    double origin_m[3]; /**< that of the map */
+    double origin_m[3]; /**< origin of the map */
     uint64_t map_id;    /**< of the map that it was built from */
     uint32_t tile_count;
     uint32_t layer_count;

@@ -72,9 +72,9 @@ void ndt_hypothesis_features_of(const struct ndt_search_result *result, uint32_t
 /** z of one search; negative where another candidate fits better. */
 double ndt_hypothesis_test_difference(const struct ndt_hypothesis_features *features);
 
-/** What the searches say about one pose; all zero: none was added. */
+/** Evidence of the searches for one pose; all zero: none was added. */
 struct ndt_hypothesis_test {
-    uint32_t searches; /**< that were added */
+    uint32_t searches; /**< searches that were added */
     uint32_t views;    /**< from which the pose was found */
     int is_found;      /**< by the last search */
     /** The present view: where the sensor was in the map when it began, number of searches, sum of their z. */

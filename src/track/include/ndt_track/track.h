@@ -100,7 +100,7 @@ struct ndt_track_state {
     /** How much more the vehicle turns and accelerates than acceleration_noise and turn_noise say, as a factor of
      * the variance, at least 1: the running mean of innovation / 6. A person with a sensor needs 10 and more. */
     double process_noise_scale;
-    int bias_of_gyro; /**< whose bias: 1 gyro, 0 odometry */
+    int bias_of_gyro; /**< the bias belongs to: 1 gyro, 0 odometry */
     double P[NDT_TRACK_STATES * NDT_TRACK_STATES];
 };
 
@@ -134,7 +134,7 @@ struct ndt_track_restarts {
     uint64_t count;
     int64_t stamp_ns;           /**< of the last one, and what the pose did there: */
     double moved_m, turned_rad; /**< since the sample before */
-    double gap_s;               /**< that was so much older */
+    double gap_s;               /**< time since the sample before */
 };
 
 /** Inputs of motion that can be wrong as a whole. */
@@ -217,7 +217,7 @@ int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state
 
 /** An alignment, in the base frame. */
 struct ndt_track_measurement {
-    struct ndt_pose T_map_base;                /**< what was found */
+    struct ndt_pose T_map_base;                /**< pose that was found */
     const struct ndt_observation *observation; /**< of the base; NULL: the pose counts as exact to the floor */
     struct ndt_twist twist;                    /**< the motion that deskewing has undone */
     int is_converged;                          /**< 0: the step to the maximum that is left counts as uncertainty */
