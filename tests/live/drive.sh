@@ -35,7 +35,9 @@ drive "simulated drive" 20 60 "$work/drive/drive.bag" "${roomy[@]}"
 check "largest error to the ground truth [m]" "$(value error_max_m "$work/out")" "<" 0.15
 
 data=${NDT_SHARED_DATA:-}/kitti0005_lite
-if [ -f "$data/times.txt" ]; then
+if sanitized; then
+    exit $failed # the same threads with more points
+elif [ -f "$data/times.txt" ]; then
     "$bin/ndt-bag" pack --scans "$data/scans" --times "$data/times.txt" --truth "$data/poses_velo_lidar_refined.txt" \
         --format kitti --every 2 --offset 1 --initial first --out "$work/odd.bag" >/dev/null || exit 1
     kitti=(--set preprocess.deskew=azimuth_cw --set "map.path=$data/map_from_even_scans_0.20m.pcd")
