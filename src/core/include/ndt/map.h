@@ -61,7 +61,8 @@ struct ndt_map_config {
     double min_eigenvalue_ratio;         /**< smaller eigenvalues are raised to this part of the largest [0.01] */
     enum ndt_covariance_kind covariance; /**< [NDT_COVARIANCE_UNBIASED] */
     double outlier_ratio;                /**< weight of the uniform background (Magnusson 2009, eq. 6.8) [0.55] */
-    int threads; /**< building threads with the caller's; 0: one per core, at most 4. Does not affect the map [0] */
+    int threads; /**< number of building threads, the caller's included; 0: one per core, at most 4. Does not affect
+                    the map [0] */
 };
 
 /** Sets the defaults. */

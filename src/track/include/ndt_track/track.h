@@ -100,7 +100,7 @@ struct ndt_track_state {
     /** How much more the vehicle turns and accelerates than acceleration_noise and turn_noise say, as a factor of
      * the variance, at least 1: the running mean of innovation / 6. A person with a sensor needs 10 and more. */
     double process_noise_scale;
-    int bias_of_gyro; /**< the bias belongs to: 1 gyro, 0 odometry */
+    int bias_of_gyro; /**< source of the bias: 1 gyro, 0 odometry */
     double P[NDT_TRACK_STATES * NDT_TRACK_STATES];
 };
 
