@@ -86,7 +86,7 @@ expect 0 "" "${walk[@]}" --odometry --imu 100 --view 70 --range 15 --gaps 6 --ou
 cmp -s "$dir/walk/drive.bag" "$dir/walk_again/drive.bag" || fail "the same seed gave another walk"
 cmp -s "$dir/walk/map.pcd" "$dir/walk_again/map.pcd" || fail "the same seed gave another hall"
 check walk "$dir/walk/drive.bag" 70 15 6
-expect 2 "--world: no vehicle fits into a hall" --world hall --out "$dir/x"
+expect 2 "--world: no vehicle fits into the hall" --world hall --out "$dir/x"
 expect 2 "--view: '5' is not a number from 10 to 360" --view 5 --out "$dir/x"
 
 # A city is a folder of tiles; the place of the drive is cut out of its map, is there twice, or mirrored.
@@ -123,6 +123,22 @@ expect 0 "" --seed 5 --out "$dir/other" "${small[@]}" --force
 [ "$before" = "$(cksum "$dir/other/map.pcd" "$dir/other/drive.bag")" ] && fail "--force did not overwrite"
 [ "$(ls "$dir/other" | paste -sd' ')" = "drive.bag map.pcd" ] || fail "left behind: $(ls "$dir/other")"
 
+# The day of the survey changes the map and not the drive; a map of one scan is smaller than one of two.
+walk=(--world office --carrier handheld --scans 4 --beams 16 --columns 90 --seed 3)
+for day in 0 0.5; do
+    "$sim" "${walk[@]}" --changed $day --out "$dir/day$day" >/dev/null || fail "--changed $day fails"
+done
+cmp -s "$dir/day0/drive.bag" "$dir/day0.5/drive.bag" || fail "--changed changes the drive"
+cmp -s "$dir/day0/map.pcd" "$dir/day0.5/map.pcd" && fail "--changed leaves the map as it was"
+for count in 1 2; do
+    "$sim" "${walk[@]}" --world dormitory --map-scans $count --out "$dir/of$count" >/dev/null || fail "--map-scans $count fails"
+done
+[ "$(stat -c %s "$dir/of1/map.pcd")" -lt "$(stat -c %s "$dir/of2/map.pcd")" ] || fail "--map-scans 1 is as large as 2"
+"$sim" "${walk[@]}" --rate 0.2 --out "$dir/slow" >/dev/null || fail "--rate 0.2 fails"
+expect 2 "--world: no vehicle fits into the office; it needs --carrier handheld" --world office --out "$dir/x"
+expect 2 "--map-scans: a city has a map of tiles, not of scans" --world city --map-scans 1 --out "$dir/x"
+expect 2 "--changed: '2' is not a number from 0 to 1" --changed 2 --out "$dir/x"
+
 expect 2 'ndt-sim needs --out DIR' --seed 1
 expect 2 "--seed: '-1' is not" --seed -1 --out "$dir/x"
 expect 2 "--seed: '1x' is not" --seed 1x --out "$dir/x"
@@ -130,7 +146,7 @@ expect 2 "--scans: '0' is not a whole number from 1 to 20000" --scans 0 --out "$
 expect 2 "--scans: '1.5'" --scans 1.5 --out "$dir/x"
 expect 2 "--rate: 'nan'" --rate nan --out "$dir/x"
 expect 2 "--beams: no LiDAR has 17 beams" --beams 17 --out "$dir/x"
-expect 2 "--world: 'moon' is not street, utm, corridor, tunnel, hall, city, shelves, parking or terrace" --world moon --out "$dir/x"
+expect 2 "--world: 'moon' is not street, utm, corridor, tunnel, hall, office, dormitory, city, shelves, parking or terrace" --world moon --out "$dir/x"
 expect 2 "--scans: a tunnel is built for drives of up to 600 s" --world tunnel --scans 7000 --out "$dir/x"
 expect 2 "--stamp: 'first' is not begin, middle or end" --stamp first --out "$dir/x"
 expect 2 "--imu: '2000' is not a number from 0 to 1000" --imu 2000 --out "$dir/x"

@@ -4,7 +4,7 @@
  * Frame: the local map, z up, metres. Everything follows from a seed; each part draws from a random stream of its
  * own (ndt_random_stream), so that a change of one part does not change the others. The streams are numbered: 1
  * course, 2 drive, 3 traffic, 4 ground, 5 to 7 scene, 8 sweeps, 9 survey, 10 odometry, 11 IMU, 12 walk, 13 hall, 14
- * and 15 people, 16 paths, 17 gaps, 18 city, 19 its surfaces, 20 changes. */
+ * and 15 people, 16 paths, 17 gaps, 18 city, 19 its surfaces, 20 changes, 21 office, 22 the day of the survey. */
 #ifndef SIM_H
 #define SIM_H
 
@@ -39,6 +39,8 @@ struct sim_solid {
     double cos_yaw, sin_yaw;
     double free_path_m; /* foliage: mean free path of a ray; 0 = opaque */
     double foot_m;      /* z from which storeys are counted */
+    double hinge_m;     /* a door: from its middle to its hinge, against its x axis; 0 = none */
+    double swing_rad;   /* from the way it stands to the other one, open or closed */
     float reflectance;  /* 0..1 */
     struct sim_windows windows;
 };
@@ -113,7 +115,19 @@ int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_ra
  * in the lane, roll and pitch from the slope of the ground and from swaying. The ground truth is this function of
  * time, not interpolated samples. */
 
-enum sim_place { SIM_STREET, SIM_CORRIDOR, SIM_TUNNEL, SIM_HALL, SIM_SHELVES, SIM_PARKING, SIM_TERRACE };
+enum sim_place {
+    SIM_STREET,
+    SIM_CORRIDOR,
+    SIM_TUNNEL,
+    SIM_HALL,
+    SIM_OFFICE,
+    SIM_DORMITORY,
+    SIM_SHELVES,
+    SIM_PARKING,
+    SIM_TERRACE
+};
+/* Whether it has a plan, on which only a person walks. */
+int sim_place_has_plan(enum sim_place place);
 
 #define SIM_MAX_EDGES  8
 #define SIM_TURN_STEPS 64
@@ -307,15 +321,24 @@ void sim_build_round(struct sim_builder *build, enum sim_shape shape, double x_m
  * Street: facades with windows and balconies, trees, bushes, lamp posts, signs and parked cars. Corridor: bare
  * walls with shallow doors. Tunnel: a bore with a few lamps. Corridor and tunnel constrain the position along their
  * axis only weakly, on purpose. Hall: aisles between racks, booths, machines, offices and more, pillars, irregular
- * walls, a ceiling, and a gallery with two stairs. */
+ * walls, a ceiling, and a gallery with two stairs. Office: a corridor with doors and rooms that are all alike but
+ * for one cabinet. */
 
 void sim_scene_ground(struct sim_ground *ground, enum sim_place place, uint64_t seed);
 /** Fills an initialised world whose ground sim_scene_ground() has set. Corridor and tunnel are built for courses
  * from 0 to length_m. */
 void sim_scene_build(struct sim_world *world, const struct sim_course *course, double length_m, uint64_t seed);
 
-/* Fills an initialised world with flat ground. */
+/* Each fills an initialised world with flat ground. */
 void sim_hall_build(struct sim_world *world, struct sim_plan *plan, uint64_t seed);
+void sim_office_build(struct sim_world *world, struct sim_plan *plan, int is_uniform, uint64_t seed);
+
+/* ---- another day ----
+ *
+ * The world as it was on the day of the survey: a share of its loose things was not there, elsewhere, or there and
+ * elsewhere as well; doors stood the other way, foliage was larger or smaller. Fills and finishes `aged`. */
+NDT_MUST_CHECK enum ndt_status sim_age_build(struct sim_world *aged, const struct sim_world *world, double share,
+                                             uint64_t seed, struct ndt_error *err);
 
 /* ---- city: a square of tiles around the street of the drive, and the points on its surfaces ---- */
 

@@ -59,6 +59,11 @@ static void init_loop(struct sim_course *course, uint64_t seed)
     }
 }
 
+int sim_place_has_plan(enum sim_place place)
+{
+    return place == SIM_HALL || place == SIM_OFFICE || place == SIM_DORMITORY;
+}
+
 void sim_course_init(struct sim_course *course, enum sim_place place, uint64_t seed)
 {
     memset(course, 0, sizeof(*course));

@@ -10,7 +10,7 @@ static enum ndt_status open_people(struct sim_foot *foot, const struct sim_drive
                                    double end_m, uint64_t seed, struct ndt_error *err)
 {
     struct ndt_random random = ndt_random_stream(seed, 16, 1);
-    struct sim_crowd crowd = {.plan = drive->course->place == SIM_HALL ? &foot->plan : NULL,
+    struct sim_crowd crowd = {.plan = sim_place_has_plan(drive->course->place) ? &foot->plan : NULL,
                               .course = drive->course,
                               .ground = drive->ground,
                               .begin_m = begin_m,
@@ -18,10 +18,12 @@ static enum ndt_status open_people(struct sim_foot *foot, const struct sim_drive
                               .walk = &foot->walk,
                               .path = &foot->path,
                               .seed = seed};
+    const int is_narrow = drive->course->place == SIM_OFFICE || drive->course->place == SIM_DORMITORY;
     crowd.count = 8 + (int)ndt_random_between(&random, 0.0, SIM_MAX_PEOPLE - 8 + 0.99);
+    crowd.count /= is_narrow ? 5 : 1;
     enum ndt_status status = sim_people_open(&foot->people, &crowd, err);
     /* Others, on the day of the survey. */
-    crowd.count = 2 + (int)ndt_random_between(&random, 0.0, 3.99);
+    crowd.count = (2 + (int)ndt_random_between(&random, 0.0, 3.99)) / (is_narrow ? 2 : 1);
     crowd.walk = NULL;
     crowd.seed = ndt_random_next(&random);
     return status == NDT_OK ? sim_people_open(&foot->streaks, &crowd, err) : status;
@@ -35,8 +37,11 @@ enum ndt_status sim_foot_open(struct sim_foot *foot, struct sim_drive *drive, st
     const double length_m = LONGEST_MPS * (duration_s + 5.0) + 20.0;
     const double begin_m = course->edge_count ? ndt_random_between(&random, 0.0, course->length_m) : -10.0;
     enum ndt_status status;
-    if (course->place == SIM_HALL) {
-        sim_hall_build(world, &foot->plan, seed);
+    if (sim_place_has_plan(course->place)) {
+        if (course->place == SIM_HALL)
+            sim_hall_build(world, &foot->plan, seed);
+        else
+            sim_office_build(world, &foot->plan, course->place == SIM_DORMITORY, seed);
         status = sim_path_on_plan(&foot->path, &foot->plan, length_m, &random, err);
     } else {
         status = sim_path_on_course(&foot->path, course, &world->ground, begin_m, length_m, &random, err);

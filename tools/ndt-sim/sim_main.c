@@ -12,20 +12,21 @@
 #include "sim_record.h"
 #include "tool_options.h"
 
-enum sim_world_name { STREET, UTM, CORRIDOR, TUNNEL, HALL, CITY, SHELVES, PARKING, TERRACE };
+enum sim_world_name { STREET, UTM, CORRIDOR, TUNNEL, HALL, OFFICE, DORMITORY, CITY, SHELVES, PARKING, TERRACE };
 enum sim_carrier { VEHICLE, HANDHELD };
 static const char *const world_names[] = {
-    [STREET] = "street", [UTM] = "utm",         [CORRIDOR] = "corridor", [TUNNEL] = "tunnel",   [HALL] = "hall",
-    [CITY] = "city",     [SHELVES] = "shelves", [PARKING] = "parking",   [TERRACE] = "terrace", NULL};
+    [STREET] = "street",   [UTM] = "utm",         [CORRIDOR] = "corridor",   [TUNNEL] = "tunnel",
+    [HALL] = "hall",       [OFFICE] = "office",   [DORMITORY] = "dormitory", [CITY] = "city",
+    [SHELVES] = "shelves", [PARKING] = "parking", [TERRACE] = "terrace",     NULL};
 static const char *const carrier_names[] = {[VEHICLE] = "vehicle", [HANDHELD] = "handheld", NULL};
 static const char *const stamp_names[] = {
     [SIM_STAMP_BEGIN] = "begin", [SIM_STAMP_MIDDLE] = "middle", [SIM_STAMP_END] = "end", NULL};
 
 static struct {
     const char *out;
-    uint64_t seed, scans, beams, columns, sensors;
+    uint64_t seed, scans, beams, columns, sensors, map_scans;
     int world, carrier, stamp;
-    double rate_hz, gap_s, view_deg, range_m, noise_m, dropout, spacing_m, extent_m, cut_out_m, twin_m;
+    double rate_hz, gap_s, view_deg, range_m, noise_m, dropout, spacing_m, extent_m, cut_out_m, twin_m, changed;
     struct tool_reals mount; /* x y z roll pitch yaw [m, deg]; none, one for all sensors, or one for each */
     struct sim_imu imu;
     int mirror, odometry, force;
@@ -52,11 +53,11 @@ static const double TURN_HZ = 10.0; /* the slowest turn: a LiDAR that scans less
 /* The parts of a simulation. */
 struct simulation {
     struct sim_course course;
-    struct sim_world world;
+    struct sim_world world, aged; /* on the day of the drive, and of the survey */
     struct sim_city city;
     struct sim_foot foot;
     struct sim_drive drive;
-    struct sim_caster caster;
+    struct sim_caster caster, surveyed;
     double *late_s; /* see struct sim_recording */
     double duration_s;
 };
@@ -84,6 +85,11 @@ static void set_mounts(struct sim_lidar *lidar)
     }
 }
 
+static int has_plan(void)
+{
+    return args.world == HALL || args.world == OFFICE || args.world == DORMITORY;
+}
+
 static enum ndt_status record(struct simulation *simulation, struct ndt_error *err)
 {
     const int on_foot = args.carrier == HANDHELD;
@@ -91,7 +97,7 @@ static enum ndt_status record(struct simulation *simulation, struct ndt_error *e
     char map_path[4000], bag_path[4000];
     struct sim_lidar lidar = {.beams = (int)args.beams,
                               .columns = (int)args.columns,
-                              .rate_hz = on_foot ? fmax(args.rate_hz, TURN_HZ) : args.rate_hz,
+                              .rate_hz = on_foot || args.rate_hz < 1 ? fmax(args.rate_hz, TURN_HZ) : args.rate_hz,
                               .view_rad = args.view_deg * DEG,
                               .min_range_m = 0.9,
                               .max_range_m = args.range_m,
@@ -104,11 +110,13 @@ static enum ndt_status record(struct simulation *simulation, struct ndt_error *e
         .bag_path = bag_path,
         .drive = &simulation->drive,
         .caster = &simulation->caster,
+        .surveyed = args.changed > 0 ? &simulation->surveyed : &simulation->caster,
+        .map_sweeps = (int)args.map_scans,
         .lidar = &lidar,
         .survey = {.spacing_m = args.spacing_m,
                    .noise_m = on_foot ? 0.02 : 0.01,
                    .range_m = 100.0,
-                   .plan = args.world == HALL ? &simulation->foot.plan : NULL,
+                   .plan = has_plan() ? &simulation->foot.plan : NULL,
                    .people = on_foot ? &simulation->foot.streaks : NULL,
                    .seed = args.seed},
         .imu = args.imu,
@@ -162,8 +170,8 @@ static enum ndt_status open_drive(struct simulation *simulation, struct ndt_erro
 static enum ndt_status run_simulation(struct simulation *simulation, struct ndt_error *err)
 {
     static const enum sim_place places[] = {
-        [STREET] = SIM_STREET,   [UTM] = SIM_STREET,      [CORRIDOR] = SIM_CORRIDOR,
-        [TUNNEL] = SIM_TUNNEL,   [HALL] = SIM_HALL,       [CITY] = SIM_STREET,
+        [STREET] = SIM_STREET,   [UTM] = SIM_STREET,      [CORRIDOR] = SIM_CORRIDOR,   [TUNNEL] = SIM_TUNNEL,
+        [HALL] = SIM_HALL,       [OFFICE] = SIM_OFFICE,   [DORMITORY] = SIM_DORMITORY, [CITY] = SIM_STREET,
         [SHELVES] = SIM_SHELVES, [PARKING] = SIM_PARKING, [TERRACE] = SIM_TERRACE};
     const enum sim_place place = places[args.world];
     enum ndt_status status = place_gaps(simulation, err);
@@ -181,6 +189,10 @@ static enum ndt_status run_simulation(struct simulation *simulation, struct ndt_
     status = sim_world_finish(&simulation->world, err);
     if (status == NDT_OK)
         status = sim_caster_open(&simulation->caster, &simulation->world, err);
+    if (status == NDT_OK && args.changed > 0)
+        status = sim_age_build(&simulation->aged, &simulation->world, args.changed, args.seed, err);
+    if (status == NDT_OK && args.changed > 0)
+        status = sim_caster_open(&simulation->surveyed, &simulation->aged, err);
     return status == NDT_OK ? record(simulation, err) : status;
 }
 
@@ -190,11 +202,14 @@ static enum ndt_status simulate(struct ndt_error *err)
     if (!simulation)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a simulation");
     sim_world_init(&simulation->world);
+    sim_world_init(&simulation->aged);
     const enum ndt_status status = run_simulation(simulation, err);
     sim_caster_close(&simulation->caster);
+    sim_caster_close(&simulation->surveyed);
     sim_drive_close(&simulation->drive);
     sim_foot_close(&simulation->foot);
     sim_world_free(&simulation->world);
+    sim_world_free(&simulation->aged);
     free(simulation->late_s);
     free(simulation);
     return status;
@@ -204,7 +219,7 @@ static enum ndt_status simulate(struct ndt_error *err)
 static enum ndt_status check_mounts(struct ndt_error *err)
 {
     const struct tool_reals *mount = &args.mount;
-    const int indoors = args.world == CORRIDOR || args.world == HALL || args.carrier == HANDHELD;
+    const int indoors = args.world == CORRIDOR || has_plan() || args.carrier == HANDHELD;
     const double low_m[3] = {-5, indoors ? -0.9 : -1.8, indoors ? -0.7 : -1.5};
     const double high_m[3] = {5, indoors ? 0.9 : 1.8, indoors ? 1.5 : 3};
     if (mount->count != 0 && mount->count != 6 && mount->count != 6 * args.sensors)
@@ -224,8 +239,11 @@ static enum ndt_status check_args(struct ndt_error *err)
     if (isnan(args.rate_hz))
         args.rate_hz = args.carrier == HANDHELD ? 2.0 : 10.0;
     const double duration_s = (double)args.scans / args.rate_hz;
-    if (args.world == HALL && args.carrier == VEHICLE)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--world: no vehicle fits into a hall; it needs --carrier handheld");
+    if (has_plan() && args.carrier == VEHICLE)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--world: no vehicle fits into the %s; it needs --carrier handheld",
+                        world_names[args.world]);
+    if (args.world == CITY && args.map_scans > 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--map-scans: a city has a map of tiles, not of scans");
     if (!sim_lidar_elevations((int)args.beams, elevation_rad))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--beams: no LiDAR has %d beams; 16, 32, 64 and 128 are known",
                         (int)args.beams);
@@ -261,26 +279,34 @@ static const struct tool_option options[] = {
     {"world", "NAME", TOOL_CHOICE, &args.world, .choices = world_names,
      .help =
          "street (houses, trees, parked and moving cars, slopes, turns), utm (the same far from the origin, at "
-         "389000 4970000 120), corridor or tunnel (weakly constrained along their axis), or hall (aisles, "
-         "racks, booths, machines, offices, "
-         "pillars, a gallery with stairs; for --carrier handheld), or city (the street among others, squares, "
-         "parks, "
-         "yards, parking lots, suburbs and towers, all different; map.pcd is a folder of tiles); shelves, parking "
-         "or terrace (an aisle of racks, a deck of parked cars, a street of equal houses: one step aside all looks "
-         "the same)"},
+         "389000 4970000 120), city (the street among others, squares, parks, yards, parking lots, suburbs and "
+         "towers, "
+         "all different; map.pcd is a folder of tiles), corridor or tunnel (weakly constrained along their axis), "
+         "shelves, parking or terrace (an aisle of racks, a deck of parked cars, a street of equal houses: one "
+         "step "
+         "aside all looks the same); with --carrier handheld also hall (aisles, racks, booths, machines, offices, "
+         "pillars, a gallery with stairs), office (a corridor, doors, rooms) or dormitory (the same, and all rooms "
+         "are "
+         "alike but for one cabinet)"},
     {"extent", "M", TOOL_REAL, &args.extent_m, 200, 5000, .help = "edge of a city's map, 200 to 5000 m"},
     {"cut-out", "M", TOOL_REAL, &args.cut_out_m, 0, 1000,
      .help = "leave out of the map what is within M metres of the drive; 0: nothing"},
     {"twin", "M", TOOL_REAL, &args.twin_m, 0, 1000,
      .help = "copy what is within M metres of the drive to another place of the map, turned; 0: no copy"},
+    {"changed", "P", TOOL_REAL, &args.changed, 0, 1,
+     .help =
+         "survey the map on another day: that share of the loose things was moved, not there, or there as well, "
+         "doors stood the other way, foliage was larger or smaller"},
+    {"map-scans", "N", TOOL_COUNT, &args.map_scans, 0, 20000,
+     .help = "make the map of the first N sweeps at their true poses; 0: of a survey"},
     {"mirror", NULL, TOOL_FLAG, &args.mirror, .help = "make the map the mirror image of the world"},
     {"carrier", "NAME", TOOL_CHOICE, &args.carrier, .choices = carrier_names,
      .help = "vehicle, or handheld: a person walks at 1.2 to 1.6 m/s, bobbing and tilting the sensor by up to 10 "
              "degrees, stands at the start and now and then, and looks around, turning by up to 60 degrees between "
              "scans at 2 Hz; other people walk around, also close by, and leave streaks in the map"},
     {"scans", "N", TOOL_COUNT, &args.scans, 1, 20000, .help = "number of sweeps, 1 to 20000"},
-    {"rate", "HZ", TOOL_REAL, &args.rate_hz, 1, 50,
-     .help = "sweeps per second, 1 to 50 (default: 10, handheld 2); a handheld sweep takes 0.1 s at most"},
+    {"rate", "HZ", TOOL_REAL, &args.rate_hz, 0.2, 50,
+     .help = "sweeps per second, 0.2 to 50 (default: 10, handheld 2); a handheld sweep takes 0.1 s at most"},
     {"gaps", "S", TOOL_REAL, &args.gap_s, 0, 60,
      .help = "leave gaps of up to S seconds between scans, at random moments; the carrier moves on"},
     {"beams", "N", TOOL_COUNT, &args.beams, 16, 128, .help = "16, 32, 64 or 128"},

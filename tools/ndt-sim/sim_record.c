@@ -192,6 +192,50 @@ static enum ndt_status write_bag(struct sim_recording *recording, const char *pa
     return status;
 }
 
+/* The points of a scan, each from where its sensor was at its time. */
+static enum ndt_status add_scan(const struct sim_recording *recording, const struct sim_part *part,
+                                const struct ndt_cloud *scan, struct ndt_cloud *map, struct ndt_error *err)
+{
+    const struct sim_mount *mount = &recording->lidar->mounts[part->sensor];
+    const enum ndt_status status = ndt_cloud_reserve(map, map->count + scan->count, NDT_CLOUD_INTENSITY, err);
+    for (size_t i = 0; status == NDT_OK && i < scan->count; i++) {
+        const double p[3] = {(double)scan->x_m[i], (double)scan->y_m[i], (double)scan->z_m[i]};
+        double R[9], t_m[3], q[3], at[3];
+        sim_drive_frame(recording->drive, part->middle_s + part->stamp_s + (double)scan->time_s[i], R, t_m);
+        for (int k = 0; k < 3; k++)
+            q[k] = mount->t_m[k] + mount->R[3 * k] * p[0] + mount->R[3 * k + 1] * p[1] + mount->R[3 * k + 2] * p[2];
+        for (int k = 0; k < 3; k++)
+            at[k] = t_m[k] + R[3 * k] * q[0] + R[3 * k + 1] * q[1] + R[3 * k + 2] * q[2];
+        map->x_m[map->count] = (float)at[0];
+        map->y_m[map->count] = (float)at[1];
+        map->z_m[map->count] = (float)at[2];
+        map->intensity[map->count++] = scan->intensity[i];
+    }
+    return status;
+}
+
+/* Other sweeps than those of the bag, at the same places. */
+static enum ndt_status add_sweeps(const struct sim_recording *recording, struct ndt_cloud *map,
+                                  struct ndt_error *err)
+{
+    struct sim_lidar lidar = *recording->lidar;
+    struct ndt_cloud scan;
+    enum ndt_status status = NDT_OK;
+    lidar.seed++;
+    ndt_cloud_init(&scan);
+    for (int sweep = 0; sweep < recording->map_sweeps && sweep < recording->sweeps; sweep++) {
+        struct ndt_random random = sim_lidar_random(&lidar, (uint64_t)sweep);
+        for (int sensor = 0; status == NDT_OK && sensor < lidar.sensors; sensor++) {
+            const struct sim_part part = {sensor, time_of(middle_of(recording, sweep)), 0.0};
+            status = sim_lidar_scan(&lidar, recording->drive, recording->surveyed, &part, &random, &scan, err);
+            if (status == NDT_OK)
+                status = add_scan(recording, &part, &scan, map, err);
+        }
+    }
+    ndt_cloud_free(&scan);
+    return status;
+}
+
 /* Points on what the survey sees. */
 static enum ndt_status write_survey(struct sim_recording *recording, const char *path, double end_s,
                                     struct ndt_error *err)
@@ -206,7 +250,9 @@ static enum ndt_status write_survey(struct sim_recording *recording, const char 
     struct ndt_cloud cloud;
     ndt_cloud_init(&cloud);
     enum ndt_status status =
-        sim_survey_run(&recording->survey, drive, recording->caster, begin_m, end_m, &cloud, err);
+        recording->map_sweeps > 0
+            ? add_sweeps(recording, &cloud, err)
+            : sim_survey_run(&recording->survey, drive, recording->surveyed, begin_m, end_m, &cloud, err);
     if (status == NDT_OK)
         status = sim_change_apply(&recording->change, &cloud, err);
     memcpy(cloud.origin_m, recording->origin_m, sizeof(cloud.origin_m));
@@ -222,7 +268,7 @@ static enum ndt_status write_tiles(struct sim_recording *recording, const char *
     const struct sim_survey *survey = &recording->survey;
     struct sim_tiles tiles = {.sampler = {recording->city, survey->spacing_m, survey->noise_m, survey->seed},
                               .change = &recording->change,
-                              .caster = recording->caster};
+                              .caster = recording->surveyed};
     const enum ndt_status status = sim_tiles_write(&tiles, path, err);
     recording->map_points = tiles.points;
     return status;

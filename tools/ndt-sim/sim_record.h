@@ -17,6 +17,8 @@ struct sim_recording {
     const char *map_path, *bag_path;
     const struct sim_drive *drive; /* borrowed, like caster and lidar */
     struct sim_caster *caster;
+    struct sim_caster *surveyed; /* borrowed: of the world on the day of the survey */
+    int map_sweeps;              /* the map is that many sweeps at their true poses; 0: a survey */
     const struct sim_lidar *lidar;
     struct sim_survey survey;
     struct sim_change change;    /* of the map: sizes only */
