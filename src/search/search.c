@@ -165,7 +165,8 @@ void ndt_search_destroy(struct ndt_search *search)
     ndt_field_release(search->field);
     struct ndt_list *lists[] = {&search->windows,    &search->peaks,  &search->offsets, &search->blocks,
                                 &search->entries,    &search->places, &search->items,   &search->results,
-                                &search->candidates, &search->points, &search->allowed, &search->peaks_again};
+                                &search->candidates, &search->points, &search->allowed, &search->peaks_again,
+                                &search->order};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         free(lists[i]->items);
     free(search->hypotheses);
@@ -301,6 +302,7 @@ enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_searc
     search->region = region ? *region : (struct ndt_search_region){0};
     search->control = control;
     search->candidates.count = 0;
+    search->evaluated_points = 0;
     search->done_to = 0;
     ndt_search_set_progress(search, 0);
     status = ndt_upright_set(&search->upright, scan, T_upright_sensor, &upright, err);
@@ -313,6 +315,7 @@ enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_searc
         status = run_tiers(search, result, err);
     }
     ndt_upright_result(&search->upright, result);
+    result->evaluated_points = search->evaluated_points;
     result->is_cancelled = ndt_search_is_cancelled(search);
     if (status != NDT_OK || result->is_cancelled)
         result->count = 0;

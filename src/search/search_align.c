@@ -114,6 +114,15 @@ static void set_scores(const struct ndt_search *search, const struct ndt_align_r
                             &out->T_map_sensor, &out->gaussian_fit, &out->inliers);
 }
 
+/* Points times evaluations, of the alignments of a batch. */
+static void count_costs(struct ndt_search *search, size_t count)
+{
+    const struct ndt_align_item *items = search->items.items;
+    const struct ndt_align_result *results = search->results.items;
+    for (size_t i = 0; i < count; i++)
+        search->evaluated_points += (uint64_t)results[i].evaluations * items[i].scan->count;
+}
+
 /* Room for `more` candidates behind those that there are. */
 static struct ndt_search_candidate *append(struct ndt_search *search, size_t more, struct ndt_error *err)
 {
@@ -226,6 +235,8 @@ enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_er
     status = choose_items(search, &params.levels[0], search->items.items, from, &count, err);
     if (status == NDT_OK && count > 0)
         status = ndt_align_batch(search->aligner, &params, search->items.items, count, search->results.items, err);
+    if (status == NDT_OK)
+        count_costs(search, count);
     for (size_t i = 0; status == NDT_OK && i < count; i++) {
         const struct ndt_place *place = &places[from[i]];
         if (!is_aligned(&results[i]))
@@ -327,6 +338,8 @@ static enum ndt_status align_again(struct ndt_search *search, struct ndt_search_
         again[i] = (struct ndt_align_item){.scan = &search->view.final, .T_map_guess = items[i].T_map_sensor};
     set_levels(search, 1, &params);
     status = ndt_align_batch(search->aligner, &params, again, count, search->results.items, err);
+    if (status == NDT_OK)
+        count_costs(search, count);
     for (size_t i = 0; status == NDT_OK && i < count; i++)
         if (is_aligned(&results[i])) {
             set_scores(search, &results[i], &items[i]);

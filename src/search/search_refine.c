@@ -90,14 +90,15 @@ static void refine_block(void *context, size_t item)
 /* ---- distinct places ---- */
 
 /* Best score first; items keep their order otherwise. */
-static enum ndt_status sort_entries(const struct ndt_place *entries, size_t count, uint32_t **out,
-                                    struct ndt_error *err)
+static enum ndt_status sort_entries(struct ndt_search *search, struct ndt_error *err)
 {
+    const struct ndt_place *entries = search->entries.items;
+    const size_t count = search->entries.count;
     size_t place[NDT_SCORE_POINTS + 2] = {0};
-    uint32_t *order = malloc((count + 1) * sizeof(*order));
-    *out = order;
-    if (!order)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu places of a search", count);
+    const enum ndt_status status = ndt_list_resize(&search->order, count, sizeof(uint32_t), err);
+    uint32_t *order = search->order.items;
+    if (status != NDT_OK)
+        return status;
     for (size_t i = 0; i < count; i++)
         place[NDT_SCORE_POINTS - entries[i].score + 1]++;
     for (int s = 0; s <= NDT_SCORE_POINTS; s++)
@@ -117,9 +118,9 @@ static int is_same(const struct ndt_place *a, const struct ndt_place *b)
 static enum ndt_status keep_distinct(struct ndt_search *search, struct ndt_error *err)
 {
     const struct ndt_place *entries = search->entries.items;
-    uint32_t *order = NULL;
     size_t kept = 0;
-    enum ndt_status status = sort_entries(entries, search->entries.count, &order, err);
+    enum ndt_status status = sort_entries(search, err);
+    const uint32_t *order = search->order.items;
     if (status == NDT_OK)
         status = ndt_list_resize(&search->places, search->tier->alignments, sizeof(struct ndt_place), err);
     struct ndt_place *places = search->places.items;
@@ -132,7 +133,6 @@ static enum ndt_status keep_distinct(struct ndt_search *search, struct ndt_error
             places[kept++] = *entry;
     }
     search->places.count = kept;
-    free(order);
     return status;
 }
 

@@ -76,9 +76,11 @@ struct ndt_search {
     size_t histogram[NDT_SCORE_POINTS + 1];
     struct ndt_list blocks;         /* of struct ndt_block */
     struct ndt_list entries;        /* of struct ndt_place, of all blocks */
+    struct ndt_list order;          /* uint32_t: the entries, best score first */
     struct ndt_list places;         /* of struct ndt_place, the best distinct ones */
     struct ndt_list items, results; /* of a batch: struct ndt_align_item, struct ndt_align_result */
     struct ndt_list candidates;     /* of struct ndt_search_candidate, over all tiers */
+    uint64_t evaluated_points;      /* of all alignments */
     unsigned done, total;           /* items, for the progress */
     unsigned done_from, done_to;    /* percent */
 };

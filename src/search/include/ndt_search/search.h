@@ -183,7 +183,8 @@ struct ndt_search_result {
     struct ndt_search_view view;
     /** Ratios of the second candidate to the first one; 0 if there is none. Small is good. */
     double margin_gaussian, margin_fit;
-    uint64_t poses; /**< scored by the dense search: cells times headings times heights */
+    uint64_t poses;            /**< scored by the dense search: cells times headings times heights */
+    uint64_t evaluated_points; /**< of all alignments: points times evaluations */
     struct ndt_search_times times_us;
 };
 
