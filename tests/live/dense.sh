@@ -21,8 +21,9 @@ dense() { # NAME OPTIONS...
     echo
     check "$name: answered" "$(value answered "$work/out")" == 16
     check "$name: answered twice" "$(value twice "$work/out")" == 0
-    check "$name: converged or deadline" \
-        "$(($(value converged "$work/out") + $(value deadline "$work/out")))" == 16
+    # Where a sanitizer or a busy machine stops one scan after the other, the prediction ends lost.
+    check "$name: converged, deadline or lost" \
+        "$(($(value converged "$work/out") + $(value deadline "$work/out") + $(value lost "$work/out")))" == 16
     check "$name: exit code of SIGTERM" "$code" == 0
     note_latency "$work/out"
     echo "note $name: longest work on a scan inside the daemon: $(value work_max_ms "$work/out") ms"
