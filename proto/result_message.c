@@ -171,7 +171,7 @@ static const struct ndt_message_key keys[] = {
     {"confidence", "", "probability that the pose is right"},
     {"innovation", "sigma", "distance of the pose from the prediction"},
     {"state", "", "state of the localisation after the scan"},
-    {"margin", "", "confidence over that of the best different pose"},
+    {"margin", "", "probability of the pose against all others that were tried"},
     {"guess", "m", "x y z qx qy qz qw: T_map_base where the alignment began"},
     {"hypotheses", "", "guesses that were aligned"},
     {"sensor", "", "frame_id of the scan"},

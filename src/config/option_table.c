@@ -202,7 +202,7 @@ const struct ndtd_option ndtd_option_table[] = {
      .alias_of = "cpu.threads"},
 
     {REAL("score_estimation.score_threshold", align.score_threshold, RELOAD, 0, 1, "",
-          "Scores below this give the outcome low_score; score = normalised NVTL times match ratio")},
+          "Scores below this give the outcome low_score; score = normalised NVTL times match ratio; 0 = the confidence decides, and 0.35 where there is none (ndt.prior off, ndt.variant autoware)")},
     {REAL("score_estimation.min_match_ratio", align.min_match_ratio, RELOAD, 0, 1, "",
           "Match ratios below this give the outcome degenerate; ratio = points that match a voxel over all points")},
     {REAL("score_estimation.min_confidence", min_confidence, RELOAD, 0, 1, "",

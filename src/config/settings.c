@@ -47,6 +47,7 @@ void ndtd_settings_default(struct ndtd_settings *settings)
     ndt_backend_config_default(&settings->compute);
     ndt_map_config_default(&settings->map);
     ndt_align_params_default(&settings->align);
+    settings->align.score_threshold = 0;
     ndt_preprocess_params_default(&settings->preprocess);
     settings->preprocess.deskew = NDT_DESKEW_AUTO;
     ndt_track_params_default(&settings->track);

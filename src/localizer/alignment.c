@@ -23,7 +23,7 @@ void ndtd_refuse(struct ndt_align_result *result, enum ndt_outcome outcome, cons
 
 int ndtd_outcome_is_usable(enum ndt_outcome outcome)
 {
-    return outcome == NDT_CONVERGED || outcome == NDT_ITERATION_LIMIT || outcome == NDT_DEADLINE;
+    return outcome == NDT_CONVERGED || outcome == NDT_ITERATION_LIMIT;
 }
 
 void ndtd_alignment_update(struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
@@ -61,6 +61,7 @@ double ndtd_alignment_confidence(const struct ndtd_alignment *alignment, const s
     if (!result->has_observation || settings->map.covariance != NDT_COVARIANCE_UNBIASED)
         return NAN;
     ndt_confidence_set_scores(&features, &result->scores, &settings->align);
+    features.usual_quality = scan->usual_fit;
     if (alignment->is_updated) {
         const struct ndt_pose estimate = ndt_pose_compose(&alignment->updated.T_map_base, &scan->T_base_sensor);
         moved = ndt_pose_between(&result->T_map_sensor, &estimate);
@@ -88,5 +89,8 @@ int ndtd_alignment_is_confirmed(const struct ndtd_alignment *alignment, const st
 
 double ndtd_prediction_confidence(const struct ndt_track_state *predicted)
 {
-    return erf(NDT_CONFIDENCE_RIGHT_M / (sqrt(2) * fmax(ndt_track_position_deviation(predicted), 1e-6)));
+    const double deviation_m = fmax(ndt_track_position_deviation(predicted), 1e-6),
+                 deviation_deg = fmax(ndt_track_attitude_deviation(predicted) * (180 / M_PI), 1e-6);
+    return erf(NDT_CONFIDENCE_RIGHT_M / (sqrt(2) * deviation_m)) *
+           erf(NDT_CONFIDENCE_RIGHT_DEG / (sqrt(2) * deviation_deg));
 }

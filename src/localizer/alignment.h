@@ -35,7 +35,8 @@ void ndtd_alignment_begin(struct ndtd_alignment *alignment, const struct ndtd_sc
                           const struct ndt_track_state *before, const struct ndt_track_state *predicted);
 /* Sets the outcome of a scan without an alignment; the pose stays as it is. */
 void ndtd_refuse(struct ndt_align_result *result, enum ndt_outcome outcome, const char *reason);
-/* Whether an alignment with this outcome may update the estimate. */
+/* Whether an alignment with this outcome may update the estimate: one that the deadline has stopped may not, for
+ * nobody knows where it was going. */
 int ndtd_outcome_is_usable(enum ndt_outcome outcome);
 /* Updates the estimate with the result. motion: of the base, which deskewing has undone. */
 void ndtd_alignment_update(struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
@@ -47,7 +48,7 @@ double ndtd_alignment_confidence(const struct ndtd_alignment *alignment, const s
 /* Whether the scan fits and agrees with the prediction: then nothing else has to be tried. */
 int ndtd_alignment_is_confirmed(const struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
                                 const struct ndtd_settings *settings);
-/* The probability that the prediction alone is right to NDT_CONFIDENCE_RIGHT_M: an alignment that was cut short
+/* The probability that the prediction alone is right: an alignment that was cut short
  * tells no more. */
 double ndtd_prediction_confidence(const struct ndt_track_state *predicted);
 

@@ -7,7 +7,7 @@
 #include "ndt/align.h"
 #include "ndt_track/track.h"
 
-enum { NDTD_GUESSES_MAX = 64, NDTD_OPTIMA_MAX = 128 };
+enum { NDTD_GUESSES_MAX = 16, NDTD_OPTIMA_MAX = 32 };
 
 /* Poses of the base at the reference moment of the sweep; no two are within reach of the same optimum. */
 struct ndtd_guesses {
@@ -24,36 +24,35 @@ struct ndtd_guess_sources {
 
 /* The obvious ones: the prediction, no motion, constant velocity, the last verified pose. */
 void ndtd_guesses_obvious(struct ndtd_guesses *out, const struct ndtd_guess_sources *sources);
-/* Turned and moved about the prediction and about the state before, as far as a fast turn takes. */
-void ndtd_guesses_near(struct ndtd_guesses *out, const struct ndtd_guess_sources *sources);
-/* Turned all around, and spread over a disc of reach_m about the state before; `most` in all. */
-void ndtd_guesses_spread(struct ndtd_guesses *out, const struct ndtd_guess_sources *sources, double reach_m,
-                         size_t most);
-
-/* Optima of one scan, and what speaks for them: the fit and the prediction, as a logarithm of a probability. */
+/* Poses at which one scan fits. */
 struct ndtd_optima {
     size_t count;
     struct ndt_pose T_map_sensor[NDTD_OPTIMA_MAX];
-    double score[NDTD_OPTIMA_MAX];
 };
 
 /* Length of the velocity. */
 double ndtd_speed_mps(const struct ndt_twist *twist);
 /* nvtl_normalized * match_ratio; 0 without an optimum. */
 double ndtd_fit(const struct ndt_align_result *result);
+/* How well scans fit at poses that were verified: mean and variance of ndtd_fit, which depend on the sensor, the
+ * map and its age. */
+struct ndtd_usual_fit {
+    uint32_t scans;
+    double mean, variance;
+};
+void ndtd_usual_fit_add(struct ndtd_usual_fit *usual, double fit);
+/* The mean; 0: nothing is known yet. */
+double ndtd_usual_fit(const struct ndtd_usual_fit *usual);
+/* By how many standard deviations a fit is worse than usual; 0: it is not, or nothing is known yet. */
+double ndtd_fit_deficit(const struct ndtd_usual_fit *usual, double fit);
+
 /* Whether two poses are different optima, not two views of one. */
 int ndtd_are_distinct(const struct ndt_pose *a, const struct ndt_pose *b);
 /* Squared Mahalanobis distance of a pose from a mean with a covariance of its error log(mean^-1 pose), translation
  * first, axes of the body; INFINITY where the covariance is not positive definite. */
 double ndtd_squared_mahalanobis(const struct ndt_pose *mean, const double covariance[36],
                                 const struct ndt_pose *pose);
-/* Score of a result among others: its fit, and its distance from the prior (0: none) in sigmas, up to a limit: a
- * vehicle may always do what it never did before. -INFINITY: no optimum. */
-double ndtd_optimum_score(const struct ndt_align_result *result, const struct ndt_prior *prior);
-/* Adds a result; without room or without an optimum: nothing. */
-void ndtd_optima_add(struct ndtd_optima *optima, const struct ndt_align_result *result,
-                     const struct ndt_prior *prior);
-/* The score over that of the best optimum that is distinct from T_map_sensor; INFINITY: there is none. */
-double ndtd_optima_margin(const struct ndtd_optima *optima, const struct ndt_pose *T_map_sensor, double score);
+/* Without room: nothing. */
+void ndtd_optima_add(struct ndtd_optima *optima, const struct ndt_pose *T_map_sensor);
 
 #endif

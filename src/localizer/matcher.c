@@ -8,6 +8,8 @@
 
 /* Points of a scan that are read however late it is, and the part of the time for reading and preprocessing. */
 static const double LEAST_POINTS = 10000, READ_PART = 0.5;
+/* Least score where nothing else judges it: correct poses reach 0.44 and more in good maps. */
+static const double UNJUDGED_SCORE = 0.35;
 
 struct ndt_scan_header ndtd_matcher_thinned(const struct ndtd_matcher *matcher,
                                             const struct ndt_scan_header *header, size_t together)
@@ -40,9 +42,18 @@ int ndtd_has_prior(const struct ndtd_settings *settings)
     return settings->prior == NDTD_PRIOR_AUTO && settings->align.variant == NDT_ROBUST;
 }
 
+/* Whether the confidence judges how well a scan fits. */
+static int has_confidence(const struct ndtd_settings *settings)
+{
+    return ndtd_has_prior(settings) && settings->map.covariance == NDT_COVARIANCE_UNBIASED &&
+           settings->min_confidence > 0;
+}
+
 struct ndt_align_params ndtd_matcher_params(const struct ndtd_matcher *matcher, const struct ndt_prior *prior)
 {
     struct ndt_align_params params = matcher->settings->align;
+    if (!(params.score_threshold > 0) && !has_confidence(matcher->settings))
+        params.score_threshold = UNJUDGED_SCORE;
     if (ndtd_has_prior(matcher->settings)) {
         params.prior = prior;
         params.wants_observation = 1;
@@ -50,6 +61,12 @@ struct ndt_align_params ndtd_matcher_params(const struct ndtd_matcher *matcher, 
     params.has_gnss = matcher->settings->use_gnss && ndtd_gnss_reaches(matcher->gnss, matcher->scan.stamp_ns);
     memcpy(params.gnss_position_m, matcher->gnss->message.position_m, sizeof(params.gnss_position_m));
     return params;
+}
+
+void ndtd_use_finest_level(struct ndt_align_params *params)
+{
+    params->levels[0] = params->levels[params->level_count - 1];
+    params->level_count = 1;
 }
 
 /* The estimate of an evaluation's time is halved each time it prevents an alignment, so that one slow scan cannot

@@ -76,6 +76,8 @@ void ndtd_matcher_begin(struct ndtd_matcher *matcher);
 int ndtd_has_prior(const struct ndtd_settings *settings);
 /* The configured parameters, with a prior (borrowed) and the GNSS position that are valid for this scan. */
 struct ndt_align_params ndtd_matcher_params(const struct ndtd_matcher *matcher, const struct ndt_prior *prior);
+/* Where the pose is nearly right already. */
+void ndtd_use_finest_level(struct ndt_align_params *params);
 /* Sets the time left for the aligner. Returns 0 when it is less than an evaluation takes. */
 int ndtd_matcher_has_time(struct ndtd_matcher *matcher, struct ndt_align_params *params);
 /* Crop, deskew, voxel filter and sampling: on the host, or as a plan for a backend that does it. */

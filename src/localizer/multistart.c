@@ -1,25 +1,134 @@
-/* Multi-start: the scan is aligned from many guesses, where the prediction may not lead to the right optimum. */
+/* Multi-start: the scan is aligned from several guesses, where the prediction may not lead to the right optimum.
+ *
+ * A window search proposes poses within reach; where the prediction is not trusted it comes first, and the
+ * alignment begins at its best candidate on the finest level. Other candidates are aligned only where the scan does
+ * not fit significantly worse there. Obvious guesses (the prediction, no motion, constant velocity, the last
+ * verified pose) follow where that leaves the pose open: a narrow view may hide the right place from a search. */
 #include <math.h>
 #include <string.h>
 
+#include "ndt/clock.h"
 #include "points_view.h"
 #include "redeskew.h"
 #include "relocalizer_state.h"
 
 /* Where the scan may slide, as in a tunnel, a pose elsewhere along it counts only if so much more speaks for it. */
-static const double CLEARLY_BETTER = 1;
-/* The same optimum from another guess ends elsewhere within the last step: it counts only if it fits clearly
+static const double CLEARLY_BETTER = NDTD_LEAST_MARGIN;
+/* Degrees of freedom of the t distribution of the error of a prediction, and half of them and of those of a pose:
+ * of people who carry a sensor and look around, 95 % are within a squared Mahalanobis distance of 22, 99 % of 40.
+ */
+static const double TAIL = 6, TAIL_WEIGHT = 6, EXPECTED = 6;
+/* Logarithm of the odds that the right pose is among those that were found, where the scan fits as usual, among one
+ * place of the window; more places hide it better, and an alignment that has not converged speaks against it. */
+static const double FOUND_WIDE = 12, FOUND_NARROW = 4, STANDS_OUT_WIDE = 20, STANDS_OUT_NARROW = 12,
+                    NOT_CONVERGED = 6, PLACE_M2 = 1, PLACE_RAD = 5 * 0.017453292519943295;
+/* The same optimum from another guess ends elsewhere within the last step: it counts only if the fit is so much
  * better. */
-static const double SAME_GAIN = 0.25;
+static const double SAME_GAIN = 0.01;
 /* A prediction whose points are within this (three sigma) leaves one optimum on the finest level. */
 static const double TRUSTED_M = 1.3;
 /* Part of the time that is left for one list of guesses: hypotheses that are followed need some, too. */
 static const double TIME_PART = 0.3;
-/* Lost for more scans than these, guesses around a lost pose are left to the searches. */
-enum { LOST_SCANS = 3 };
-/* Guesses all around, and how far they go. */
-enum { SPREAD_COUNT = 24 };
-static const double LEAST_SPREAD_M = 1, MOST_SPREAD_M = 20;
+
+/* Candidates of the window that are aligned: those that come near the best, and where the scan may fit as well. */
+enum { CONTENDERS_MOST = 4 };
+static const double NEAR_BEST = 0.7, FAR_BEHIND = 6;
+/* How far the window goes beyond the reach of the vehicle, and at most. */
+static const double LEAST_REACH_M = 1, MOST_REACH_M = 20;
+/* How fast a person turns a sensor, and what the prediction leaves open in any case. */
+static const double TURN_RADPS = 2.5, LEAST_TURN_RAD = 20 * 0.017453292519943295;
+/* From the ground to a sensor. */
+static const double HEIGHT_REACH_M = 4;
+/* A view of less than this part of the circle, or of fewer points, hides the right place from a search now and
+ * then. */
+static const double WIDE_VIEW = 0.5;
+enum { WIDE_POINTS = 100 };
+/* A candidate of fewer points is no place to begin at. */
+enum { PROPOSED_POINTS = 60 };
+
+/* Whether the prediction says where the scan must fit: otherwise another optimum may be as near. */
+static int is_trusted_prediction(const struct ndt_track_state *predicted)
+{
+    double move_m2 = 0, turn_rad2 = 0;
+    for (int i = 0; i < 3; i++) {
+        move_m2 += predicted->P[(NDT_TRACK_STATES + 1) * i];
+        turn_rad2 += predicted->P[(NDT_TRACK_STATES + 1) * (3 + i)];
+    }
+    return 3 * sqrt(move_m2 + NDTD_TYPICAL_RANGE_M * NDTD_TYPICAL_RANGE_M * turn_rad2) < TRUSTED_M;
+}
+
+/* ---- the window ---- */
+
+/* Where the vehicle can have come since the state that is known, and how far it can have turned. */
+static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocalizer,
+                                          const struct ndtd_alignment *alignment)
+{
+    const struct ndt_track_state *before = alignment->before, *predicted = &alignment->predicted;
+    const double dt_s = fabs(ndt_track_seconds(before->stamp_ns, predicted->stamp_ns));
+    const double reach_m = ndtd_reach_m(relocalizer->settings, ndtd_speed_mps(&before->twist), dt_s);
+    const double deviation_m = ndt_track_position_deviation(predicted);
+    struct ndt_prior prior;
+    struct ndt_search_region region = {
+        .has_position = 1,
+        .radius_m = fmin(fmax(reach_m + LEAST_REACH_M, 3 * deviation_m), MOST_REACH_M),
+        .has_height = 1,
+        .height_reach_m = HEIGHT_REACH_M + 3 * deviation_m,
+        .has_heading = 1,
+        .heading_rad = ndt_pose_heading_rad(&predicted->T_map_base),
+        .heading_reach_rad = fmax(LEAST_TURN_RAD + TURN_RADPS * dt_s, 3 * ndt_track_attitude_deviation(predicted))};
+    ndtd_scan_prior(&relocalizer->parts.matcher->scan, predicted, &prior);
+    memcpy(region.position_m, prior.T_map_sensor.t_m, sizeof(region.position_m));
+    return region;
+}
+
+/* Whether the window was searched with a view that the right place stands out in. */
+static int is_wide_view(const struct ndtd_relocalizer *relocalizer)
+{
+    const struct ndtd_proposals *proposals = &relocalizer->proposals;
+    return proposals->is_searched && proposals->found->view.sectors >= WIDE_VIEW &&
+           proposals->found->view.dense_points >= WIDE_POINTS;
+}
+
+/* Searches the window, once for a scan. */
+static enum ndt_status search_window(struct ndtd_relocalizer *relocalizer, const struct ndtd_alignment *alignment,
+                                     struct ndt_error *err)
+{
+    struct ndtd_proposals *proposals = &relocalizer->proposals;
+    struct ndtd_matcher *matcher = relocalizer->parts.matcher;
+    if (!relocalizer->window || proposals->is_searched)
+        return NDT_OK;
+    const struct ndt_search_region region = region_of(relocalizer, alignment);
+    const double start_us = ndt_clock_us();
+    enum ndt_status status = ndtd_matcher_need_points(matcher, err);
+    if (status == NDT_OK)
+        status = ndtd_window_search(relocalizer->window, relocalizer->parts.searcher, matcher, &region,
+                                    &proposals->found, &proposals->is_searched, err);
+    if (status != NDT_OK || !proposals->is_searched)
+        return status;
+    proposals->us = ndt_clock_us() - start_us;
+    proposals->evaluations = (int)(proposals->found->evaluated_points / (matcher->points->count + 1));
+    return NDT_OK;
+}
+
+enum ndt_status ndtd_relocalizer_propose(struct ndtd_relocalizer *relocalizer,
+                                         const struct ndtd_alignment *alignment, struct ndt_pose *T_map_sensor,
+                                         int *is_proposed, struct ndt_error *err)
+{
+    const struct ndtd_proposals *proposals = &relocalizer->proposals;
+    *is_proposed = 0;
+    if (!ndtd_has_prior(relocalizer->settings) || relocalizer->recovery.is_active || !relocalizer->is_verified ||
+        is_trusted_prediction(&alignment->predicted))
+        return NDT_OK;
+    const enum ndt_status status = search_window(relocalizer, alignment, err);
+    if (status != NDT_OK || !proposals->is_searched || proposals->found->count == 0 ||
+        proposals->found->view.dense_points < PROPOSED_POINTS)
+        return status;
+    *T_map_sensor = proposals->found->candidates[0].T_map_sensor;
+    *is_proposed = 1;
+    return NDT_OK;
+}
+
+/* ---- guesses ---- */
 
 /* The prediction itself, with a wide prior: it corrects what the narrow one has held. */
 static int is_prediction(const struct ndtd_relocalization *now, const struct ndt_prior *guess)
@@ -27,8 +136,8 @@ static int is_prediction(const struct ndtd_relocalization *now, const struct ndt
     return memcmp(&guess->T_map_sensor, &now->expected.T_map_sensor, sizeof(guess->T_map_sensor)) == 0;
 }
 
-/* The guesses of a list as priors, which go on where the last scan had no more time. Returns how many. */
-static size_t choose_guesses(const struct ndtd_relocalization *now, enum ndtd_guess_list list)
+/* The guesses as priors. Returns how many. */
+static size_t set_priors(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const struct ndtd_guesses *guesses = &relocalizer->guesses;
@@ -36,65 +145,97 @@ static size_t choose_guesses(const struct ndtd_relocalization *now, enum ndtd_gu
     size_t count = 0;
     ndtd_matcher_wide_covariance(now->matcher, wide);
     for (size_t i = 0; i < guesses->count; i++) {
-        const struct ndt_pose *T_map_base = &guesses->T_map_base[(i + relocalizer->tried[list]) % guesses->count];
         struct ndt_prior *prior = &now->matcher->batch.priors[count];
-        if (!ndtd_heads_as_given(relocalizer, T_map_base))
+        if (!ndtd_heads_as_given(relocalizer, &guesses->T_map_base[i]))
             continue;
         count++;
-        prior->T_map_sensor = ndt_pose_compose(T_map_base, &now->scan->T_base_sensor);
+        prior->T_map_sensor = ndt_pose_compose(&guesses->T_map_base[i], &now->scan->T_base_sensor);
         memcpy(prior->covariance, wide, sizeof(wide));
     }
     return count;
 }
 
-/* A list that was cut by the deadline begins at the next scan with those that it has not tried. */
-static void go_on_next_time(struct ndtd_relocalizer *relocalizer, enum ndtd_guess_list list,
-                            const struct ndt_align_result *found, size_t count)
+/* ---- odds ---- */
+
+/* The prediction from a pose that was verified is evidence; one that was given may be wrong by metres, and so may
+ * one that is followed while recovering. */
+static void set_evidence(struct ndtd_relocalization *now)
 {
-    size_t begun = 0;
-    while (begun < count && !(found[begun].outcome == NDT_DEADLINE && found[begun].evaluations == 0))
-        begun++;
-    relocalizer->tried[list] = begun < count ? relocalizer->tried[list] + begun : 0;
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    now->has_evidence = relocalizer->is_verified && !relocalizer->recovery.is_active;
 }
 
-/* The number of the best result, where more than `better` speaks for it over the alignment; `count`: there is none.
+/* What speaks against a value that lies so far from its mean, as the logarithm of a t distribution: squared
+ * deviations. */
+static double surprise(double deviations2)
+{
+    return TAIL_WEIGHT * log1p(deviations2 / TAIL);
+}
+
+/* What speaks against a pose of the sensor after the last verified one; 0 where none is. */
+static double surprise_of(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor)
+{
+    if (!now->has_evidence)
+        return 0;
+    return surprise(ndtd_squared_mahalanobis(&now->expected.T_map_sensor, now->expected.covariance, T_map_sensor));
+}
+
+/* Logarithm of the odds of pose a over pose b of the sensor, from how much better the scan fits there. */
+static double log_odds_of_scan(const struct ndtd_relocalization *now, const struct ndt_pose *a,
+                               const struct ndt_pose *b)
+{
+    const double z = ndtd_matcher_significance(now->matcher, a, b);
+    return 0.5 * z * fabs(z);
+}
+
+/* The same with the prediction, whose error has the tails of a t distribution. */
+static double log_odds(const struct ndtd_relocalization *now, const struct ndt_pose *a, const struct ndt_pose *b)
+{
+    return log_odds_of_scan(now, a, b) + surprise_of(now, b) - surprise_of(now, a);
+}
+
+/* The number of the best result, where the odds over the alignment are more than `better`; `count`: there is none.
  */
 static size_t choose_best(struct ndtd_relocalization *now, size_t count, double better)
 {
     const struct ndt_align_result *found = now->matcher->batch.results;
-    const struct ndt_pose *kept = &now->alignment->result.T_map_sensor;
-    double best_score = ndtd_optimum_score(&now->alignment->result, &now->expected) + better;
+    const struct ndt_align_result *kept = &now->alignment->result;
     size_t best = count;
     for (size_t i = 0; i < count; i++) {
-        const double score = ndtd_optimum_score(&found[i], &now->expected);
-        const int is_same =
-            !ndtd_are_distinct(kept, &found[i].T_map_sensor) && !is_prediction(now, &now->matcher->batch.priors[i]);
-        ndtd_optima_add(&now->relocalizer->optima, &found[i], &now->expected);
-        if (score <= best_score + (is_same ? SAME_GAIN : 0))
+        const int is_same = !ndtd_are_distinct(&kept->T_map_sensor, &found[i].T_map_sensor);
+        const double gain = is_prediction(now, &now->matcher->batch.priors[i]) ? 0 : SAME_GAIN;
+        if (!(ndtd_fit(&found[i]) > 0) ||
+            (ndtd_outcome_is_usable(kept->outcome) && !ndtd_outcome_is_usable(found[i].outcome)))
             continue;
-        best_score = score;
+        ndtd_optima_add(&now->relocalizer->optima, &found[i].T_map_sensor);
+        if (is_same ? ndtd_fit(&found[i]) <= ndtd_fit(kept) + gain
+                    : ndtd_fit(kept) > 0 && log_odds(now, &found[i].T_map_sensor, &kept->T_map_sensor) <=
+                                                (best == count ? better : 0))
+            continue;
         best = i;
-        kept = &found[i].T_map_sensor;
+        kept = &found[i];
     }
     return best;
 }
 
-/* Aligns from all guesses; the best may become the alignment, which then stands for the costs of all. */
-static enum ndt_status try_guesses(struct ndtd_relocalization *now, enum ndtd_guess_list list, double better,
+/* Aligns from all guesses; the best may become the alignment, which then stands for the costs of all. is_near: they
+ * are optima already, but for the last steps. */
+static enum ndt_status try_guesses(struct ndtd_relocalization *now, int is_near, double better,
                                    struct ndt_error *err)
 {
     struct ndtd_matcher *matcher = now->matcher;
     struct ndt_align_result *result = &now->alignment->result;
     const struct ndt_align_result *found = matcher->batch.results;
     struct ndt_align_params params = ndtd_matcher_params(matcher, &now->alignment->prior);
-    const size_t count = choose_guesses(now, list);
+    const size_t count = set_priors(now);
     if (count == 0 || !ndtd_matcher_has_time(matcher, &params))
         return NDT_OK;
+    if (is_near)
+        ndtd_use_finest_level(&params);
     params.deadline_s *= TIME_PART;
     const enum ndt_status status = ndtd_matcher_align_batch(matcher, &params, count, err);
     if (status != NDT_OK)
         return status;
-    go_on_next_time(now->relocalizer, list, found, count);
     if (now->relocalizer->view)
         ndtd_points_view_tried(now->relocalizer->view, &now->scan->T_base_sensor, found, count);
     struct ndt_align_result costs = *result;
@@ -112,21 +253,60 @@ static enum ndt_status try_guesses(struct ndtd_relocalization *now, enum ndtd_gu
     return NDT_OK;
 }
 
-static enum ndt_status try_list(struct ndtd_relocalization *now, enum ndtd_guess_list list, double better,
-                                struct ndt_error *err)
+/* Candidates of the window where the scan may fit as well as where it is aligned become guesses; all are optima. */
+static void guess_contenders(struct ndtd_relocalization *now)
 {
-    const enum ndt_status status = try_guesses(now, list, better, err);
-    return status == NDT_OK ? ndtd_find_motion(now->matcher, now->alignment, err) : status;
+    struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndt_search_result *found = relocalizer->proposals.found;
+    const struct ndt_pose *aligned = &now->alignment->result.T_map_sensor;
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&now->scan->T_base_sensor);
+    const int is_usable = ndtd_outcome_is_usable(now->alignment->result.outcome);
+    relocalizer->guesses.count = 0;
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct ndt_search_candidate *candidate = &found->candidates[i];
+        if (is_usable && !ndtd_are_distinct(&candidate->T_map_sensor, aligned))
+            continue;
+        ndtd_optima_add(&relocalizer->optima, &candidate->T_map_sensor);
+        if (relocalizer->guesses.count < CONTENDERS_MOST &&
+            candidate->gaussian_fit >= NEAR_BEST * found->candidates[0].gaussian_fit &&
+            (!is_usable || ndtd_matcher_significance(now->matcher, aligned, &candidate->T_map_sensor) < FAR_BEHIND))
+            relocalizer->guesses.T_map_base[relocalizer->guesses.count++] =
+                ndt_pose_compose(&candidate->T_map_sensor, &T_sensor_base);
+    }
 }
 
-/* How far from the state before guesses are spread: farther away searches find the place. */
-static double spread_m(const struct ndtd_relocalization *now)
+/* Shows what the window has found. */
+static void show_candidates(const struct ndtd_relocalization *now)
 {
-    const struct ndt_track_state *before = now->alignment->before;
-    const double dt_s = fabs(ndt_track_seconds(before->stamp_ns, now->alignment->predicted.stamp_ns));
-    const double reach_m = ndtd_reach_m(now->relocalizer->settings, ndtd_speed_mps(&before->twist), dt_s);
-    return fmin(reach_m + LEAST_SPREAD_M, MOST_SPREAD_M);
+    const struct ndt_search_result *found = now->relocalizer->proposals.found;
+    for (uint32_t i = 0; now->relocalizer->view && i < found->count; i++) {
+        struct ndt_align_result result = found->candidates[i].alignment;
+        result.T_map_sensor = found->candidates[i].T_map_sensor;
+        ndtd_points_view_tried(now->relocalizer->view, &now->scan->T_base_sensor, &result, 1);
+    }
 }
+
+static enum ndt_status try_contenders(struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    const enum ndt_status status = search_window(now->relocalizer, now->alignment, err);
+    if (status != NDT_OK || !now->relocalizer->proposals.is_searched)
+        return status;
+    show_candidates(now);
+    guess_contenders(now);
+    return try_guesses(now, 1, 0, err);
+}
+
+static enum ndt_status try_obvious(struct ndtd_relocalization *now, double better, struct ndt_error *err)
+{
+    struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndtd_guess_sources sources = {.before = now->alignment->before,
+                                               .predicted = &now->alignment->predicted,
+                                               .verified = ndtd_relocalizer_verified(relocalizer)};
+    ndtd_guesses_obvious(&relocalizer->guesses, &sources);
+    return try_guesses(now, 0, better, err);
+}
+
+/* ---- the scan ---- */
 
 static int is_found(const struct ndtd_relocalization *now)
 {
@@ -134,60 +314,87 @@ static int is_found(const struct ndtd_relocalization *now)
     return ndtd_confidence_now(now, &fits) >= now->relocalizer->settings->min_confidence && fits;
 }
 
-/* Whether the prediction says where the scan must fit: otherwise another optimum may be as near. */
-static int is_trusted_prediction(const struct ndt_track_state *predicted)
-{
-    double move_m2 = 0, turn_rad2 = 0;
-    for (int i = 0; i < 3; i++) {
-        move_m2 += predicted->P[(NDT_TRACK_STATES + 1) * i];
-        turn_rad2 += predicted->P[(NDT_TRACK_STATES + 1) * (3 + i)];
-    }
-    return 3 * sqrt(move_m2 + NDTD_TYPICAL_RANGE_M * NDTD_TYPICAL_RANGE_M * turn_rad2) < TRUSTED_M;
-}
-
 static int is_confirmed(const struct ndtd_relocalization *now)
 {
     return ndtd_alignment_is_confirmed(now->alignment, now->scan, now->relocalizer->settings);
 }
 
-static enum ndt_status try_lists(struct ndtd_relocalization *now, struct ndt_error *err)
+/* Places and headings of the window. */
+static double places_of(const struct ndtd_relocalization *now)
 {
-    struct ndtd_relocalizer *relocalizer = now->relocalizer;
-    const struct ndtd_recovery *recovery = &relocalizer->recovery;
-    const struct ndt_track_state *predicted = &now->alignment->predicted;
-    const struct ndtd_guess_sources sources = {.before = now->alignment->before,
-                                               .predicted = predicted,
-                                               .verified = ndtd_relocalizer_verified(relocalizer)};
-    const int is_gap = ndt_track_position_deviation(predicted) > relocalizer->settings->track.lost_deviation_m;
-    const int was_confirmed = is_confirmed(now), is_trusted = is_trusted_prediction(predicted);
-    ndtd_guesses_obvious(&relocalizer->guesses, &sources);
-    enum ndt_status status = try_list(now, NDTD_GUESSES_OBVIOUS, was_confirmed ? CLEARLY_BETTER : 0, err);
-    if (status != NDT_OK || ((is_found(now) || was_confirmed) && is_trusted))
+    const struct ndt_search_region region = region_of(now->relocalizer, now->alignment);
+    return 1 + M_PI * region.radius_m * region.radius_m / PLACE_M2 * 2 * fmin(region.heading_reach_rad, M_PI) /
+                   PLACE_RAD;
+}
+
+/* Odds of a place that was not found against the alignment, as a logarithm: likely where the scan fits worse than
+ * scans did so far, where the vehicle is not expected, and in a window of many places; unlikely where the alignment
+ * stands out among those that were found by `margin`, as wrong ones do not. */
+static double log_odds_unfound(const struct ndtd_relocalization *now, double margin)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndt_align_result *result = &now->alignment->result;
+    const double deficit = ndtd_fit_deficit(&relocalizer->usual, ndtd_fit(result));
+    const int is_wide = is_wide_view(relocalizer);
+    const double unexpected = fmax(0, surprise_of(now, &result->T_map_sensor) - surprise(EXPECTED));
+    return surprise(deficit * deficit) + unexpected + log(places_of(now)) +
+           (result->outcome == NDT_CONVERGED ? 0 : NOT_CONVERGED) - (is_wide ? FOUND_WIDE : FOUND_NARROW) -
+           fmin(fmax(margin, 0), is_wide ? STANDS_OUT_WIDE : STANDS_OUT_NARROW);
+}
+
+/* Logarithm of the odds of the alignment over all other optima together, and over a place that was not found. */
+static double margin_of(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_optima *optima = &now->relocalizer->optima;
+    const struct ndt_pose *aligned = &now->alignment->result.T_map_sensor;
+    double rest = 0, rest_of_scan = 0;
+    if (!ndtd_outcome_is_usable(now->alignment->result.outcome))
+        return -INFINITY;
+    for (size_t i = 0; i < optima->count; i++) {
+        const struct ndt_pose *other = &optima->T_map_sensor[i];
+        if (!ndtd_are_distinct(other, aligned))
+            continue;
+        const double of_scan = log_odds_of_scan(now, aligned, other);
+        rest_of_scan += exp(-of_scan);
+        rest += exp(-of_scan - surprise_of(now, other) + surprise_of(now, aligned));
+    }
+    return -log(rest + exp(log_odds_unfound(now, -log(rest_of_scan))));
+}
+
+static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    const int was_confirmed = is_confirmed(now), is_trusted = is_trusted_prediction(&now->alignment->predicted);
+    const int is_searched = now->relocalizer->proposals.is_searched;
+    enum ndt_status status = NDT_OK;
+    if (is_searched)
+        status = try_contenders(now, err);
+    if (status != NDT_OK || (is_searched && is_found(now) && margin_of(now) >= NDTD_LEAST_MARGIN))
         return status;
-    ndtd_guesses_near(&relocalizer->guesses, &sources);
-    status = try_list(now, NDTD_GUESSES_NEAR, 0, err);
-    const int is_lost = recovery->is_active && recovery->scans > LOST_SCANS;
-    if (status != NDT_OK || is_lost || (is_found(now) && !is_gap))
+    status = try_obvious(now, was_confirmed ? CLEARLY_BETTER : 0, err);
+    if (status != NDT_OK || is_searched ||
+        ((is_found(now) || was_confirmed) && is_trusted && margin_of(now) >= NDTD_LEAST_MARGIN))
         return status;
-    ndtd_guesses_spread(&relocalizer->guesses, &sources, spread_m(now), SPREAD_COUNT);
-    return try_list(now, NDTD_GUESSES_SPREAD, 0, err);
+    return try_contenders(now, err);
 }
 
 enum ndt_status ndtd_try_multistart(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
-    const struct ndt_align_result *result = &now->alignment->result;
     if (!ndtd_has_prior(relocalizer->settings) ||
         (is_confirmed(now) && is_found(now) &&
          (is_trusted_prediction(&now->alignment->predicted) || !relocalizer->is_verified)))
         return NDT_OK;
     now->decision->is_multistart = 1;
     now->expected = now->alignment->prior;
+    set_evidence(now);
     relocalizer->optima.count = 0;
-    ndtd_optima_add(&relocalizer->optima, result, &now->expected);
-    const enum ndt_status status = try_lists(now, err);
-    const double margin =
-        ndtd_optima_margin(&relocalizer->optima, &result->T_map_sensor, ndtd_optimum_score(result, &now->expected));
-    now->decision->margin = isnan(margin) ? 0 : margin; /* nothing is an optimum */
-    return status;
+    enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
+    if (status == NDT_OK)
+        status = try_all(now, err);
+    if (status == NDT_OK)
+        status = ndtd_find_motion(now->matcher, now->alignment, err);
+    if (status != NDT_OK)
+        return status;
+    now->decision->margin = margin_of(now);
+    return NDT_OK;
 }

@@ -228,15 +228,24 @@ static void scale_evaluation(struct ndtd_matcher *matcher)
     matcher->evaluation_points = matcher->points_used;
 }
 
-static enum ndt_status align(struct ndtd_matcher *matcher, const struct ndt_align_params *params,
+static enum ndt_status align(struct ndtd_pipeline *pipeline, struct ndt_align_params *params,
                              struct ndtd_alignment *alignment, struct ndt_error *err)
 {
+    struct ndtd_matcher *matcher = &pipeline->matcher;
     const struct ndt_align_result *result = &alignment->result;
+    struct ndt_pose guess = alignment->prior.T_map_sensor;
     enum ndt_status status = NDT_OK;
+    int is_proposed = 0;
+    if (!matcher->is_aligned_ahead && !matcher->scan.is_late)
+        status = ndtd_relocalizer_propose(pipeline->relocalizer, alignment, &guess, &is_proposed, err);
+    if (status != NDT_OK)
+        return status;
+    if (is_proposed)
+        ndtd_use_finest_level(params);
     if (matcher->is_aligned_ahead)
         matcher->guesses++;
     else
-        status = ndtd_matcher_align(matcher, FIRST_PASS, params, &alignment->prior.T_map_sensor, alignment, err);
+        status = ndtd_matcher_align(matcher, FIRST_PASS, params, &guess, alignment, err);
     if (matcher->preprocessed == ON_BACKEND)
         matcher->points_used = result->points;
     if (result->evaluations > 0) {
@@ -290,6 +299,12 @@ static void assess(const struct ndtd_pipeline *pipeline, const struct ndtd_decis
     struct ndt_align_result *result = &alignment->result;
     int fits;
     record->confidence = ndtd_alignment_confidence(alignment, &pipeline->matcher.scan, pipeline->settings, &fits);
+    if (!isnan(decision->margin))
+        record->confidence *= 1 / (1 + exp(-decision->margin));
+    if (decision->certainty > record->confidence) {
+        record->confidence = decision->certainty;
+        fits = ndtd_outcome_is_usable(result->outcome);
+    }
     if (result->outcome == NDT_DEADLINE) /* NaN stays NaN */
         record->confidence *=
             fmin(1, ndtd_prediction_confidence(&alignment->predicted) / fmax(record->confidence, 1e-9));
@@ -316,7 +331,7 @@ static void describe(const struct ndtd_pipeline *pipeline, const struct ndtd_dec
 {
     const struct ndtd_matcher *matcher = &pipeline->matcher;
     if (!isnan(decision->margin))
-        record->margin = 1 - exp(-fmax(decision->margin, 0)); /* of the odds */
+        record->margin = 1 / (1 + exp(-decision->margin));
     record->is_ahead = matcher->is_aligned_ahead && matcher->pass == FIRST_PASS && !decision->is_multistart;
     if (alignment->has_trace)
         record->trace = ndt_aligner_trace(matcher->aligner, &record->trace_count);
@@ -341,7 +356,7 @@ static enum ndt_status align_and_relocalise(struct ndtd_pipeline *pipeline, stru
         return ndtd_relocalizer_decide_unaligned(relocalizer, alignment, decision, err);
     }
     if (alignment->before)
-        status = align(matcher, &params, alignment, err);
+        status = align(pipeline, &params, alignment, err);
     if (status == NDT_OK && matcher->scan.is_late)
         ndtd_scan_end_late(pipeline, alignment);
     else if (status == NDT_OK)
@@ -472,6 +487,7 @@ static void begin(struct ndtd_pipeline *pipeline, const struct ndt_scan_header *
     const struct ndtd_settings *settings = pipeline->settings;
     struct ndtd_scan *scan = &pipeline->matcher.scan;
     *scan = (struct ndtd_scan){
+        .usual_fit = ndtd_relocalizer_usual_fit(pipeline->relocalizer),
         .seq = header->seq,
         .stamp_ns = header->stamp_ns,
         .frame_id = header->frame_id,

@@ -5,6 +5,7 @@
 
 #include "ndt/linalg.h"
 #include "ndtd/scan_result.h"
+#include "ndtd/scan_state.h"
 #include "pipeline_state.h"
 #include "scan_order.h"
 
@@ -103,7 +104,7 @@ static void take_over(struct ndtd_pipeline *pipeline, const struct ndtd_alignmen
     check_certainty(pipeline, &alignment->updated, result);
     if (result->outcome != NDT_CONVERGED || pipeline->matcher.scan.is_late)
         return;
-    ndtd_relocalizer_verify(pipeline->relocalizer, &alignment->updated);
+    ndtd_relocalizer_verify(pipeline->relocalizer, &alignment->updated, ndtd_fit(result));
     check_inputs(pipeline, is_verified ? &before : NULL, &alignment->updated);
 }
 
@@ -117,7 +118,9 @@ void ndtd_pipeline_conclude(struct ndtd_pipeline *pipeline, const struct ndtd_al
         take_over(pipeline, alignment, &record->result);
     else
         ndt_track_coast(&pipeline->track, &alignment->predicted);
-    if (alignment->is_updated || result->evaluations == 0)
+    const int is_refused = !alignment->is_updated && result->evaluations > 0 && result->outcome != NDT_DEADLINE &&
+                           !ndtd_state_is_trusted(pipeline->state);
+    if (!is_refused)
         ndtd_pipeline_report_estimate(pipeline, alignment,
                                       alignment->is_updated ? &alignment->updated : &alignment->predicted, record);
     else

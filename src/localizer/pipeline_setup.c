@@ -60,7 +60,8 @@ static enum ndt_status open_relocalizer(struct ndtd_pipeline *pipeline, int is_l
     const struct ndtd_relocalizer_parts parts = {.matcher = &pipeline->matcher,
                                                  .track = &pipeline->track,
                                                  .gnss = &pipeline->gnss,
-                                                 .searcher = pipeline->searcher};
+                                                 .searcher = pipeline->searcher,
+                                                 .compute = &settings->compute};
     if (status == NDT_OK)
         status = ndtd_relocalizer_create(&pipeline->relocalizer, &parts, err);
     if (status == NDT_OK)

@@ -7,6 +7,8 @@
 
 /* Scans over which the fit is averaged, and scans in a row without a fit after which a hypothesis is given up. */
 enum { FIT_SCANS = 5, MISSES_MOST = 3 };
+/* Searches that leave so little doubt, from several views, need no scan that fits as scans do in good maps. */
+static const double CERTAIN = 0.999;
 /* A second hypothesis with more than this part of the fit leaves the choice open. */
 static const double RIVAL_RATIO = 0.95;
 
@@ -159,6 +161,8 @@ void ndtd_hypotheses_take(struct ndtd_hypotheses *hypotheses, struct ndtd_hypoth
 int ndtd_hypothesis_is_accepted(const struct ndtd_hypothesis *hypothesis, double second_fit, double min_confidence,
                                 int is_near)
 {
-    return hypothesis->confidence >= min_confidence && hypothesis->misses == 0 &&
-           second_fit < RIVAL_RATIO * hypothesis->fit && ndt_hypothesis_test_accepts(&hypothesis->test, !is_near);
+    const struct ndt_hypothesis_test *test = &hypothesis->test;
+    const int is_certain = test->views >= NDT_HYPOTHESIS_VIEWS && ndt_hypothesis_test_probability(test) >= CERTAIN;
+    return (hypothesis->confidence >= min_confidence || is_certain) && hypothesis->misses == 0 &&
+           second_fit < RIVAL_RATIO * hypothesis->fit && ndt_hypothesis_test_accepts(test, !is_near);
 }

@@ -55,9 +55,9 @@ struct ndtd_found {
  * an agreement. */
 void ndtd_hypotheses_take(struct ndtd_hypotheses *hypotheses, struct ndtd_hypothesis *leading,
                           const struct ndt_track *track, const struct ndtd_found *found, uint32_t most);
-/* Whether a hypothesis is accepted: the searches leave no other, the last scan fits (min_confidence), and no other
- * hypothesis fits as well. is_near: the vehicle is certain to be among the poses that were searched, as within
- * reach of the last verified pose. */
+/* Whether a hypothesis is accepted: the searches leave no other, the last scan fits (min_confidence), unless
+ * searches from several views are certain, and no other hypothesis fits as well. is_near: the vehicle is certain to
+ * be among the poses that were searched, as within reach of the last verified pose. */
 int ndtd_hypothesis_is_accepted(const struct ndtd_hypothesis *hypothesis, double second_fit, double min_confidence,
                                 int is_near);
 

@@ -15,8 +15,6 @@ enum { CANDIDATES_FOLLOWED = 5 };
 static const double BETTER_FIT = 1.1;
 /* Room for what a vehicle does beyond its speed so far. */
 static const double LIKELY_M = 3, LEAST_SPEED_MPS = 2;
-/* Odds of a pose over the next best one, as a logarithm. */
-static const double LEAST_MARGIN = 1.0;
 /* Farther than this from a pose that was given, or later, and not confirmed at once, a pose has to be proven by
  * searches. */
 static const double GIVEN_M = 3, GIVEN_S = 2;
@@ -242,6 +240,7 @@ enum ndt_status ndtd_change_leading(struct ndtd_relocalization *now, struct ndtd
         *next = recovery->others.list[--recovery->others.count];
     decision->replacement = recovery->leading.before;
     decision->is_replaced = 1;
+    decision->margin = NAN; /* of the pose before */
     decision->is_ambiguous = decision->is_cut_short = 0;
     ndtd_alignment_begin(now->alignment, now->scan, &decision->replacement, &decision->replacement);
     return align_at_leading(now, err);
@@ -293,6 +292,8 @@ static enum ndt_status prove_leading(const struct ndtd_relocalization *now, stru
         return NDT_OK;
     const enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
     now->decision->is_unproven = status != NDT_OK || !leads_all(now);
+    if (!now->decision->is_unproven)
+        now->decision->certainty = ndt_hypothesis_test_probability(&recovery->leading.test);
     return status;
 }
 
@@ -345,7 +346,7 @@ static int is_accepted(const struct ndtd_relocalization *now)
     const double confidence = ndtd_confidence_now(now, &fits);
     if (!alignment->before || !fits || !alignment->is_updated || confidence < relocalizer->settings->min_confidence)
         return 0;
-    if (decision->is_ambiguous || (decision->is_multistart && decision->margin < LEAST_MARGIN))
+    if (decision->is_ambiguous || (decision->is_multistart && decision->margin < NDTD_LEAST_MARGIN))
         return 0;
     if (ndtd_speed_mps(&alignment->updated.twist) > relocalizer->settings->recovery.max_speed_mps)
         return 0;

@@ -33,8 +33,7 @@ static enum ndt_status align_again(struct ndtd_matcher *matcher, struct ndtd_ali
     matcher->preprocess_us += ndt_clock_us() - start_us;
     if (status != NDT_OK)
         return status;
-    params->levels[0] = params->levels[params->level_count - 1];
-    params->level_count = 1;
+    ndtd_use_finest_level(params);
     const struct ndt_pose guess = ndt_pose_compose(&alignment->updated.T_map_base, &scan->T_base_sensor);
     status = ndtd_matcher_align(matcher, SECOND_PASS, params, &guess, alignment, err);
     if (status == NDT_OK && ndtd_outcome_is_usable(alignment->result.outcome))

@@ -8,15 +8,26 @@
 enum ndt_status ndtd_relocalizer_create(struct ndtd_relocalizer **out, const struct ndtd_relocalizer_parts *parts,
                                         struct ndt_error *err)
 {
-    struct ndtd_relocalizer *relocalizer = *out = calloc(1, sizeof(*relocalizer));
+    struct ndtd_relocalizer *relocalizer = calloc(1, sizeof(*relocalizer));
+    enum ndt_status status = NDT_OK;
+    *out = NULL;
     if (!relocalizer)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the relocaliser");
     relocalizer->parts = *parts;
-    return NDT_OK;
+    if (parts->searcher)
+        status = ndtd_window_create(&relocalizer->window, parts->compute, err);
+    if (status == NDT_OK)
+        *out = relocalizer;
+    else
+        ndtd_relocalizer_destroy(relocalizer);
+    return status;
 }
 
 void ndtd_relocalizer_destroy(struct ndtd_relocalizer *relocalizer)
 {
+    if (!relocalizer)
+        return;
+    ndtd_window_destroy(relocalizer->window);
     free(relocalizer);
 }
 
@@ -29,6 +40,7 @@ void ndtd_relocalizer_set_map(struct ndtd_relocalizer *relocalizer, const struct
         relocalizer->localize.hypotheses.count = 0;
         relocalizer->localize.scans = 0;
         ndtd_hypothesis_forget(&recovery->leading);
+        relocalizer->usual = (struct ndtd_usual_fit){0};
     }
     if (relocalizer->parts.searcher)
         ndtd_searcher_set_map(relocalizer->parts.searcher, map);
@@ -37,6 +49,7 @@ void ndtd_relocalizer_set_map(struct ndtd_relocalizer *relocalizer, const struct
 void ndtd_relocalizer_set_settings(struct ndtd_relocalizer *relocalizer, const struct ndtd_settings *settings)
 {
     relocalizer->settings = settings;
+    relocalizer->usual = (struct ndtd_usual_fit){0}; /* levels and filters may be others */
 }
 
 /* ---- a scan ---- */
@@ -46,6 +59,7 @@ enum ndt_status ndtd_relocalizer_begin(struct ndtd_relocalizer *relocalizer, str
 {
     memset(decision, 0, sizeof(*decision));
     decision->margin = NAN;
+    relocalizer->proposals = (struct ndtd_proposals){0};
     return ndtd_follow_previous_track(relocalizer, err);
 }
 
@@ -71,7 +85,11 @@ enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer, st
         status = ndtd_resolve_degeneracy(&now, err);
     if (status == NDT_OK && alignment->before)
         status = ndtd_compare_previous_track(&now, err);
-    return status == NDT_OK ? ndtd_recover(&now, err) : status;
+    if (status == NDT_OK)
+        status = ndtd_recover(&now, err);
+    alignment->result.align_us += relocalizer->proposals.us;
+    alignment->result.evaluations += relocalizer->proposals.evaluations;
+    return status;
 }
 
 enum ndt_status ndtd_relocalizer_decide_unaligned(struct ndtd_relocalizer *relocalizer,
@@ -86,7 +104,7 @@ void ndtd_relocalizer_report(const struct ndtd_relocalizer *relocalizer, const s
                              struct ndt_align_result *result)
 {
     const struct ndtd_hypothesis *leading = &relocalizer->recovery.leading;
-    if (result->outcome != NDT_CONVERGED)
+    if (result->outcome != NDT_CONVERGED && result->outcome != NDT_ITERATION_LIMIT)
         return;
     if (decision->is_ambiguous && !ndtd_relocalizer_can_recover(relocalizer, 1)) {
         ndtd_refuse(result, NDT_LOW_SCORE, "another place may fit as well, and no search can tell");
@@ -102,8 +120,9 @@ void ndtd_relocalizer_report(const struct ndtd_relocalizer *relocalizer, const s
 
 /* ---- what happened to the estimate ---- */
 
-void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state)
+void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state, double fit)
 {
+    ndtd_usual_fit_add(&relocalizer->usual, fit);
     relocalizer->verified = *state;
     relocalizer->is_verified = 1;
     relocalizer->fastest_mps = fmax(relocalizer->fastest_mps, fmin(ndtd_speed_mps(&state->twist),

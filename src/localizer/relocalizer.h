@@ -48,7 +48,8 @@ struct ndtd_relocalizer_parts {
     struct ndtd_matcher *matcher;
     const struct ndt_track *track;
     const struct ndtd_gnss_fix *gnss;
-    struct ndtd_searcher *searcher; /* NULL: there is nothing to search with */
+    struct ndtd_searcher *searcher;           /* NULL: there is nothing to search with */
+    const struct ndt_backend_config *compute; /* of searches; borrowed during create */
 };
 
 /* The decision about the alignment of a scan. */
@@ -60,7 +61,9 @@ struct ndtd_decision {
     int is_ambiguous;  /* other poses may fit as well, and were not tried */
     int is_cut_short;  /* no time was left to try other poses */
     int is_multistart; /* other guesses were aligned, and the pose is the best of them */
-    double margin;     /* score over the best other optimum, see ndtd_optima_margin; NAN: not known */
+    double margin;     /* logarithm of the odds over all other optima that were tried; NAN: not
+                        known */
+    double certainty;  /* probability that searches leave to a pose that they have proven; 0: they have not */
     struct ndt_track_state replacement;
 };
 
@@ -85,6 +88,12 @@ int ndtd_relocalizer_can_recover(const struct ndtd_relocalizer *relocalizer, int
  * first, so that it has time whatever the pose that was given costs. */
 NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_begin(struct ndtd_relocalizer *relocalizer,
                                                       struct ndtd_decision *decision, struct ndt_error *err);
+/* Before the first alignment, where the prediction is not trusted: the pose of the sensor to begin at, on the
+ * finest level. *is_proposed: 0 where it begins at the prediction. */
+NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_propose(struct ndtd_relocalizer *relocalizer,
+                                                        const struct ndtd_alignment *alignment,
+                                                        struct ndt_pose *T_map_sensor, int *is_proposed,
+                                                        struct ndt_error *err);
 /* Decides about an alignment from the prediction; the alignment becomes that of the pose that was found. Without a
  * pose (alignment->before is NULL) there is only the prediction. */
 NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer,
@@ -102,8 +111,8 @@ void ndtd_relocalizer_report(const struct ndtd_relocalizer *relocalizer, const s
 
 /* ---- what happened to the estimate ---- */
 
-/* The estimator has taken a pose that converged. */
-void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state);
+/* The estimator has taken a pose that converged; fit: of the scan there. */
+void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state, double fit);
 /* An initial pose is about to become the estimate: keeps the track before it as a rival, if scans have confirmed it
  * up to now. is_trusted: its pose was. Returns the twist of that track; NULL: there is none. */
 const struct ndt_twist *ndtd_relocalizer_keep_track(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
@@ -117,6 +126,8 @@ void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struc
 const struct ndt_track_state *ndtd_relocalizer_reference(const struct ndtd_relocalizer *relocalizer);
 /* The last verified state; NULL: none. */
 const struct ndt_track_state *ndtd_relocalizer_verified(const struct ndtd_relocalizer *relocalizer);
+/* How well verified scans fit, see ndtd_fit; 0: not known yet. */
+double ndtd_relocalizer_usual_fit(const struct ndtd_relocalizer *relocalizer);
 /* Whether the last scan was not accepted. */
 int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer);
 /* Whether there are hypotheses that may be right while it is active. */

@@ -33,6 +33,11 @@ const struct ndt_track_state *ndtd_relocalizer_reference(const struct ndtd_reloc
     return relocalizer->has_given ? &relocalizer->given : NULL;
 }
 
+double ndtd_relocalizer_usual_fit(const struct ndtd_relocalizer *relocalizer)
+{
+    return ndtd_usual_fit(&relocalizer->usual);
+}
+
 int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer)
 {
     return relocalizer->recovery.is_active;

@@ -4,9 +4,10 @@
 #define NDTD_RELOCALIZER_STATE_H
 
 #include "relocalizer.h"
+#include "window.h"
 
-/* Lists of guesses, the likely ones first. */
-enum ndtd_guess_list { NDTD_GUESSES_OBVIOUS, NDTD_GUESSES_NEAR, NDTD_GUESSES_SPREAD, NDTD_GUESS_LISTS };
+/* Logarithm of the odds, 99 : 1, of a pose over all others that were tried. */
+#define NDTD_LEAST_MARGIN 4.6
 
 /* The way back to the pose, or to the first one. */
 struct ndtd_recovery {
@@ -40,6 +41,14 @@ struct ndtd_localize {
     struct ndt_localize_report report;
 };
 
+/* What a search of the window has found for the scan. */
+struct ndtd_proposals {
+    int is_searched;
+    const struct ndt_search_result *found;
+    double us;
+    int evaluations; /* as many as its alignments are worth, of all points of the scan */
+};
+
 struct ndtd_relocalizer {
     struct ndtd_relocalizer_parts parts;
     const struct ndtd_settings *settings;
@@ -49,14 +58,16 @@ struct ndtd_relocalizer {
     struct ndt_track_state given;
     int is_verified; /* `verified` is the estimate at the last scan that was accepted */
     struct ndt_track_state verified;
-    double fastest_mps; /* of the verified scans */
+    double fastest_mps;          /* of the verified scans */
+    struct ndtd_usual_fit usual; /* of the verified scans */
     struct ndtd_previous_track previous;
     struct ndtd_recovery recovery;
     struct ndtd_localize localize;
 
+    struct ndtd_window *window; /* NULL: there is nothing to search with */
+    struct ndtd_proposals proposals;
     struct ndtd_guesses guesses;
-    size_t tried[NDTD_GUESS_LISTS]; /* of each list, that scans before had time for, modulo its size */
-    struct ndtd_optima optima;      /* of the scan */
+    struct ndtd_optima optima; /* of the scan */
 };
 
 /* One scan on its way through the relocaliser: everything that its steps pass on. */
@@ -67,6 +78,7 @@ struct ndtd_relocalization {
     struct ndtd_alignment *alignment;
     struct ndtd_decision *decision;
     struct ndt_prior expected; /* the prediction, while the prior of the alignment is that of a guess */
+    int has_evidence;          /* it follows a pose that was verified */
 };
 
 /* ---- the steps, in their order ---- */

@@ -22,6 +22,7 @@ struct ndtd_scan {
     int has_prediction;               /* a pose is known; otherwise the prediction is the origin, at rest */
     struct ndt_track_state predicted; /* at the reference moment of the sweep */
     int is_late;                      /* older than the state of the estimator, which stays */
+    double usual_fit;                 /* of scans that were verified before; 0: not known */
 };
 
 /* The motion within a sweep that deskewing undoes. */

@@ -41,7 +41,7 @@ void ndtd_scan_record_reject(struct ndtd_scan_record *record, const char *reason
     record->confidence = record->margin = NAN;
     record->innovation = record->weakest = 0;
     record->has_twist = record->has_innovation = record->has_guess = 0;
-    record->is_doubted = record->is_refused = record->is_ahead = 0;
+    record->is_doubted = record->is_ahead = 0;
     record->trace = NULL;
     record->trace_count = 0;
 }

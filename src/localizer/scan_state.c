@@ -14,9 +14,10 @@ enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_sca
         return NDT_STATE_INITIALISING;
     if (scan->outcome == NDT_CONVERGED)
         return NDT_STATE_TRACKING;
-    const int is_turned = ndtd_state_is_trusted(before) && scan->deviation_rad > NDTD_LOST_RAD;
+    const int is_doubtful =
+        ndtd_state_is_trusted(before) && (scan->deviation_rad > NDTD_LOST_RAD || scan->is_contradicted);
     if (scan->outcome == NDT_LOST || scan->outcome == NDT_OFF_MAP || scan->deviation_m > scan->lost_deviation_m ||
-        is_turned)
+        is_doubtful)
         return scan->is_recovering ? NDT_STATE_RECOVERING : NDT_STATE_LOST;
     return before == NDT_STATE_TRACKING ? NDT_STATE_COASTING : before;
 }
@@ -38,8 +39,18 @@ int ndtd_scan_is_untrusted(const struct ndtd_scan_record *record)
 
 int ndtd_scan_has_trusted_pose(const struct ndtd_scan_record *record)
 {
-    return ndtd_outcome_has_pose(record->result.outcome) && ndtd_state_is_trusted(record->state) &&
-           !record->is_refused;
+    return ndtd_outcome_has_pose(record->result.outcome) && ndtd_state_is_trusted(record->state);
+}
+
+/* A scan that does not converge leaves a prediction that follows no wheel and no gyro: is that certain enough? */
+static int is_contradicted(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
+                           const struct ndtd_scan_record *record)
+{
+    const enum ndt_track_source source = alignment->predicted.source;
+    if (record->result.evaluations == 0 || !ndtd_has_prior(pipeline->settings))
+        return 0;
+    return (source == NDT_TRACK_TWIST || source == NDT_TRACK_POSE) &&
+           ndtd_prediction_confidence(&alignment->predicted) < pipeline->settings->min_confidence;
 }
 
 void ndtd_pipeline_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
@@ -53,13 +64,13 @@ void ndtd_pipeline_follow_state(struct ndtd_pipeline *pipeline, const struct ndt
                                           .outcome = now->is_late ? NDT_REJECTED : record->result.outcome,
                                           .deviation_m = ndt_track_position_deviation(&pipeline->track.state),
                                           .lost_deviation_m = pipeline->settings->track.lost_deviation_m,
-                                          .deviation_rad = ndt_track_attitude_deviation(&pipeline->track.state)};
+                                          .deviation_rad = ndt_track_attitude_deviation(&pipeline->track.state),
+                                          .is_contradicted = is_contradicted(pipeline, alignment, record)};
     struct ndt_track_state at_stamp;
     const enum ndt_state next = ndtd_scan_state_next(pipeline->state, &facts);
     if (!now->is_late || !ndtd_state_is_trusted(next)) /* a late scan changes nothing */
         pipeline->state = next;
     record->state = pipeline->state;
-    record->is_refused = !alignment->is_updated && record->result.evaluations > 0;
     record->has_guess = record->hypotheses > 0;
     if (!record->has_guess)
         return;

@@ -33,7 +33,8 @@ struct ndtd_searcher {
     sem_t wake;
     atomic_int quit;
     _Atomic int phase;
-    _Atomic(struct ndt_map *) fresh; /* a reference, set and not yet taken; &no_new_map: none */
+    _Atomic(struct ndt_map *) fresh;   /* a reference, set and not yet taken; &no_new_map: none */
+    _Atomic(struct ndt_field *) ready; /* a reference, of a map whose field was built; NULL: none, or taken */
 
     /* Members of the caller. */
     int has_map;
@@ -88,6 +89,7 @@ static enum ndt_status prepare(struct ndtd_searcher *searcher, struct ndt_map *m
         status = ndtd_map_field(&field, map, err);
     if (status == NDT_OK)
         status = ndt_search_set_map(searcher->search, map, field, err);
+    ndt_field_release(atomic_exchange(&searcher->ready, status == NDT_OK ? ndt_field_retain(field) : NULL));
     ndt_field_release(field);
     ndt_map_retain(map);
     ndt_map_release(searcher->prepared);
@@ -206,6 +208,7 @@ enum ndt_status ndtd_searcher_create(struct ndtd_searcher **out, const struct nd
     ndt_search_params_default(&searcher->params);
     ndt_cloud_init(&searcher->scan);
     atomic_init(&searcher->fresh, &no_new_map);
+    atomic_init(&searcher->ready, NULL);
     sem_init(&searcher->wake, 0, 0);
     const int failure = config->is_background ? start_thread(searcher) : 0;
     searcher->is_background = config->is_background && !failure;
@@ -231,6 +234,7 @@ void ndtd_searcher_destroy(struct ndtd_searcher *searcher)
     ndt_map_release(searcher->prepared);
     ndt_map_release(searcher->map);
     replace_fresh(searcher, NULL);
+    ndt_field_release(atomic_exchange(&searcher->ready, NULL));
     ndt_cloud_free(&searcher->scan);
     sem_destroy(&searcher->wake);
     free(searcher);
@@ -289,6 +293,14 @@ const struct ndtd_search_answer *ndtd_searcher_take(struct ndtd_searcher *search
     if (searcher->answer.map_id != searcher->map_id)
         searcher->answer.result = (struct ndt_search_result){.is_cancelled = 1};
     return &searcher->answer;
+}
+
+struct ndt_field *ndtd_searcher_take_field(struct ndtd_searcher *searcher)
+{
+    struct ndt_error ignored; /* the search that needs it says why there is none */
+    if (!searcher->is_background && (take_fresh(searcher) || !searcher->search))
+        (void)!prepare(searcher, searcher->map, &ignored);
+    return atomic_exchange(&searcher->ready, NULL);
 }
 
 int ndtd_searcher_progress(const struct ndtd_searcher *searcher, unsigned *percent)

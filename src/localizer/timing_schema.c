@@ -56,7 +56,7 @@ static const struct ndtd_timing_column columns[] = {
     {"coverage", "", "part of the directions that meet the map", REAL, NONE, SCAN(result.scores.coverage)},
     {"state", "", "state of the localisation after the scan", NDTD_CELL_STATE, NONE, SCAN(state)},
     {"hypotheses", "", "guesses that were aligned", NDTD_CELL_I32, NONE, SCAN(hypotheses)},
-    {"margin", "", "confidence over that of the best different pose", REAL, NONE, SCAN(margin)},
+    {"margin", "", "probability of the pose against all others that were tried", REAL, NONE, SCAN(margin)},
     {"confidence", "", "probability that the pose is right", REAL, NONE, SCAN(confidence)},
     {"innovation", "", "squared distance from the prediction in sigmas", REAL, NONE, SCAN(innovation)},
     {"reference_s", "s", "reference moment of the sweep, after the stamp", REAL, NONE, SCAN(reference_s)},

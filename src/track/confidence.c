@@ -11,6 +11,11 @@ static const double BEST_M = 0.017;
 static const double OBSERVED_RATIO = 0.01;
 /* A prediction that is surer than a scan can be does not make the scan fit better. */
 static const double LEAST_SLACK_M = 0.05, TYPICAL_SLACK_M = 0.1, MOST_SLACK_M = 10;
+/* q of right poses in the drives that the numbers are fitted to, and how much less counts as much where it is
+ * usual. */
+static const double NORMAL_QUALITY = 0.5, MOST_SCALE = 5;
+/* A fit of half of the usual one is no fit, whatever else speaks for the pose; and the width of that border. */
+static const double LEAST_PART = 0.55, PART_WIDTH = 0.03;
 /* Chi-square with 6 degrees of freedom: 99.9 %, and its mean. */
 static const double GATE = 22.5, EXPECTED = 6;
 
@@ -65,9 +70,18 @@ static double normal_below(double x)
     return 0.5 * erfc(-x / sqrt(2));
 }
 
+/* 1 where right poses fit like this, 0 where they fit far better. */
+static double usual_part(const struct ndt_confidence_features *features)
+{
+    const double part = features->nvtl_normalized * features->match_ratio / features->usual_quality;
+    return features->usual_quality > 0 ? 1 / (1 + exp((LEAST_PART - part) / PART_WIDTH)) : 1;
+}
+
 double ndt_confidence(const struct ndt_confidence_features *features)
 {
-    const double quality = features->nvtl_normalized * features->match_ratio;
+    const double scale =
+        features->usual_quality > 0 ? limited(NORMAL_QUALITY / features->usual_quality, 1, MOST_SCALE) : 1;
+    const double quality = scale * features->nvtl_normalized * features->match_ratio;
     const double slack_m = limited(features->slack_m, LEAST_SLACK_M, MOST_SLACK_M);
     const double innovation = isnan(features->innovation) ? 0 : features->innovation;
     const double z = FIT_ONE + FIT_QUALITY * quality + FIT_LEAF * log2(features->leaf_m) +
@@ -75,6 +89,6 @@ double ndt_confidence(const struct ndt_confidence_features *features)
     const double deviation_m = limited(features->slack_m, 1e-3, INFINITY), moved_m = features->moved_m;
     const double held = normal_below((NDT_CONFIDENCE_RIGHT_M - moved_m) / deviation_m) -
                         normal_below((-NDT_CONFIDENCE_RIGHT_M - moved_m) / deviation_m);
-    const double confidence = held / (1 + exp(-z));
+    const double confidence = held / (1 + exp(-z)) * usual_part(features);
     return isfinite(confidence) ? confidence : 0; /* a NaN feature too */
 }

@@ -75,56 +75,6 @@ START_TEST(near_guesses_are_one)
 }
 END_TEST
 
-/* Eight turns of the prediction, eight of the state before, then a step to each side in the axes of the prediction.
- */
-START_TEST(turns_and_steps_near_the_prediction)
-{
-    static const double turns_deg[] = {10, -10, 20, -20, 35, -35, 50, -50};
-    static const struct {
-        double variance_m2, step_m;
-    } cases[] = {{0, 1}, {1.44, 2.4}, {100, 3}};
-    for (size_t c = 0; c < 3; c++) {
-        predicted.P[0] = cases[c].variance_m2;
-        ndtd_guesses_near(&list, &sources);
-        ck_assert_uint_eq(list.count, 20);
-        for (size_t i = 0; i < 8; i++) {
-            assert_pose(&list.T_map_base[i], 14, 20, 3, 0.5 + turns_deg[i] * DEG);
-            assert_pose(&list.T_map_base[8 + i], 10, 20, 3, turns_deg[i] * DEG);
-        }
-        const double ahead[2] = {cases[c].step_m * cos(0.5), cases[c].step_m * sin(0.5)};
-        assert_pose(&list.T_map_base[16], 14 + ahead[0], 20 + ahead[1], 3, 0.5);
-        assert_pose(&list.T_map_base[17], 14 - ahead[0], 20 - ahead[1], 3, 0.5);
-        assert_pose(&list.T_map_base[18], 14 - ahead[1], 20 + ahead[0], 3, 0.5);
-        assert_pose(&list.T_map_base[19], 14 + ahead[1], 20 - ahead[0], 3, 0.5);
-    }
-}
-END_TEST
-
-/* Nine turns, then a disc: 1/2, 1/4, 3/4 of its area, bearings by thirds, headings by fifths of 120 deg. */
-START_TEST(spread_over_a_disc)
-{
-    static const double turns_deg[] = {25, -25, 50, -50, 80, -80, 120, -120, 180};
-    static const double area[] = {1 / 2., 1 / 4., 3 / 4., 1 / 8.}, bearing[] = {1 / 3., 2 / 3., 1 / 9., 4 / 9.};
-    static const double heading[] = {1 / 5., 2 / 5., 3 / 5., 4 / 5.};
-    ndtd_guesses_spread(&list, &sources, 40, 13);
-    ck_assert_uint_eq(list.count, 13);
-    for (size_t i = 0; i < 9; i++)
-        assert_pose(&list.T_map_base[i], 10, 20, 3, turns_deg[i] * DEG);
-    for (size_t i = 0; i < 4; i++) {
-        const double r_m = 40 * sqrt(area[i]), angle_rad = 2 * M_PI * bearing[i];
-        assert_pose(&list.T_map_base[9 + i], 10 + r_m * cos(angle_rad), 20 + r_m * sin(angle_rad), 3,
-                    (heading[i] - 0.5) * 120 * DEG);
-    }
-    ndtd_guesses_spread(&list, &sources, 40, 4);
-    ck_assert_uint_eq(list.count, 4);
-    ndtd_guesses_spread(&list, &sources, 0, 64); /* no room: what is the same is left out, and the loop ends */
-    ck_assert_uint_ge(list.count, 9);
-    ck_assert_uint_le(list.count, 30);
-    ndtd_guesses_spread(&list, &sources, 1000, 1000);
-    ck_assert_uint_eq(list.count, NDTD_GUESSES_MAX);
-}
-END_TEST
-
 /* ---- optima ---- */
 
 START_TEST(speeds_and_distances)
@@ -157,52 +107,53 @@ START_TEST(fit_of_every_outcome)
         const int is_optimum = outcome == NDT_CONVERGED || outcome == NDT_ITERATION_LIMIT ||
                                outcome == NDT_DEADLINE || outcome == NDT_LOW_SCORE;
         ck_assert_double_eq(ndtd_fit(&result), is_optimum ? 0.375 : 0);
-        ck_assert_double_eq(ndtd_optimum_score(&result, NULL), is_optimum ? 25 * 0.375 : -INFINITY);
     }
 }
 END_TEST
 
-/* 25 times the fit less half the squared distance in sigmas, at most 3 of them. */
-START_TEST(score_of_an_optimum)
+START_TEST(distance_in_sigmas)
 {
-    struct ndt_align_result result = result_of(NDT_CONVERGED, 0.5, 0.8);
-    struct ndt_prior prior = {.T_map_sensor = pose_at(1, 2, 3, 0)};
+    const struct ndt_pose mean = pose_at(1, 2, 3, 0);
+    struct ndt_pose pose = pose_at(1, 2.5, 3.25, 0);
+    double P[36] = {0};
     for (int i = 0; i < 6; i++)
-        prior.covariance[7 * i] = i < 3 ? 0.25 : 0.01;
-    ck_assert_double_eq(ndtd_optimum_score(&result, &prior), 10);
-    result.T_map_sensor = pose_at(1, 2.5, 3.25, 0);
-    ck_assert_double_eq_tol(ndtd_optimum_score(&result, &prior), 10 - 0.5 * 1.25, 1e-12);
-    result.T_map_sensor = pose_at(1, 2, 3, 0.1);
-    ck_assert_double_eq_tol(ndtd_optimum_score(&result, &prior), 9.5, 1e-9);
-    result.T_map_sensor = pose_at(1, 12, 3, 0);
-    ck_assert_double_eq(ndtd_optimum_score(&result, &prior), 8.5);
-    memset(prior.covariance, 0, sizeof(prior.covariance)); /* not invertible: far away */
-    ck_assert_double_eq(ndtd_optimum_score(&result, &prior), 8.5);
+        P[7 * i] = i < 3 ? 0.25 : 0.01;
+    ck_assert_double_eq(ndtd_squared_mahalanobis(&mean, P, &mean), 0);
+    ck_assert_double_eq_tol(ndtd_squared_mahalanobis(&mean, P, &pose), 1.25, 1e-12);
+    pose = pose_at(1, 2, 3, 0.1);
+    ck_assert_double_eq_tol(ndtd_squared_mahalanobis(&mean, P, &pose), 1, 1e-9);
+    memset(P, 0, sizeof(P)); /* not invertible: far away */
+    ck_assert(isinf(ndtd_squared_mahalanobis(&mean, P, &mean)));
 }
 END_TEST
 
-START_TEST(margin_over_the_best_distinct_optimum)
+START_TEST(room_for_optima)
 {
     struct ndtd_optima optima = {0};
-    struct ndt_align_result result = result_of(NDT_CONVERGED, 0.4, 1);
     const struct ndt_pose here = pose_at(1, 2, 3, 0);
-    ndtd_optima_add(&optima, &result, NULL);
-    ck_assert_uint_eq(optima.count, 1);
-    ck_assert_double_eq(optima.score[0], 10);
-    ck_assert(isinf(ndtd_optima_margin(&optima, &here, 10)));
-    for (int i = 0; i < 2; i++) {
-        result = result_of(NDT_CONVERGED, i == 0 ? 0.32 : 0.2, 1);
-        result.T_map_sensor.t_m[0] += 2 + i;
-        ndtd_optima_add(&optima, &result, NULL);
+    for (size_t i = 0; i < NDTD_OPTIMA_MAX + 3; i++) {
+        ck_assert_uint_eq(optima.count, i < NDTD_OPTIMA_MAX ? i : NDTD_OPTIMA_MAX);
+        ndtd_optima_add(&optima, &here);
     }
-    ck_assert_double_eq_tol(ndtd_optima_margin(&optima, &here, 10), 2, 1e-12);
-    result = result_of(NDT_DEGENERATE, 1, 1);
-    ndtd_optima_add(&optima, &result, NULL);
-    ck_assert_uint_eq(optima.count, 3);
-    result = result_of(NDT_CONVERGED, 1, 1);
-    for (int i = 0; i < NDTD_OPTIMA_MAX; i++)
-        ndtd_optima_add(&optima, &result, NULL);
-    ck_assert_uint_eq(optima.count, NDTD_OPTIMA_MAX);
+}
+END_TEST
+
+/* From the first scan on there is a mean, from the third on a fit that is too bad. */
+START_TEST(fit_that_is_usual)
+{
+    struct ndtd_usual_fit usual = {0};
+    ck_assert_double_eq(ndtd_usual_fit(&usual), 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_double_eq(ndtd_fit_deficit(&usual, 0.1), 0);
+        ndtd_usual_fit_add(&usual, 0.3);
+        ck_assert_double_eq_tol(ndtd_usual_fit(&usual), 0.3, 1e-12);
+    }
+    ck_assert_double_eq(ndtd_fit_deficit(&usual, 0.4), 0);
+    ck_assert_double_eq_tol(ndtd_fit_deficit(&usual, 0.24), 2, 1e-9);
+    for (int i = 0; i < 100; i++)
+        ndtd_usual_fit_add(&usual, i % 2 ? 0.5 : 0.3);
+    ck_assert_double_eq_tol(ndtd_usual_fit(&usual), 0.4, 0.01);
+    ck_assert_double_eq_tol(ndtd_fit_deficit(&usual, 0.2), 0.2 / hypot(0.1, 0.03), 0.2);
 }
 END_TEST
 
@@ -305,12 +256,11 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, the_obvious_come_in_order);
     tcase_add_test(tcase, near_guesses_are_one);
-    tcase_add_test(tcase, turns_and_steps_near_the_prediction);
-    tcase_add_test(tcase, spread_over_a_disc);
     tcase_add_test(tcase, speeds_and_distances);
     tcase_add_test(tcase, fit_of_every_outcome);
-    tcase_add_test(tcase, score_of_an_optimum);
-    tcase_add_test(tcase, margin_over_the_best_distinct_optimum);
+    tcase_add_test(tcase, distance_in_sigmas);
+    tcase_add_test(tcase, room_for_optima);
+    tcase_add_test(tcase, fit_that_is_usual);
     tcase_add_test(tcase, a_place_is_followed);
     tcase_add_test(tcase, the_best_place_has_the_most_agreements);
     tcase_add_test(tcase, a_full_list_loses_the_worst);

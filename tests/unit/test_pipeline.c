@@ -376,6 +376,7 @@ START_TEST(a_refused_alignment_is_carried_to_the_stamp)
     struct ndt_pose poses[2], guesses[2];
     settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
     settings.align.score_threshold = 1;
+    settings.recovery.enable = 0; /* the guess stays the prediction */
     for (int begin = 0; begin < 2; begin++) {
         settings.preprocess.sweep_stamp = begin ? NDT_STAMP_BEGIN : NDT_STAMP_MIDDLE;
         struct ndtd_pipeline *pipeline = open_pipeline(map);
@@ -653,6 +654,23 @@ START_TEST(merged_scans_share_the_time)
 }
 END_TEST
 
+/* An alignment that is stopped says nothing: the pose is the prediction, and no more certain. */
+START_TEST(a_stopped_alignment_leaves_the_prediction)
+{
+    settings.align.deadline_s = 1e-9;
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    const struct ndt_pose given = ndtd_pipeline_track(pipeline)->state.T_map_base;
+    const struct ndtd_scan_record record = feed(pipeline, 0);
+    ck_assert_int_eq(record.result.outcome, NDT_DEADLINE);
+    ck_assert_int_gt(record.result.evaluations, 0);
+    ck_assert_mem_eq(record.result.T_map_sensor.t_m, given.t_m, sizeof(given.t_m));
+    ck_assert_double_lt(record.confidence, 0.2);
+    ck_assert_int_eq(record.state, NDT_STATE_INITIALISING);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
 /* A scan that comes too late is answered with the prediction, unread, and costs no other anything. */
 START_TEST(nothing_is_read_after_the_deadline)
 {
@@ -726,6 +744,7 @@ int main(void)
     tcase_add_test(all, points_follow_the_time_that_is_left);
     tcase_add_test(all, the_first_scan_is_thinned);
     tcase_add_test(all, merged_scans_share_the_time);
+    tcase_add_test(all, a_stopped_alignment_leaves_the_prediction);
     tcase_add_test(all, nothing_is_read_after_the_deadline);
     tcase_add_test(all, an_estimate_that_is_not_finite_begins_anew);
     suite_add_tcase(suite, all);

@@ -35,8 +35,11 @@ static void open_parts(int has_searcher)
     must(ndt_preprocessor_create(&matcher->preprocessor, &err));
     if (has_searcher)
         must(ndtd_searcher_create(&here.searcher, &config, &err));
-    const struct ndtd_relocalizer_parts parts = {
-        .matcher = matcher, .track = &here.track, .gnss = &here.gnss, .searcher = here.searcher};
+    const struct ndtd_relocalizer_parts parts = {.matcher = matcher,
+                                                 .track = &here.track,
+                                                 .gnss = &here.gnss,
+                                                 .searcher = here.searcher,
+                                                 .compute = &drive.settings.compute};
     must(ndtd_relocalizer_create(&here.relocalizer, &parts, &err));
     ndtd_relocalizer_set_settings(here.relocalizer, &drive.settings);
     ndtd_relocalizer_set_map(here.relocalizer, NULL, drive.map);
@@ -115,7 +118,7 @@ static void follow(void)
     }
     ndt_track_commit(&here.track, &here.alignment.updated);
     if (here.alignment.result.outcome == NDT_CONVERGED)
-        ndtd_relocalizer_verify(here.relocalizer, &here.alignment.updated);
+        ndtd_relocalizer_verify(here.relocalizer, &here.alignment.updated, ndtd_fit(&here.alignment.result));
 }
 
 static double error_m(size_t scan)

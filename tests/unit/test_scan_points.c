@@ -290,7 +290,6 @@ START_TEST(what_was_tried_is_told)
     for (size_t scan = 0; scan < 3; scan++) {
         must(feed(NDT_MESSAGE_SCAN, &drive.scans[scan], &record));
         must(view(100));
-        ck_assert(record.hypotheses > 1 || message.candidate_count == 0);
         candidates += message.candidate_count;
         for (size_t i = 0; i < message.candidate_count; i++) {
             const struct ndt_points_candidate *candidate = &message.candidates[i];

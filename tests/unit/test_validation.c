@@ -55,9 +55,9 @@ START_TEST(scores_are_one_more_condition)
     for (int type = 0; type < 2; type++) {
         double score = 0;
         set("score_estimation.converged_param_type", types[type]);
-        for (int run = 0; run < 3; run++) { /* no threshold, one just below the score, the score */
+        for (int run = 0; run < 3; run++) { /* no threshold, one just below the score, one above all guesses */
             char text[40];
-            snprintf(text, sizeof(text), "%.17g", run == 1 ? score * (1 - 1e-12) : score);
+            snprintf(text, sizeof(text), "%.17g", run == 1 ? score * (1 - 1e-12) : score * 1.01);
             set(thresholds[type], text);
             struct ndtd_pipeline *pipeline = open_at_start();
             const struct ndt_align_result result = feed_scan(pipeline, 0).result;

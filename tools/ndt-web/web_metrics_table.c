@@ -98,7 +98,7 @@ const struct web_metric web_metric_table[] = {
     [WEB_LAST_COVERAGE] = {"ndtd_coverage_ratio", WEB_GAUGE, "ratio",
                            .help = "Part of the azimuth of the last scan with matched points."},
     [WEB_LAST_MARGIN] = {"ndtd_margin_ratio", WEB_GAUGE, "ratio",
-                         .help = "Confidence of the last pose over that of the best different pose."},
+                         .help = "Probability of the last pose against all others that were tried."},
     [WEB_LAST_INNOVATION] = {"ndtd_innovation_sigmas", WEB_GAUGE, "sigmas",
                              .help = "Distance of the last pose from its prediction."},
     [WEB_LAST_ITERATIONS] = {"ndtd_iterations", WEB_GAUGE, "", .help = "Newton iterations of the last scan."},

@@ -235,7 +235,7 @@ struct ndt_result_message {
     double innovation;      /**< distance of the pose from the prediction [sigmas], 0 or more */
     int has_state, has_margin, has_guess, has_hypotheses, has_sensor, has_T_base_sensor;
     enum ndt_state state;                /**< after this scan */
-    double margin;                       /**< confidence over that of the best different pose, 0 to 1 */
+    double margin;                       /**< probability against all others that were tried, 0 to 1 */
     struct ndt_pose T_map_guess;         /**< of the base at the stamp: where the alignment began */
     int32_t hypotheses;                  /**< guesses that were aligned, 0 or more */
     char sensor[NDT_PROTO_MAX_NAME + 1]; /**< frame_id of the scan */

@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 modes=("deskew=time deskew_passes=2" "deskew=azimuth_cw voxel_m=0")
 losses="18 22" sample=500
 if [ "${2:-}" != --quick ]; then
-    modes+=("deskew=off" "deskew=time" "deskew=azimuth_ccw sample_count=0" "deskew=time voxel_m=0.3 deskew_passes=2 sample_count=700")
+    modes+=("deskew=off" "deskew=time" "deskew=azimuth_cw sample_count=0" "deskew=time voxel_m=0.3 deskew_passes=2 sample_count=700")
     losses="18 19 20 21 22 23 24 25" sample=1500
 fi
 work=$(mktemp -d)

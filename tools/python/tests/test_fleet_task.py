@@ -700,6 +700,7 @@ def test_scans_without_a_pose_or_trust(lines, tmp_path):
     rows[2]["state"] = "lost"
     rows[3] = {"seq": 3, "stamp_ns": rows[3]["stamp_ns"], "error": "cannot be told"}
     rows[4]["outcome"], rows[4]["reason"] = "merged", "into another"
+    rows[4].pop("pose")
     rows[5].pop("state")  # of a daemon that does not tell
     stamps = np.array([row["stamp_ns"] for row in rows], np.int64)
     poses = np.array([line["pose"] for line in lines[:6]])
@@ -707,7 +708,7 @@ def test_scans_without_a_pose_or_trust(lines, tmp_path):
     table = table_of(tmp_path / "r.jsonl", rows, truth=(stamps, poses))
     assert table["trusted"].to_pylist() == [True, False, False, False, False, True]
     assert table["outcome"].to_pylist()[3] == "rejected" and table["reason"].to_pylist()[3:5] == ["cannot be told", "into another"]
-    assert [value is None for value in table["x"].to_pylist()] == [False, True, False, True, False, False]
+    assert [value is None for value in table["x"].to_pylist()] == [False, True, False, True, True, False]
     assert table["confidence"].null_count == 2 and table["iterations"].null_count == 1
     assert table["error_m"].to_pylist() == [pytest.approx(2.0), None, None, None, None, pytest.approx(0.0, abs=1e-9)]
     measures = scan_table.measures(table)

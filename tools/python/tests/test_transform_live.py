@@ -66,7 +66,8 @@ def test_live_and_late_recording(mounted, daemon, drive, tmp_path):
         client.request("stop_recording", timeout=30)
     assert len(found) == len(expected) == 20
     for seq, result in found.items():
-        assert np.array_equal(np.array(result["pose"][:3]), expected[seq][:3, 3])
+        # a replay waits for the search's model of the map, which may propose where the alignment begins
+        assert np.linalg.norm(np.array(result["pose"][:3]) - expected[seq][:3, 3]) < 0.001
     late = list(ndtd.BagReader(tmp_path / "late.bin"))
     assert [record.type for record in late] == ["transform"] + 19 * ["scan"]
     told = msgpack.unpackb(late[0].payload)

@@ -40,8 +40,7 @@ struct ndtd_scan_record {
     double confidence;      /**< see ndt_confidence; NAN: unknown, the scan was not aligned or not observed */
     int is_doubted;         /**< it is below score_estimation.min_confidence */
     enum ndt_state state;   /**< after this scan */
-    double margin;          /**< confidence over that of the best different pose; NAN: unknown */
-    int is_refused;         /**< the pose is that of an alignment that the estimator did not take */
+    double margin;          /**< probability of the pose against all others that were tried; NAN: none was */
     int has_guess;
     struct ndt_pose T_map_guess; /**< of the base at the stamp: where the alignment that counts began */
     int is_ahead;                /**< aligned together with scans before it; see batch.together */

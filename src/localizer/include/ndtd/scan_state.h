@@ -19,13 +19,14 @@ struct ndtd_scan_facts {
     double deviation_m;      /**< of the estimate's position, see ndt_track_position_deviation */
     double lost_deviation_m; /**< estimator.lost_deviation_m */
     double deviation_rad;    /**< of the estimate's attitude, see ndt_track_attitude_deviation */
+    int is_contradicted;     /**< it was aligned in vain, and the prediction alone is not certain enough */
 };
 /** An attitude less certain than this, one sigma, is not trusted any more: 5 deg. */
 #define NDTD_LOST_RAD 0.087266462599716474
 /** The state after a scan. Without a pose it is initialising; a scan that converged makes it tracking; one that is
  * off the map, or that leaves the position less certain than the limit, or a pose that was trusted with an attitude
- * less certain than NDTD_LOST_RAD, makes it lost, or recovering where a pose hypothesis may be right. Any
- * other scan turns tracking into coasting and changes nothing else. */
+ * less certain than NDTD_LOST_RAD, or that is contradicted, makes it lost, or recovering where a pose hypothesis
+ * may be right. Any other scan turns tracking into coasting and changes nothing else. */
 enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_facts *scan);
 
 /** Whether a scan with this outcome has a pose: matched, or at least predicted. */

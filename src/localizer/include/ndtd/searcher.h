@@ -73,6 +73,9 @@ struct ndtd_search_answer {
 /** The answer of the last search, once, if it is of this owner; NULL while it runs. Borrowed until the next start.
  */
 const struct ndtd_search_answer *ndtd_searcher_take(struct ndtd_searcher *searcher, enum ndtd_search_owner owner);
+/** The field of the last map, once it is built: a reference that the caller releases; NULL: not yet, or it cannot
+ * be built, or the caller has it already. Without a background thread it is built now. */
+struct ndt_field *ndtd_searcher_take_field(struct ndtd_searcher *searcher);
 /** Whether a search is running, and how far it is [0 .. 100]; thread-safe. */
 int ndtd_searcher_progress(const struct ndtd_searcher *searcher, unsigned *percent);
 

@@ -6,11 +6,12 @@
  *     confidence = 1 / (1 + exp(-z)) * (Phi((0.5 m - moved) / slack) - Phi((-0.5 m - moved) / slack))
  *     z = a + b q + c log2(leaf / 1 m) - d ln(slack / 0.1 m) - e ln(1 + innovation / 22.5)
  *
- * with q = nvtl_normalized * match_ratio: the scan fits the map there, and scan and prediction together hold the
- * pose so tightly that it cannot be elsewhere (Phi: the normal distribution). A corridor without a good prediction
- * fails the second. The numbers are fitted to alignments from right and wrong starts: tools/dev/fits. Coverage
- * has no part: given the others it says nothing more, for views of half the circle too. Pure functions without
- * allocation. */
+ * with q = nvtl_normalized * match_ratio, scaled up where right poses are known to reach less than 0.5 (a sparse
+ * map, one of another day); less than about half of what they reach is no fit: the scan fits the map there, and
+ * scan and prediction together hold the pose so tightly that it cannot be elsewhere (Phi: the normal distribution).
+ * A corridor without a good prediction fails the second. The numbers are fitted to alignments from right and wrong
+ * starts: tools/dev/fits. Coverage has no part: given the others it says nothing more, for views of half the circle
+ * too. Pure functions without allocation. */
 #ifndef NDT_TRACK_CONFIDENCE_H
 #define NDT_TRACK_CONFIDENCE_H
 
@@ -26,6 +27,7 @@ extern "C" {
 /** Features that speak for and against a pose. */
 struct ndt_confidence_features {
     double nvtl_normalized, match_ratio, coverage; /**< of struct ndt_scores */
+    double usual_quality; /**< mean of q at poses that were right, with this sensor in this map; 0: not known */
     double slack_m; /**< standard deviation in the direction in which the pose is held worst; INFINITY: not held */
     double moved_m; /**< distance of the pose from the one that has the scores */
     double innovation; /**< see ndt_track_update; NAN: there was no prediction */

@@ -17,7 +17,7 @@ import numpy as np
 from .._extras import need
 from ..report.pose_errors import differences
 from ..report.run import ARRAYS, MOST_LINE, MOST_M, MOST_NUMBER, MOST_STAMP_NS, OFF_DEG, OFF_M, truth_at
-from ..ros2.from_ndtd import TRUSTED_STATES, USABLE_OUTCOMES
+from ..ros2.from_ndtd import TRUSTED_STATES
 from .run_folder import FleetError
 
 pa: Any = need("pyarrow", "fleet")
@@ -137,7 +137,7 @@ def _table_of(found: "tuple[Any, np.ndarray, np.ndarray]", bag: str, config: str
     columns: "dict[str, Any]" = {name: (value.fill_null("") if value.null_count else value).dictionary_encode()
                                  for name, value in texts.items()}
     told = [state or "" for state in TRUSTED_STATES]
-    trusted = _is_one_of(columns["outcome"], USABLE_OUTCOMES) & _is_one_of(columns["state"], told) & ~np.isnan(pose[:, 0])
+    trusted = _is_one_of(columns["state"], told) & ~np.isnan(pose[:, 0])
     columns.update(bag=_constant(bag, size), config=_constant(config, size), seq=lines["seq"], stamp_ns=lines["stamp_ns"], trusted=trusted,
                    **{name: lines[name] for name in _COUNTS}, **{name: _plausible(lines, name) for name in _SCORES + _STAGES})
     with np.errstate(invalid="ignore"):

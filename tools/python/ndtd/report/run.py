@@ -15,7 +15,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ..ros2.from_ndtd import TRUSTED_STATES, USABLE_OUTCOMES
+from ..ros2.from_ndtd import TRUSTED_STATES
 from . import bag_records
 from .pose_errors import interpolate
 
@@ -105,7 +105,7 @@ class Run:
         self.map_id = str(self.summary.get("map_id") or f"{int(joined['map_id'][-1]):016x}")
         self.config_hash = f"{int(joined['config_hash'][-1]):016x}"
         told = np.array([state or "" for state in TRUSTED_STATES])
-        self.trusted = ~np.isnan(self.pose[:, 0]) & np.isin(self.outcome, USABLE_OUTCOMES) & np.isin(self.state, told)
+        self.trusted = ~np.isnan(self.pose[:, 0]) & np.isin(self.state, told)
 
     @cached_property
     def time_s(self) -> np.ndarray:

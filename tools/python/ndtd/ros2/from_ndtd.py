@@ -6,7 +6,6 @@ import numpy as np
 from . import rmw
 
 TRUSTED_STATES = ("tracking", "coasting", None)  # None: a daemon that does not tell
-USABLE_OUTCOMES = ("converged", "iteration_limit", "deadline")
 OK, WARN, ERROR, STALE = range(4)
 SHOWN = ("seq", "state", "outcome", "reason", "confidence", "transform_probability", "nvtl", "match_ratio", "iterations",
          "innovation", "align_us", "preprocess_us", "queue_us", "map_id")  # in diagnostics
@@ -14,7 +13,7 @@ SHOWN = ("seq", "state", "outcome", "reason", "confidence", "transform_probabili
 
 def is_trusted(result: dict[str, Any]) -> bool:
     """Whether a vehicle may use the pose (docs/operations.md, states)."""
-    return "pose" in result and result["outcome"] in USABLE_OUTCOMES and result.get("state") in TRUSTED_STATES
+    return "pose" in result and result.get("state") in TRUSTED_STATES
 
 
 class Messages:

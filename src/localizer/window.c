@@ -1,0 +1,74 @@
+#include "window.h"
+
+#include <stdlib.h>
+
+#include "ndt/clock.h"
+#include "search_request.h"
+
+/* Gain of the running mean of the duration of a search, and its first value, as on a slow core. */
+static const double GAIN = 0.2, FIRST_US = 15e3;
+
+struct ndtd_window {
+    struct ndt_search *search;
+    struct ndt_search_params params;
+    struct ndt_search_result result;
+    const struct ndt_map *map; /* that `search` uses; not a reference: `search` has one */
+    double mean_us;
+};
+
+enum ndt_status ndtd_window_create(struct ndtd_window **out, const struct ndt_backend_config *compute,
+                                   struct ndt_error *err)
+{
+    struct ndtd_window *window = *out = calloc(1, sizeof(*window));
+    const struct ndt_search_config config = {.threads = compute->threads, .isa = compute->isa};
+    if (!window)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a window to search in");
+    ndt_search_params_default(&window->params);
+    window->params.tier = NDT_SEARCH_REGION;
+    window->params.final_count = 0; /* the matcher aligns again */
+    window->mean_us = FIRST_US;
+    return ndt_search_create(&window->search, &config, err);
+}
+
+void ndtd_window_destroy(struct ndtd_window *window)
+{
+    if (!window)
+        return;
+    ndt_search_destroy(window->search);
+    free(window);
+}
+
+/* Whether the search has the map of the matcher. */
+static int is_ready(struct ndtd_window *window, struct ndtd_searcher *searcher, struct ndt_map *map)
+{
+    struct ndt_error ignored; /* the field of another map: that of this one follows */
+    struct ndt_field *field = ndtd_searcher_take_field(searcher);
+    if (field && map && ndt_search_set_map(window->search, map, field, &ignored) == NDT_OK)
+        window->map = map;
+    ndt_field_release(field);
+    return map && window->map == map;
+}
+
+enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searcher *searcher,
+                                   const struct ndtd_matcher *matcher, const struct ndt_search_region *region,
+                                   const struct ndt_search_result **result, int *is_searched, struct ndt_error *err)
+{
+    const double start_us = ndt_clock_us();
+    const struct ndtd_search_request request =
+        ndtd_search_request_of(matcher, matcher->settings, NDTD_SEARCH_RECOVERY);
+    window->result.count = 0;
+    window->result.evaluated_points = 0;
+    *result = &window->result;
+    *is_searched = 0;
+    if (!is_ready(window, searcher, matcher->map))
+        return NDT_OK;
+    if (matcher->deadline_us > 0 && matcher->deadline_us - start_us < 2 * window->mean_us) {
+        window->mean_us *= 0.9; /* one slow search cannot prevent all following ones */
+        return NDT_OK;
+    }
+    *is_searched = 1;
+    const enum ndt_status status = ndt_search_run(window->search, &window->params, matcher->points,
+                                                  &request.T_upright_sensor, region, NULL, &window->result, err);
+    window->mean_us += GAIN * (ndt_clock_us() - start_us - window->mean_us);
+    return status;
+}

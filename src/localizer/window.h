@@ -1,0 +1,27 @@
+/* Private: the poses within reach of a prediction at which a scan may have been taken: correlative scan matching in
+ * a window (Olson 2009), on the occupancy field of the map, in the thread that matches.
+ *
+ * The field comes from the searcher, which builds it beside the matching: until it is there, nothing is proposed.
+ * One owner, one thread; no allocation once the buffers have held the largest scan. */
+#ifndef NDTD_WINDOW_H
+#define NDTD_WINDOW_H
+
+#include "matcher.h"
+#include "ndtd/searcher.h"
+
+struct ndtd_window;
+
+NDT_MUST_CHECK enum ndt_status ndtd_window_create(struct ndtd_window **out,
+                                                  const struct ndt_backend_config *compute, struct ndt_error *err);
+/* `window` may be NULL. */
+void ndtd_window_destroy(struct ndtd_window *window);
+
+/* Searches with the scan of the matcher, whose points are on the host. *result has no candidates where there is no
+ * field of the map yet, or no time: *is_searched is 0 then. */
+NDT_MUST_CHECK enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searcher *searcher,
+                                                  const struct ndtd_matcher *matcher,
+                                                  const struct ndt_search_region *region,
+                                                  const struct ndt_search_result **result, int *is_searched,
+                                                  struct ndt_error *err);
+
+#endif
