@@ -35,6 +35,7 @@ void ndtd_alignment_update(struct ndtd_alignment *alignment, const struct ndtd_s
     struct ndt_track_measurement measurement = {.T_map_base =
                                                     ndt_pose_compose(&result->T_map_sensor, &T_sensor_base),
                                                 .twist = *motion,
+                                                .sweep_s = scan->sweep.end_s - scan->sweep.begin_s,
                                                 .is_converged = result->outcome == NDT_CONVERGED};
     if (result->has_observation) {
         for (int i = 0; i < alignment->degenerate_count; i++)

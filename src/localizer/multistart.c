@@ -342,23 +342,39 @@ static double log_odds_unfound(const struct ndtd_relocalization *now, double mar
            fmin(fmax(margin, 0), is_wide ? STANDS_OUT_WIDE : STANDS_OUT_NARROW);
 }
 
-/* Logarithm of the odds of the alignment over all other optima together, and over a place that was not found. */
-static double margin_of(const struct ndtd_relocalization *now)
+/* Odds of all other optima together against the alignment, with and without the prediction. */
+struct rivals {
+    double odds, odds_of_scan;
+};
+
+static struct rivals rivals_of(const struct ndtd_relocalization *now)
 {
     const struct ndtd_optima *optima = &now->relocalizer->optima;
     const struct ndt_pose *aligned = &now->alignment->result.T_map_sensor;
-    double rest = 0, rest_of_scan = 0;
-    if (!ndtd_outcome_is_usable(now->alignment->result.outcome))
-        return -INFINITY;
+    struct rivals rivals = {0};
     for (size_t i = 0; i < optima->count; i++) {
         const struct ndt_pose *other = &optima->T_map_sensor[i];
         if (!ndtd_are_distinct(other, aligned))
             continue;
         const double of_scan = log_odds_of_scan(now, aligned, other);
-        rest_of_scan += exp(-of_scan);
-        rest += exp(-of_scan - surprise_of(now, other) + surprise_of(now, aligned));
+        rivals.odds_of_scan += exp(-of_scan);
+        rivals.odds += exp(-of_scan - surprise_of(now, other) + surprise_of(now, aligned));
     }
-    return -log(rest + exp(log_odds_unfound(now, -log(rest_of_scan))));
+    return rivals;
+}
+
+/* Logarithm of the odds of the alignment over its rivals and over a place that was not found. */
+static double margin_over(const struct ndtd_relocalization *now, const struct rivals *rivals)
+{
+    if (!ndtd_outcome_is_usable(now->alignment->result.outcome))
+        return -INFINITY;
+    return -log(rivals->odds + exp(log_odds_unfound(now, -log(rivals->odds_of_scan))));
+}
+
+static double margin_of(const struct ndtd_relocalization *now)
+{
+    const struct rivals rivals = rivals_of(now);
+    return margin_over(now, &rivals);
 }
 
 static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error *err)
@@ -395,6 +411,8 @@ enum ndt_status ndtd_try_multistart(struct ndtd_relocalization *now, struct ndt_
         status = ndtd_find_motion(now->matcher, now->alignment, err);
     if (status != NDT_OK)
         return status;
-    now->decision->margin = margin_of(now);
-    return NDT_OK;
+    const struct rivals rivals = rivals_of(now); /* points that are turned to fit here fit nowhere else */
+    status = ndtd_try_turns(now->matcher, now->alignment, err);
+    now->decision->margin = margin_over(now, &rivals);
+    return status;
 }

@@ -301,7 +301,7 @@ static void assess(const struct ndtd_pipeline *pipeline, const struct ndtd_decis
     record->confidence = ndtd_alignment_confidence(alignment, &pipeline->matcher.scan, pipeline->settings, &fits);
     if (!isnan(decision->margin))
         record->confidence *= 1 / (1 + exp(-decision->margin));
-    if (decision->certainty > record->confidence) {
+    if (!decision->is_unproven && decision->certainty > record->confidence) { /* NAN is not */
         record->confidence = decision->certainty;
         fits = ndtd_outcome_is_usable(result->outcome);
     }
@@ -389,6 +389,8 @@ static enum ndt_status localise(struct ndtd_pipeline *pipeline, struct ndtd_alig
         status = estimate_covariance(matcher, alignment, err);
     assess(pipeline, decision, alignment, record);
     ndtd_relocalizer_report(pipeline->relocalizer, decision, &alignment->result);
+    if (decision->is_unproven && record->confidence > decision->certainty) /* it fits elsewhere, too */
+        record->confidence = decision->certainty;
     alignment->result.align_us += delay_us;
     describe(pipeline, decision, alignment, record);
     return status;
@@ -410,7 +412,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_alignme
                              struct ndtd_scan_record *record, struct ndt_error *err)
 {
     struct ndtd_matcher *matcher = &pipeline->matcher;
-    struct ndtd_decision decision = {.margin = NAN};
+    struct ndtd_decision decision = {.margin = NAN, .certainty = NAN};
     const double start_us = ndt_clock_us();
     enum ndt_status status = find_sweep(pipeline, err);
     const double sweep_us = ndt_clock_us() - start_us;

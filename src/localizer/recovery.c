@@ -288,12 +288,11 @@ static enum ndt_status prove_leading(const struct ndtd_relocalization *now, stru
     now->decision->is_unproven =
         !now->alignment->before ||
         !ndtd_hypothesis_is_accepted(&recovery->leading, second, relocalizer->settings->min_confidence, is_near);
+    now->decision->certainty = ndt_hypothesis_test_probability(&recovery->leading.test);
     if (now->decision->is_unproven)
         return NDT_OK;
     const enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
     now->decision->is_unproven = status != NDT_OK || !leads_all(now);
-    if (!now->decision->is_unproven)
-        now->decision->certainty = ndt_hypothesis_test_probability(&recovery->leading.test);
     return status;
 }
 

@@ -6,6 +6,8 @@
 static const double SECOND_PASS_M = 0.05;
 /* Motions that are tried for one scan at most. */
 enum { MOTIONS_MAX = 4 };
+/* A scan that reaches less than this part of the usual fit may have been deskewed with a wrong turn. */
+static const double USUAL_PART = 0.9;
 
 void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_result *before)
 {
@@ -125,15 +127,21 @@ static int set_even_motion(const struct ndtd_matcher *matcher, struct ndtd_align
     return 1;
 }
 
+/* Whether another motion within the sweep may be tried. */
+static int may_move_otherwise(const struct ndtd_matcher *matcher, const struct ndtd_alignment *alignment)
+{
+    const enum ndt_track_source source = alignment->predicted.source;
+    return matcher->scan.preprocess.deskew != NDT_DESKEW_OFF && alignment->result.has_observation &&
+           source != NDT_TRACK_ODOMETRY && source != NDT_TRACK_ODOMETRY_TWIST; /* odometry knows better */
+}
+
 enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                  struct ndt_error *err)
 {
     static const double PARTS[] = {0, 1};
-    const enum ndt_track_source source = alignment->predicted.source;
     enum ndt_status status = NDT_OK;
     int tries = 0;
-    if (matcher->scan.preprocess.deskew == NDT_DESKEW_OFF || !alignment->result.has_observation ||
-        source == NDT_TRACK_ODOMETRY || source == NDT_TRACK_ODOMETRY_TWIST) /* odometry knows better */
+    if (!may_move_otherwise(matcher, alignment))
         return NDT_OK;
     if (!alignment->is_updated)
         ndtd_alignment_update(alignment, &matcher->scan, matcher->track, motion_in_use(matcher));
@@ -147,6 +155,33 @@ enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_align
         }
         while (tries < MOTIONS_MAX && try_motion(matcher, alignment, &status, err))
             tries++;
+    }
+    alignment->is_updated = ndtd_outcome_is_usable(alignment->result.outcome);
+    return status;
+}
+
+enum ndt_status ndtd_try_turns(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                               struct ndt_error *err)
+{
+    static const double TURNS_RADPS[] = {0.6, -0.6, 1.2, -1.2};
+    const double least = USUAL_PART * matcher->scan.usual_fit;
+    enum ndt_status status = NDT_OK;
+    if (!may_move_otherwise(matcher, alignment) || !alignment->is_updated ||
+        alignment->predicted.source == NDT_TRACK_GYRO)
+        return NDT_OK;
+    const struct ndt_twist from = alignment->updated.twist;
+    for (size_t i = 0; i < sizeof(TURNS_RADPS) / sizeof(TURNS_RADPS[0]) && status == NDT_OK; i++) {
+        const struct ndt_track_state updated = alignment->updated;
+        if (ndtd_fit(&alignment->result) >= least)
+            break;
+        alignment->updated.twist = from;
+        alignment->updated.twist.w_radps[2] += TURNS_RADPS[i];
+        if (!try_motion(matcher, alignment, &status, err)) {
+            alignment->updated = updated;
+            continue;
+        }
+        for (int tries = 0; tries < MOTIONS_MAX && try_motion(matcher, alignment, &status, err); tries++)
+            continue;
     }
     alignment->is_updated = ndtd_outcome_is_usable(alignment->result.outcome);
     return status;

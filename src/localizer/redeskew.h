@@ -14,5 +14,9 @@ NDT_MUST_CHECK enum ndt_status ndtd_second_pass(struct ndtd_matcher *matcher, st
  * alignment suggests, again as long as the fit improves, and those that lead there from the scan before. */
 NDT_MUST_CHECK enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                                 struct ndt_error *err);
+/* For a scan that fits worse than scans do: tries to turn faster or slower within the sweep, as a person does who
+ * looks around; not with a gyro either, which knows. */
+NDT_MUST_CHECK enum ndt_status ndtd_try_turns(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                                              struct ndt_error *err);
 
 #endif

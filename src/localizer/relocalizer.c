@@ -58,7 +58,7 @@ enum ndt_status ndtd_relocalizer_begin(struct ndtd_relocalizer *relocalizer, str
                                        struct ndt_error *err)
 {
     memset(decision, 0, sizeof(*decision));
-    decision->margin = NAN;
+    decision->margin = decision->certainty = NAN;
     relocalizer->proposals = (struct ndtd_proposals){0};
     return ndtd_follow_previous_track(relocalizer, err);
 }

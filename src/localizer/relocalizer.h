@@ -63,7 +63,7 @@ struct ndtd_decision {
     int is_multistart; /* other guesses were aligned, and the pose is the best of them */
     double margin;     /* logarithm of the odds over all other optima that were tried; NAN: not
                         known */
-    double certainty;  /* probability that searches leave to a pose that they have proven; 0: they have not */
+    double certainty;  /* probability that searches leave to the pose; NAN: it needs none */
     struct ndt_track_state replacement;
 };
 

@@ -36,8 +36,7 @@ void ndt_confidence_set_scores(struct ndt_confidence_features *features, const s
                                                  .coverage = scores->coverage,
                                                  .slack_m = INFINITY,
                                                  .innovation = NAN,
-                                                 .leaf_m = params->levels[params->level_count - 1].leaf_m,
-                                                 .margin = NAN};
+                                                 .leaf_m = params->levels[params->level_count - 1].leaf_m};
 }
 
 void ndt_confidence_set_hold(struct ndt_confidence_features *features, const struct ndt_observation *observation,

@@ -105,12 +105,26 @@ struct linear {
     double weakest;
 };
 
+/* Adds the motion within the sweep that no constant twist describes. White noise on the acceleration moves the mean
+ * of a sweep of T seconds by a variance of q^2 T^3 / 320 from where the twist at its middle puts it. The floor
+ * holds what a vehicle does; a more agile carrier adds the rest. */
+static void add_motion_within(const struct ndt_track *track, const struct ndt_track_state *predicted,
+                              double sweep_s, struct ndt_observation_noise *noise)
+{
+    const double agility = fmax(predicted->process_noise_scale - 1, 0);
+    const double part = sqrt(agility * sweep_s * sweep_s * sweep_s / 320);
+    noise->floor_m = hypot(noise->floor_m, part * track->params.acceleration_noise);
+    if (predicted->source != NDT_TRACK_GYRO) /* which deskewing follows */
+        noise->floor_rad = hypot(noise->floor_rad, part * track->params.turn_noise);
+}
+
 static void linearize(const struct ndt_track *track, const struct ndt_track_state *predicted,
                       const struct ndt_track_measurement *measurement, struct linear *out)
 {
     struct ndt_weighed_observation weighed;
     double offset[6], moved[6], known[6];
     struct ndt_observation_noise noise = track->params.noise;
+    add_motion_within(track, predicted, measurement->sweep_s, &noise);
     ndt_observation_weigh(measurement->observation, &noise, &weighed);
     if (!measurement->is_converged) {
         const double *step = weighed.step;

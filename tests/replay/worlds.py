@@ -128,6 +128,7 @@ def main():
     seeds = range(int(first), int(last or first) + 1)
     with tempfile.TemporaryDirectory() as work:
         folder = args.drives or work
+        os.makedirs(folder, exist_ok=True)
         jobs = [(args.bin_dir, folder, name, seed, args.scans, sys.argv[end + 1:]) for name in names for seed in seeds]
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             results = list(pool.map(drive, jobs))

@@ -7,7 +7,7 @@
 #include "confidence_rows.h"
 #include "ndt_track/confidence.h"
 
-static struct ndt_confidence_features features_of(const double v[8])
+static struct ndt_confidence_features features_of(const double v[7])
 {
     return (struct ndt_confidence_features){.nvtl_normalized = v[0],
                                             .match_ratio = v[1],
@@ -15,16 +15,15 @@ static struct ndt_confidence_features features_of(const double v[8])
                                             .slack_m = v[3],
                                             .moved_m = v[4],
                                             .innovation = v[5],
-                                            .leaf_m = v[6],
-                                            .margin = v[7]};
+                                            .leaf_m = v[6]};
 }
 
 /* A street scan at the right place. */
-static const double GOOD[8] = {0.6, 0.97, 1, 0.06, 0.01, 5, 1, NAN};
+static const double GOOD[7] = {0.6, 0.97, 1, 0.06, 0.01, 5, 1};
 
 static double good_with(int at, double value)
 {
-    double values[8];
+    double values[7];
     memcpy(values, GOOD, sizeof(values));
     values[at] = value;
     const struct ndt_confidence_features features = features_of(values);

@@ -167,11 +167,35 @@ START_TEST(a_tracked_scan_needs_no_other_guess)
 }
 END_TEST
 
+/* A prediction that may be metres off is no place to begin at: the window search proposes a better one. */
+START_TEST(a_window_search_proposes_where_to_begin)
+{
+    const struct ndt_pose off = ndt_pose_from_rpy((double[3]){2.5, -1, 0}, (double[3]){0, 0, 0.25});
+    struct ndt_pose proposed;
+    int is_proposed;
+    give_pose(0, 0, 0);
+    take(0);
+    follow();
+    ndtd_relocalizer_verify(here.relocalizer, &here.track.state, 0.6);
+    for (int i = 0; i < 6; i++)
+        here.alignment.predicted.P[(NDT_TRACK_STATES + 1) * i] = i < 3 ? 0.01 : 1e-5;
+    must(ndtd_relocalizer_propose(here.relocalizer, &here.alignment, &proposed, &is_proposed, &err));
+    ck_assert(!is_proposed); /* it is trusted */
+    here.alignment.predicted.T_map_base = ndt_pose_compose(&drive.truth[0], &off);
+    for (int i = 0; i < 6; i++)
+        here.alignment.predicted.P[(NDT_TRACK_STATES + 1) * i] = i < 3 ? 1 : 0.01;
+    must(ndtd_relocalizer_propose(here.relocalizer, &here.alignment, &proposed, &is_proposed, &err));
+    ck_assert(is_proposed);
+    ck_assert_double_lt(ndt_pose_distance_m(&proposed, &drive.truth[0]), 0.5);
+}
+END_TEST
+
 START_TEST(a_wrong_pose_is_unproven_and_hypotheses_follow)
 {
     give_pose(0, 40, 3.1);
     take(0);
     ck_assert(here.decision.is_unproven);
+    ck_assert_double_lt(here.decision.certainty, 0.8);
     ck_assert_int_ne(here.alignment.result.outcome, NDT_CONVERGED);
     ck_assert(ndtd_relocalizer_is_active(here.relocalizer));
     ck_assert_int_gt(here.matcher->guesses, 10);
@@ -264,6 +288,7 @@ int main(void)
     tcase_add_test(scans, the_estimator_is_never_changed);
     tcase_add_test(scans, a_given_pose_is_accepted_where_the_scan_confirms_it);
     tcase_add_test(scans, a_tracked_scan_needs_no_other_guess);
+    tcase_add_test(scans, a_window_search_proposes_where_to_begin);
     tcase_add_test(scans, a_wrong_pose_is_unproven_and_hypotheses_follow);
     tcase_add_test(scans, without_a_pose_a_search_replaces_it);
     tcase_add_test(scans, a_pose_given_in_mid_drive_is_refused_where_the_track_fits);

@@ -409,6 +409,34 @@ START_TEST(innovation_is_that_of_the_textbook)
 }
 END_TEST
 
+/* No constant twist describes how a carrier moves within a sweep that turns and accelerates more than assumed. */
+START_TEST(an_agile_carrier_moves_within_the_sweep)
+{
+    struct ndt_track_state predicted = uncertain_state(), updated, at_once;
+    const struct ndt_observation observation = good_observation();
+    struct ndt_track_measurement measurement = {.T_map_base = predicted.T_map_base,
+                                                .observation = &observation,
+                                                .twist = predicted.twist,
+                                                .is_converged = 1};
+    for (int agile = 0; agile < 2; agile++)
+        for (int gyro = 0; gyro < 2; gyro++) {
+            predicted.process_noise_scale = agile ? 41 : 1;
+            predicted.source = gyro ? NDT_TRACK_GYRO : NDT_TRACK_TWIST;
+            measurement.sweep_s = 0;
+            ndt_track_update(&track, &predicted, &measurement, &at_once, NULL, NULL);
+            measurement.sweep_s = 0.2;
+            ndt_track_update(&track, &predicted, &measurement, &updated, NULL, NULL);
+            for (int i = 0; i < 6; i++) {
+                const double noise = i < 3 ? track.params.acceleration_noise : gyro ? 0 : track.params.turn_noise;
+                const double more = (agile ? 40 : 0) * noise * noise * 0.2 * 0.2 * 0.2 / 320;
+                const double found = updated.P[(N + 1) * i] - at_once.P[(N + 1) * i];
+                ck_assert_double_le(found, more + 1e-8);
+                ck_assert_double_ge(found, 0.5 * more - 1e-8); /* the prediction holds the rest */
+            }
+        }
+}
+END_TEST
+
 /* The search found a pose between the prediction and the maximum of the score, by the weight of the prior. Whatever
  * that weight, the update is the same. */
 START_TEST(prior_of_the_search_does_not_count_twice)
@@ -528,6 +556,7 @@ int main(void)
     tcase_add_test(all, bad_initial_covariances_are_replaced);
     tcase_add_test(all, update_is_that_of_the_textbook);
     tcase_add_test(all, innovation_is_that_of_the_textbook);
+    tcase_add_test(all, an_agile_carrier_moves_within_the_sweep);
     tcase_add_test(all, prior_of_the_search_does_not_count_twice);
     tcase_add_test(all, unfinished_alignments_count_less);
     tcase_add_test(all, what_is_not_observed_is_not_known);

@@ -150,12 +150,12 @@ def write_rows(path, numbers, data, count=24):
     with open(path, "w", encoding="ascii") as file:
         file.write("/* Written by tools/dev/fits/fit.py confidence: rows of features, and the confidence that it computes. */\n"
                    "#ifndef CONFIDENCE_ROWS_H\n#define CONFIDENCE_ROWS_H\n\n#include <math.h>\n\n/* clang-format off */\n"
-                   "static const struct {\n    double values[8]; /* " + ", ".join(keys) + ", margin */\n"
+                   "static const struct {\n    double values[7]; /* " + ", ".join(keys) + " */\n"
                    "    double confidence;\n} confidence_rows[] = {\n")
         for i in picked:
             values = ["NAN" if np.isnan(data[key][i]) else "INFINITY" if np.isinf(data[key][i]) else
                       f"{data[key][i]:.9g}" for key in keys]
-            file.write("    {{" + ", ".join(values) + f", NAN}}, {p[i]:.12f}}},\n")
+            file.write("    {{" + ", ".join(values) + f"}}, {p[i]:.12f}}},\n")
         file.write("};\n\n#endif\n")
 
 

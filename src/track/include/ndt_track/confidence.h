@@ -32,8 +32,6 @@ struct ndt_confidence_features {
     double moved_m; /**< distance of the pose from the one that has the scores */
     double innovation; /**< see ndt_track_update; NAN: there was no prediction */
     double leaf_m;     /**< of the level with the scores */
-    /** of the score over that of the best different optimum; NAN: no hypotheses were run. Without effect yet */
-    double margin;
 };
 
 /** Sets what the scores of an alignment say; the rest is that of a pose without a prediction that nothing holds. */

@@ -220,6 +220,7 @@ struct ndt_track_measurement {
     struct ndt_pose T_map_base;                /**< pose that was found */
     const struct ndt_observation *observation; /**< of the base; NULL: the pose counts as exact to the floor */
     struct ndt_twist twist;                    /**< the motion that deskewing has undone */
+    double sweep_s;                            /**< how long the points were measured; 0: at once */
     int is_converged;                          /**< 0: the step to the maximum that is left counts as uncertainty */
 };
 /** The estimate after an alignment. The prior that took part in the search is taken out again, so that it does not
