@@ -442,7 +442,7 @@ START_TEST(a_result_has_times_and_costs)
     ck_assert_uint_eq(tuned.map_id, drive.map->id);
     for (int i = 0; i < 2; i++) {
         const struct ndtd_autotune_row *row = &tuned.rows[i];
-        ck_assert_uint_ge(row->samples, 15);
+        ck_assert_uint_ge(row->samples, 5); /* a row far behind the best is given up after a turn */
         ck_assert_double_gt(row->p50_us, 0);
         ck_assert_double_ge(row->p95_us, row->p50_us);
         ck_assert_double_gt(row->evaluation_us, 0);

@@ -14,7 +14,7 @@
 #include "ndtd/log.h"
 #include "temp_dir.h"
 
-enum { ROUNDS = 8, COLUMNS = 16, PATIENCE_S = 20 };
+enum { ROUNDS = 8, COLUMNS = 16, PATIENCE_S = 300 };
 #define TILE_M 20.0
 
 static struct ndtd_map_loader *loader;
@@ -652,7 +652,7 @@ int main(void)
 {
     Suite *suite = suite_create("map_loader");
     TCase *tests = tcase_create("map_loader");
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 600);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, test_file_folder_compiled);
     tcase_add_test(tests, test_unload);

@@ -10,7 +10,7 @@
 #include "ndtd/map_loader.h"
 #include "temp_dir.h"
 
-enum { SIDE = 40, ROW = 20, POINTS_SIDE = 40, PATIENCE_S = 20, TILE_BYTES_MAX = 512 };
+enum { SIDE = 40, ROW = 20, POINTS_SIDE = 40, PATIENCE_S = 300, TILE_BYTES_MAX = 512 };
 #define TILE_M  20.0
 #define REACH_M 35.0
 
@@ -218,7 +218,7 @@ int main(void)
     Suite *suite = suite_create("tile_drive");
     TCase *tests = tcase_create("tile_drive");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 600);
     tcase_add_test(tests, drive_reads_only_tiles_that_enter_or_leave);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their heaps do not count for mallinfo2 */
     tcase_add_test(tests, memory_depends_on_tiles_in_reach_only);
