@@ -147,7 +147,7 @@ void ndtd_hypotheses_take(struct ndtd_hypotheses *hypotheses, struct ndtd_hypoth
         weigh_known(&hypotheses->list[k], track, found, is_known);
     for (uint32_t i = 0; i < result->count && i < most; i++) {
         const struct ndt_pose *T_map_sensor = &result->candidates[i].T_map_sensor;
-        struct ndtd_hypothesis fresh = {.fit = result->candidates[i].fit, .scans = 1};
+        struct ndtd_hypothesis fresh = {.fit = result->candidates[i].fit, .scans = 1, .is_found = 1};
         const struct ndt_pose T_map_base = ndt_pose_compose(T_map_sensor, &T_sensor_base);
         if (is_known[i])
             continue;

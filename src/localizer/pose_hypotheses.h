@@ -19,6 +19,7 @@ struct ndtd_hypothesis {
     uint32_t contradictions;         /* searches that found another one best, since the last agreement */
     struct ndt_hypothesis_test test; /* of the searches over every pose that is possible */
     uint32_t misses;                 /* scans in a row that do not fit */
+    int is_found;                    /* a search has found it */
 };
 
 /* The hypotheses, in no order. */

@@ -329,6 +329,8 @@ static int is_near_given(const struct ndtd_relocalization *now)
         return 0;
     if (!relocalizer->recovery.is_active)
         return 1;
+    if (relocalizer->recovery.leading.is_found) /* in a street of equal houses a wrong one is as near */
+        return 0;
     ndt_track_predict_from(now->matcher->track, given, stamp_ns, &expected);
     const double reach_m = fmin(GIVEN_M, 3 * ndt_track_position_deviation(given) +
                                              relocalizer->settings->recovery.max_speed_mps * dt_s);
