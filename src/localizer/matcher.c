@@ -219,17 +219,26 @@ static size_t block_of(const struct ndt_cloud *points, size_t i)
     return (x * 73856093u ^ y * 19349663u ^ z * 83492791u) % NDTD_FIT_BLOCKS;
 }
 
+/* Every how many points one is scored. */
+static size_t stride_of(const struct ndt_cloud *points)
+{
+    return 1 + (points->count - 1) / NDTD_POINT_FITS;
+}
+
+void ndtd_matcher_keep_fits(struct ndtd_matcher *matcher, const struct ndt_pose *a)
+{
+    score_points(matcher, a, stride_of(matcher->points), matcher->fits.at_a);
+}
+
 /* The mean of the differences of the points over its deviation, with blocks of points as what is independent (a
  * cluster-robust variance; Liang and Zeger 1986). What both poses explain alike says nothing. */
-double ndtd_matcher_significance(struct ndtd_matcher *matcher, const struct ndt_pose *a, const struct ndt_pose *b)
+double ndtd_matcher_lead_of_kept(struct ndtd_matcher *matcher, const struct ndt_pose *b)
 {
     struct ndtd_point_fits *fits = &matcher->fits;
     const struct ndt_cloud *points = matcher->points;
-    const size_t stride = 1 + (points->count - 1) / NDTD_POINT_FITS;
-    const size_t count = (points->count + stride - 1) / stride;
+    const size_t stride = stride_of(points), count = (points->count + stride - 1) / stride;
     double sum = 0, squares = 0;
     memset(fits->blocks, 0, sizeof(fits->blocks));
-    score_points(matcher, a, stride, fits->at_a);
     score_points(matcher, b, stride, fits->at_b);
     for (size_t i = 0; i < count; i++) {
         const double d = (double)fits->at_a[i] - (double)fits->at_b[i];
@@ -243,4 +252,10 @@ double ndtd_matcher_significance(struct ndtd_matcher *matcher, const struct ndt_
         squares += rest * rest;
     }
     return squares > 0 ? sum / sqrt(squares) : 0;
+}
+
+double ndtd_matcher_significance(struct ndtd_matcher *matcher, const struct ndt_pose *a, const struct ndt_pose *b)
+{
+    ndtd_matcher_keep_fits(matcher, a);
+    return ndtd_matcher_lead_of_kept(matcher, b);
 }

@@ -102,6 +102,9 @@ void ndtd_matcher_wide_covariance(const struct ndtd_matcher *matcher, double cov
 /* By how many standard deviations the scan fits better at pose a than at pose b (of the sensor). The points are on
  * the host. */
 double ndtd_matcher_significance(struct ndtd_matcher *matcher, const struct ndt_pose *a, const struct ndt_pose *b);
+/* The same in two steps, between which the points may be deskewed again: each pose with a motion of its own. */
+void ndtd_matcher_keep_fits(struct ndtd_matcher *matcher, const struct ndt_pose *a);
+double ndtd_matcher_lead_of_kept(struct ndtd_matcher *matcher, const struct ndt_pose *b);
 /* Standard deviations by which a pose must fit better than another to count as the right one. */
 #define NDTD_SIGNIFICANT 3.0
 

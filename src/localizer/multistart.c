@@ -43,6 +43,8 @@ static const double HEIGHT_REACH_M = 4;
  * then. */
 static const double WIDE_VIEW = 0.5;
 enum { WIDE_POINTS = 100 };
+/* Rivals that get a motion of their own. */
+enum { RIVALS_MOVED = 3 };
 /* A candidate of fewer points is no place to begin at. */
 enum { PROPOSED_POINTS = 60 };
 
@@ -342,24 +344,39 @@ static double log_odds_unfound(const struct ndtd_relocalization *now, double mar
            fmin(fmax(margin, 0), is_wide ? STANDS_OUT_WIDE : STANDS_OUT_NARROW);
 }
 
-/* Odds of all other optima together against the alignment, with and without the prediction. */
+/* Odds of all other optima together against the alignment, with and without the prediction, and of each. */
 struct rivals {
     double odds, odds_of_scan;
+    double each[NDTD_OPTIMA_MAX], each_of_scan[NDTD_OPTIMA_MAX]; /* 0: not distinct */
 };
+
+/* Sets the odds of an optimum from what the scan tells, a logarithm of the odds of the alignment over it. */
+static void set_odds(const struct ndtd_relocalization *now, struct rivals *rivals, size_t number, double of_scan)
+{
+    const struct ndt_pose *aligned = &now->alignment->result.T_map_sensor;
+    const struct ndt_pose *other = &now->relocalizer->optima.T_map_sensor[number];
+    rivals->each_of_scan[number] = exp(-of_scan);
+    rivals->each[number] = exp(-of_scan - surprise_of(now, other) + surprise_of(now, aligned));
+}
+
+static void add_odds(const struct ndtd_relocalization *now, struct rivals *rivals)
+{
+    rivals->odds = rivals->odds_of_scan = 0;
+    for (size_t i = 0; i < now->relocalizer->optima.count; i++) {
+        rivals->odds += rivals->each[i];
+        rivals->odds_of_scan += rivals->each_of_scan[i];
+    }
+}
 
 static struct rivals rivals_of(const struct ndtd_relocalization *now)
 {
     const struct ndtd_optima *optima = &now->relocalizer->optima;
     const struct ndt_pose *aligned = &now->alignment->result.T_map_sensor;
     struct rivals rivals = {0};
-    for (size_t i = 0; i < optima->count; i++) {
-        const struct ndt_pose *other = &optima->T_map_sensor[i];
-        if (!ndtd_are_distinct(other, aligned))
-            continue;
-        const double of_scan = log_odds_of_scan(now, aligned, other);
-        rivals.odds_of_scan += exp(-of_scan);
-        rivals.odds += exp(-of_scan - surprise_of(now, other) + surprise_of(now, aligned));
-    }
+    for (size_t i = 0; i < optima->count; i++)
+        if (ndtd_are_distinct(&optima->T_map_sensor[i], aligned))
+            set_odds(now, &rivals, i, log_odds_of_scan(now, aligned, &optima->T_map_sensor[i]));
+    add_odds(now, &rivals);
     return rivals;
 }
 
@@ -393,6 +410,57 @@ static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error
     return try_contenders(now, err);
 }
 
+/* The strongest rivals get the motion that fits there, as the alignment has; the odds of the others stay. */
+static enum ndt_status move_rivals(struct ndtd_relocalization *now, const struct ndtd_deskewing *first,
+                                   struct rivals *rivals, struct ndt_error *err)
+{
+    const struct ndtd_optima *optima = &now->relocalizer->optima;
+    int is_moved[NDTD_OPTIMA_MAX] = {0};
+    for (int k = 0; k < RIVALS_MOVED && margin_over(now, rivals) < NDTD_LEAST_MARGIN; k++) {
+        size_t most = optima->count;
+        double lead;
+        for (size_t i = 0; i < optima->count; i++)
+            if (!is_moved[i] && rivals->each[i] > (most < optima->count ? rivals->each[most] : 0))
+                most = i;
+        if (most == optima->count)
+            break;
+        const enum ndt_status status =
+            ndtd_lead_with_motions(now->matcher, now->alignment, first, &optima->T_map_sensor[most], &lead, err);
+        if (status != NDT_OK)
+            return status;
+        is_moved[most] = 1;
+        set_odds(now, rivals, most, 0.5 * lead * fabs(lead));
+        add_odds(now, rivals);
+        if (-log(rivals->each[most]) < NDTD_LEAST_MARGIN)
+            break;
+    }
+    return NDT_OK;
+}
+
+/* Finds the motion within the sweep and weighs the rivals, with the points as every optimum was aligned with or
+ * with a motion of its own: points that are deskewed again to fit the alignment fit nowhere else. Where another
+ * motion leads to another place, nothing is left of the odds. */
+static enum ndt_status weigh(struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    const struct ndt_pose aligned = now->alignment->result.T_map_sensor;
+    const struct ndtd_deskewing first = ndtd_deskewing_now(now->matcher);
+    struct rivals rivals = rivals_of(now);
+    enum ndt_status status = ndtd_find_motion(now->matcher, now->alignment, err);
+    if (status == NDT_OK)
+        status = ndtd_try_turns(now->matcher, now->alignment, err);
+    const struct ndtd_deskewing last = ndtd_deskewing_now(now->matcher);
+    if (status == NDT_OK && ndtd_are_distinct(&aligned, &now->alignment->result.T_map_sensor))
+        now->decision->margin = fmin(margin_over(now, &rivals), 0);
+    else if (status == NDT_OK) {
+        const int is_moved = memcmp(&first.motion, &last.motion, sizeof(first.motion)) != 0;
+        if (is_moved &&
+            margin_of(now) >= NDTD_LEAST_MARGIN) /* otherwise they win with the motion of the alignment */
+            status = move_rivals(now, &first, &rivals, err);
+        now->decision->margin = margin_over(now, &rivals);
+    }
+    return status;
+}
+
 enum ndt_status ndtd_try_multistart(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -407,12 +475,5 @@ enum ndt_status ndtd_try_multistart(struct ndtd_relocalization *now, struct ndt_
     enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
     if (status == NDT_OK)
         status = try_all(now, err);
-    if (status == NDT_OK)
-        status = ndtd_find_motion(now->matcher, now->alignment, err);
-    if (status != NDT_OK)
-        return status;
-    const struct rivals rivals = rivals_of(now); /* points that are turned to fit here fit nowhere else */
-    status = ndtd_try_turns(now->matcher, now->alignment, err);
-    now->decision->margin = margin_over(now, &rivals);
-    return status;
+    return status == NDT_OK ? weigh(now, err) : status;
 }

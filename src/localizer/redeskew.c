@@ -1,5 +1,7 @@
 #include "redeskew.h"
 
+#include <math.h>
+
 #include "ndt/clock.h"
 
 /* A second pass pays where the first one moves a typical point by more than this at the ends of the sweep. */
@@ -67,18 +69,21 @@ enum ndt_status ndtd_second_pass(struct ndtd_matcher *matcher, struct ndtd_align
     return align_again(matcher, alignment, &params, err);
 }
 
-/* Deskews as it was before a motion was tried in vain. */
-static enum ndt_status deskew_back(struct ndtd_matcher *matcher, enum ndtd_pass pass,
-                                   const struct ndt_cloud *points, const struct ndt_track_state *updated,
-                                   const struct ndt_twist *motion, struct ndt_error *err)
+struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher)
 {
-    struct ndt_track_state kept = *updated;
-    matcher->pass = pass;
-    matcher->points = points;
-    if (pass == FIRST_PASS)
+    return (struct ndtd_deskewing){matcher->pass, matcher->points, *motion_in_use(matcher)};
+}
+
+enum ndt_status ndtd_deskew_back(struct ndtd_matcher *matcher, const struct ndtd_deskewing *then,
+                                 const struct ndt_track_state *state, struct ndt_error *err)
+{
+    struct ndt_track_state moved = *state;
+    matcher->pass = then->pass;
+    matcher->points = then->points;
+    if (then->pass == FIRST_PASS)
         return NDT_OK;
-    kept.twist = *motion; /* the points of that pass were written over */
-    ndtd_scan_motion(&matcher->scan, matcher->track, &kept, &matcher->motion[SECOND_PASS]);
+    moved.twist = then->motion; /* the points of that pass were written over */
+    ndtd_scan_motion(&matcher->scan, matcher->track, &moved, &matcher->motion[SECOND_PASS]);
     return ndtd_matcher_deskew_again(matcher, err);
 }
 
@@ -89,9 +94,7 @@ static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *align
 {
     const struct ndt_align_result before = alignment->result;
     const struct ndt_track_state updated = alignment->updated;
-    const struct ndt_twist used = *motion_in_use(matcher);
-    const enum ndtd_pass pass = matcher->pass;
-    const struct ndt_cloud *points = matcher->points;
+    const struct ndtd_deskewing used = ndtd_deskewing_now(matcher);
     struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
     if (!motion_differs(matcher, alignment) || !ndtd_matcher_has_time(matcher, &params))
         return 0;
@@ -106,7 +109,7 @@ static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *align
     alignment->result.align_us = costs.align_us;
     alignment->result.upload_us = costs.upload_us;
     alignment->updated = updated;
-    *status = deskew_back(matcher, pass, points, &updated, &used, err);
+    *status = ndtd_deskew_back(matcher, &used, &updated, err);
     return 0;
 }
 
@@ -185,4 +188,47 @@ enum ndt_status ndtd_try_turns(struct ndtd_matcher *matcher, struct ndtd_alignme
     }
     alignment->is_updated = ndtd_outcome_is_usable(alignment->result.outcome);
     return status;
+}
+
+/* Aligns from the prior of the alignment, on the finest level, and finds the motion there. */
+static enum ndt_status align_with_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                                         struct ndt_error *err)
+{
+    struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
+    if (!ndtd_matcher_has_time(matcher, &params)) {
+        ndtd_refuse(&alignment->result, NDT_DEADLINE, "no time left for another place");
+        return NDT_OK;
+    }
+    ndtd_use_finest_level(&params);
+    enum ndt_status status =
+        ndtd_matcher_align(matcher, matcher->pass, &params, &alignment->prior.T_map_sensor, alignment, err);
+    if (status != NDT_OK || !ndtd_outcome_is_usable(alignment->result.outcome))
+        return status;
+    ndtd_alignment_update(alignment, &matcher->scan, matcher->track, motion_in_use(matcher));
+    status = ndtd_find_motion(matcher, alignment, err);
+    return status == NDT_OK ? ndtd_try_turns(matcher, alignment, err) : status;
+}
+
+enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                                       const struct ndtd_deskewing *first, const struct ndt_pose *other,
+                                       double *lead, struct ndt_error *err)
+{
+    const struct ndtd_deskewing here = ndtd_deskewing_now(matcher);
+    struct ndtd_alignment there = *alignment;
+    ndtd_matcher_keep_fits(matcher, &alignment->result.T_map_sensor);
+    there.prior.T_map_sensor = *other;
+    ndtd_matcher_wide_covariance(matcher, there.prior.covariance);
+    there.result = (struct ndt_align_result){0};
+    enum ndt_status status = ndtd_deskew_back(matcher, first, &alignment->updated, err);
+    if (status == NDT_OK)
+        status = align_with_motion(matcher, &there, err);
+    if (status != NDT_OK)
+        return status;
+    const int is_same = !ndtd_are_distinct(&there.result.T_map_sensor, &alignment->result.T_map_sensor);
+    *lead = is_same ? INFINITY : ndtd_matcher_lead_of_kept(matcher, &there.result.T_map_sensor);
+    if (there.result.outcome == NDT_DEADLINE)
+        *lead = 0;
+    ndtd_add_costs(&alignment->result, &there.result);
+    alignment->has_trace = 0; /* it was written over */
+    return ndtd_deskew_back(matcher, &here, &alignment->updated, err);
 }

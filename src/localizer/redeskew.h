@@ -18,5 +18,24 @@ NDT_MUST_CHECK enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, st
  * looks around; not with a gyro either, which knows. */
 NDT_MUST_CHECK enum ndt_status ndtd_try_turns(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                               struct ndt_error *err);
+/* What the points are deskewed with. */
+struct ndtd_deskewing {
+    enum ndtd_pass pass;
+    const struct ndt_cloud *points;
+    struct ndt_twist motion;
+};
+struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher);
+/* Deskews as it was then. *state: an estimate at the scan. */
+NDT_MUST_CHECK enum ndt_status ndtd_deskew_back(struct ndtd_matcher *matcher, const struct ndtd_deskewing *then,
+                                                const struct ndt_track_state *state, struct ndt_error *err);
+/* Aligns the scan from another pose of the sensor, deskewed as `first` at the beginning and then with the motion
+ * that fits there. *lead: by how many standard deviations it fits better at the alignment, deskewed as it is for
+ * that one; INFINITY where it fits nowhere else from there. Alignment and points stay as they are; costs are added.
+ */
+NDT_MUST_CHECK enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher,
+                                                      struct ndtd_alignment *alignment,
+                                                      const struct ndtd_deskewing *first,
+                                                      const struct ndt_pose *other, double *lead,
+                                                      struct ndt_error *err);
 
 #endif
