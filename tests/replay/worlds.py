@@ -2,13 +2,14 @@
 """Simulated worlds that are hard to localise in, as a table (standard library only).
 
     worlds.py BIN_DIR [--rows NAME,NAME...] [--seeds FIRST-LAST] [--scans N] [--jobs N] [--drives DIR] [--json FILE]
-              [--most-evaluations N] [-- OPTIONS OF ndtd...]
+              [--most-evaluations N] [--wrong-maps] [-- OPTIONS OF ndtd...]
 
 Columns: scans; converged; off: the pose is more than 1 m or 5 deg from the truth, whatever its outcome; wrong: off, and
 `converged`, `tracking`, or aligned and `coasting` all the same; right but declined: not off, and not converged; belief: median and
 longest time until a scan converges [s], and drives in which none does; evaluations per scan; milliseconds of alignment,
 p50 and p99. The exit status is 1 where a scan is wrong. --drives keeps what ndt-sim wrote there, for the next run;
---json writes the figures of every drive.
+--json writes the figures of every drive. --wrong-maps replays every drive without a first pose in the map of the next
+seed, where no pose is right.
 """
 import argparse
 import concurrent.futures
@@ -67,10 +68,10 @@ def is_right(row, truth):
     return math.dist(pose[:3], truth[:3]) <= LIMIT_M and math.degrees(2 * math.acos(cosine)) <= LIMIT_DEG
 
 
-def figures_of(timing, truths):
+def figures_of(timing, truths, is_wrong_map):
     with open(timing, encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["row"] == "scan" and int(row["stamp_ns"]) in truths]
-    right = [is_right(row, truths[int(row["stamp_ns"])]) for row in rows]
+    right = [not is_wrong_map and is_right(row, truths[int(row["stamp_ns"])]) for row in rows]
     is_converged = [row["outcome"] == "converged" for row in rows]
     is_claimed = [good or row["state"] == "tracking" or (row["state"] == "coasting" and int(row["evaluations"] or 0) > 0)
                   for good, row in zip(is_converged, rows)]
@@ -84,17 +85,31 @@ def figures_of(timing, truths):
             "confidence": [[float(row["confidence"] or "nan"), good] for row, good in zip(rows, right)]}
 
 
+def simulated(args, folder, sim, seed):
+    """The folder of a drive, which another process may be about to make as well."""
+    place = os.path.join(folder, "".join(c if c.isalnum() else "-" for c in f"{sim} {args.scans} {seed}").strip("-"))
+    if not os.path.exists(place):
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            run([f"{args.bin_dir}/ndt-sim", "--seed", str(seed), "--scans", str(args.scans), "--out", f"{work}/new",
+                 *sim.split()])
+            try:
+                os.rename(f"{work}/new", place)
+            except OSError:
+                if not os.path.exists(place):
+                    raise
+    return place
+
+
 def drive(job):
-    bin_dir, folder, name, seed, scans, options = job
+    args, options, folder, name, seed = job
     sim, more = ROWS[name]
-    place = os.path.join(folder, "".join(c if c.isalnum() else "-" for c in f"{sim} {scans} {seed}"))
-    bag, map_path = f"{place}/drive.bag", f"{place}/map.pcd"
-    if not os.path.exists(bag):
-        run([f"{bin_dir}/ndt-sim", "--seed", str(seed), "--scans", str(scans), "--out", place, "--force", *sim.split()])
+    bag = simulated(args, folder, sim, seed) + "/drive.bag"
+    map_path = simulated(args, folder, sim, seed + args.wrong_maps) + "/map.pcd"
+    sets = ["preprocess.deskew=time", *([more] if more else []), *([NO_POSE] if args.wrong_maps and more != NO_POSE else [])]
     with tempfile.NamedTemporaryFile(suffix=".csv") as timing:
-        run([f"{bin_dir}/ndtd", "--replay", bag, "--map", map_path, "--threads", "1", "--timing", timing.name,
-             "--set", "preprocess.deskew=time", *(["--set", more] if more else []), *options])
-        return name, seed, figures_of(timing.name, truths_of(bin_dir, bag))
+        run([f"{args.bin_dir}/ndtd", "--replay", bag, "--map", map_path, "--threads", "1", "--timing", timing.name,
+             *(word for text in sets for word in ("--set", text)), *options])
+        return name, seed, figures_of(timing.name, truths_of(args.bin_dir, bag), args.wrong_maps)
 
 
 def quantile(values, part):
@@ -121,6 +136,7 @@ def main():
     parser.add_argument("--drives")
     parser.add_argument("--json")
     parser.add_argument("--most-evaluations", type=float, help="exit status 1 where scans need more, on average")
+    parser.add_argument("--wrong-maps", action="store_true")
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     args = parser.parse_args(sys.argv[1:end])
     names = [name for name in ROWS if not args.rows or any(part in name for part in args.rows.split(";"))]
@@ -129,7 +145,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         folder = args.drives or work
         os.makedirs(folder, exist_ok=True)
-        jobs = [(args.bin_dir, folder, name, seed, args.scans, sys.argv[end + 1:]) for name in names for seed in seeds]
+        jobs = [(args, sys.argv[end + 1:], folder, name, seed) for name in names for seed in seeds]
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             results = list(pool.map(drive, jobs))
     print("| world | scans | converged | off | wrong | declined | belief [s] | evaluations | align [ms] |\n|" + "---|" * 9)
