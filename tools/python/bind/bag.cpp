@@ -1,61 +1,11 @@
 // ndtd.BagWriter and ndtd.BagReader
-#include <cmath>
-#include <cstring>
-
-#include "common.hpp"
+#include "encoder.hpp"
 #include "ndt_io/bag.h"
-#include "ndt_proto/message.h"
-
-namespace ndt_python
-{
-
-// The stamp of a call whose other arguments may have been given first: read in the call, so that the line tells the
-// order.
-struct Stamp {
-    nb::handle given;
-
-    int64_t ns(const char *call) const;
-};
-
-} // namespace ndt_python
-
-template <> struct nanobind::detail::type_caster<ndt_python::Stamp> {
-    NB_TYPE_CASTER(ndt_python::Stamp, const_name("int"))
-    bool from_python(handle source, uint8_t, cleanup_list *) noexcept
-    {
-        value.given = source;
-        return true;
-    }
-};
 
 namespace ndt_python
 {
 
 using namespace nb::literals;
-
-template <size_t SIZE> static void set_name(char (&to)[SIZE], const std::string &name, const char *what)
-{
-    if (name.size() >= SIZE)
-        throw nb::value_error(
-            (std::string(what) + ": '" + name + "' is longer than " + std::to_string(SIZE - 1) + " bytes").c_str());
-    std::memcpy(to, name.c_str(), name.size() + 1);
-}
-
-int64_t Stamp::ns(const char *call) const
-{
-    const nb::object whole = nb::steal(PyNumber_Index(given.ptr()));
-    if (!whole.is_valid()) {
-        PyErr_Clear();
-        throw nb::type_error(
-            (std::string(call) + ": stamp_ns: a whole number is wanted, not " + class_name(given)).c_str());
-    }
-    const long long out = PyLong_AsLongLong(whole.ptr());
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        throw nb::value_error((std::string(call) + ": stamp_ns: beyond 64 bits").c_str());
-    }
-    return out;
-}
 
 class BagWriter
 {
@@ -70,24 +20,19 @@ class BagWriter
             status = ndt_bag_create(&writer_, name.c_str(), append, &error);
         }
         check_file(status, error, name);
-        ndt_buffer_init(&frame_);
     }
-    ~BagWriter()
-    {
-        ndt_bag_discard(writer_);
-        ndt_buffer_free(&frame_);
-    }
+    ~BagWriter() { ndt_bag_discard(writer_); }
     BagWriter(const BagWriter &) = delete;
     BagWriter &operator=(const BagWriter &) = delete;
 
-    void scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, nb::handle time_s, uint64_t seq,
-              const std::string &frame_id, std::optional<int64_t> receive_ns);
-    void pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
-              const std::string &frame_id, std::optional<int64_t> receive_ns);
-    void imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration,
-             const std::string &frame_id, std::optional<int64_t> receive_ns);
-    void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
-              std::optional<int64_t> receive_ns);
+    // Encodes with a call of the encoder, and writes the message.
+    template <class Encode> void write(ndt_message_type type, int64_t receive_ns, const Encode &encode)
+    {
+        const Turn turn(lock_);
+        check_open();
+        encode(encoder_);
+        write_encoded(type, receive_ns);
+    }
     uint64_t records()
     {
         const Turn turn(lock_);
@@ -104,14 +49,13 @@ class BagWriter
     void discard();
 
   private:
-    void write(ndt_message_type type, int64_t receive_ns);
+    void write_encoded(ndt_message_type type, int64_t receive_ns);
     void check_open() const;
 
     std::mutex lock_; // a write releases the interpreter
 
     ndt_bag_writer *writer_ = nullptr;
-    ndt_buffer frame_;
-    Cloud cloud_;
+    Encoder encoder_;
 };
 
 void BagWriter::check_open() const
@@ -120,123 +64,20 @@ void BagWriter::check_open() const
         throw nb::value_error("the bag is closed");
 }
 
-void BagWriter::write(ndt_message_type type, int64_t receive_ns)
+void BagWriter::write_encoded(ndt_message_type type, int64_t receive_ns)
 {
     ndt_error error;
     ndt_bag_record record = {};
     record.type = type;
-    record.length = static_cast<uint32_t>(frame_.size);
+    record.length = static_cast<uint32_t>(encoder_.frame().size);
     record.receive_time_ns = receive_ns;
-    record.payload = frame_.data;
+    record.payload = encoder_.frame().data;
     ndt_status status;
     {
         nb::gil_scoped_release release; // a pipe may wait for its reader
         status = ndt_bag_write(writer_, &record, &error);
     }
     check(status, error);
-}
-
-void BagWriter::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, nb::handle time_s, uint64_t seq,
-                     const std::string &frame_id, std::optional<int64_t> receive_ns)
-{
-    ndt_scan_message message = {};
-    ndt_error error;
-    const Turn turn(lock_);
-    check_open();
-    message.seq = seq;
-    message.stamp_ns = stamp_ns;
-    set_name(message.frame_id, frame_id, "frame_id");
-    ndt_cloud &cloud = cloud_.cloud;
-    read_points(cloud, points, Origin::Near, "points");
-    const unsigned fields =
-        (intensity.is_none() ? 0u : NDT_CLOUD_INTENSITY) | (time_s.is_none() ? 0u : NDT_CLOUD_TIME);
-    if (cloud.fields & ~fields) { // arrays that a scan before this one had
-        ndt_cloud_free(&cloud);
-        ndt_cloud_init(&cloud);
-        read_points(cloud, points, Origin::Near, "points");
-    }
-    if (!intensity.is_none())
-        read_intensity(cloud, intensity, "intensity");
-    if (!time_s.is_none())
-        read_times(cloud, time_s, "time_s");
-    check(ndt_scan_encode(&frame_, &message, &cloud, &error), error);
-    write(NDT_MESSAGE_SCAN, receive_ns.value_or(stamp_ns));
-}
-
-// A bag has the numbers that were recorded; who reads it normalises them.
-static ndt_pose read_recorded_pose(nb::handle pose)
-{
-    ndt_pose out = read_pose(pose, "pose"), recorded = out;
-    if (nb::len(pose) != 7)
-        return out;
-    double numbers[7], length = 0;
-    read_numbers(numbers, 7, pose, "pose");
-    std::memcpy(recorded.q_xyzw, numbers + 3, sizeof(recorded.q_xyzw));
-    for (double q : recorded.q_xyzw)
-        length += q * q;
-    return std::fabs(length - 1) < 1e-3 ? recorded : out;
-}
-
-void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, nb::handle twist,
-                     nb::handle covariance, const std::string &frame_id, std::optional<int64_t> receive_ns)
-{
-    ndt_pose_message message = {};
-    ndt_error error;
-    double numbers[6];
-    const Turn turn(lock_);
-    check_open();
-    message.stamp_ns = stamp_ns;
-    set_name(message.frame_id, frame_id, "frame_id");
-    message.has_pose = !pose.is_none();
-    if (message.has_pose)
-        message.pose = read_recorded_pose(pose);
-    message.has_twist = !twist.is_none();
-    if (message.has_twist) {
-        read_numbers(numbers, 6, twist, "twist");
-        std::memcpy(message.twist.v_mps, numbers, sizeof(message.twist.v_mps));
-        std::memcpy(message.twist.w_radps, numbers + 3, sizeof(message.twist.w_radps));
-    }
-    message.has_covariance = !covariance.is_none();
-    if (message.has_covariance)
-        read_numbers(message.covariance, 36, covariance, "covariance");
-    check(ndt_pose_message_encode(&frame_, type, &message, &error), error);
-    write(type, receive_ns.value_or(stamp_ns));
-}
-
-void BagWriter::imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration,
-                    const std::string &frame_id, std::optional<int64_t> receive_ns)
-{
-    ndt_imu_message message = {};
-    ndt_error error;
-    const Turn turn(lock_);
-    check_open();
-    message.stamp_ns = stamp_ns;
-    set_name(message.frame_id, frame_id, "frame_id");
-    read_numbers(message.angular_velocity_radps, 3, angular_velocity, "angular_velocity");
-    message.has_acceleration = !linear_acceleration.is_none();
-    if (message.has_acceleration)
-        read_numbers(message.linear_acceleration_mps2, 3, linear_acceleration, "linear_acceleration");
-    check(ndt_imu_encode(&frame_, &message, &error), error);
-    write(NDT_MESSAGE_IMU, receive_ns.value_or(stamp_ns));
-}
-
-void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
-                     std::optional<int64_t> receive_ns)
-{
-    ndt_gnss_message message = {};
-    ndt_error error;
-    const Turn turn(lock_);
-    check_open();
-    message.stamp_ns = stamp_ns;
-    set_name(message.frame_id, "map", "frame_id");
-    read_numbers(message.position_m, 3, position, "position");
-    message.has_deviation = !deviation.is_none();
-    if (message.has_deviation)
-        read_numbers(message.deviation_m, 3, deviation, "deviation");
-    message.has_antenna = !antenna.empty();
-    set_name(message.antenna, antenna, "antenna");
-    check(ndt_gnss_encode(&frame_, &message, &error), error);
-    write(NDT_MESSAGE_GNSS, receive_ns.value_or(stamp_ns));
 }
 
 void BagWriter::close()
@@ -365,8 +206,9 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
             "scan",
             [](BagWriter &self, Stamp stamp_ns, nb::handle points, nb::handle intensity, nb::handle time_s,
                uint64_t seq, const std::string &frame_id, std::optional<int64_t> receive_ns) {
-                self.scan(stamp_ns.ns("scan(stamp_ns, points)"), points, intensity, time_s, seq, frame_id,
-                          receive_ns);
+                const int64_t ns = stamp_ns.ns("scan(stamp_ns, points)");
+                self.write(NDT_MESSAGE_SCAN, receive_ns.value_or(ns),
+                           [&](Encoder &encoder) { encoder.scan(ns, points, intensity, time_s, seq, frame_id); });
             },
             "stamp_ns"_a, "points"_a.none(), nb::kw_only(), "intensity"_a = nb::none(), "time_s"_a = nb::none(),
             "seq"_a = 0, "frame_id"_a = "lidar", "receive_ns"_a = nb::none(),
@@ -375,8 +217,10 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
             "odometry",
             [](BagWriter &self, Stamp stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
                const std::string &frame_id, std::optional<int64_t> receive_ns) {
-                self.pose(NDT_MESSAGE_ODOMETRY, stamp_ns.ns("odometry(stamp_ns, pose=, twist=)"), pose, twist,
-                          covariance, frame_id, receive_ns);
+                const int64_t ns = stamp_ns.ns("odometry(stamp_ns, pose=, twist=)");
+                self.write(NDT_MESSAGE_ODOMETRY, receive_ns.value_or(ns), [&](Encoder &encoder) {
+                    encoder.pose(NDT_MESSAGE_ODOMETRY, ns, pose, twist, covariance, frame_id);
+                });
             },
             "stamp_ns"_a, nb::kw_only(), "pose"_a = nb::none(), "twist"_a = nb::none(), "covariance"_a = nb::none(),
             "frame_id"_a = "odom", "receive_ns"_a = nb::none(),
@@ -385,24 +229,30 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
             "initial_pose",
             [](BagWriter &self, Stamp stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
                std::optional<int64_t> receive_ns) {
-                self.pose(NDT_MESSAGE_INITIAL_POSE, stamp_ns.ns("initial_pose(stamp_ns, pose)"), pose, twist,
-                          covariance, "map", receive_ns);
+                const int64_t ns = stamp_ns.ns("initial_pose(stamp_ns, pose)");
+                self.write(NDT_MESSAGE_INITIAL_POSE, receive_ns.value_or(ns), [&](Encoder &encoder) {
+                    encoder.pose(NDT_MESSAGE_INITIAL_POSE, ns, pose, twist, covariance, "map");
+                });
             },
             "stamp_ns"_a, "pose"_a, nb::kw_only(), "twist"_a = nb::none(), "covariance"_a = nb::none(),
             "receive_ns"_a = nb::none(), "T_map_base.")
         .def(
             "truth",
             [](BagWriter &self, Stamp stamp_ns, nb::handle pose, std::optional<int64_t> receive_ns) {
-                self.pose(NDT_MESSAGE_TRUTH, stamp_ns.ns("truth(stamp_ns, pose)"), pose, nb::none(), nb::none(),
-                          "map", receive_ns);
+                const int64_t ns = stamp_ns.ns("truth(stamp_ns, pose)");
+                self.write(NDT_MESSAGE_TRUTH, receive_ns.value_or(ns), [&](Encoder &encoder) {
+                    encoder.pose(NDT_MESSAGE_TRUTH, ns, pose, nb::none(), nb::none(), "map");
+                });
             },
             "stamp_ns"_a, "pose"_a, nb::kw_only(), "receive_ns"_a = nb::none(), "T_map_base: ground truth.")
         .def(
             "imu",
             [](BagWriter &self, Stamp stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration,
                const std::string &frame_id, std::optional<int64_t> receive_ns) {
-                self.imu(stamp_ns.ns("imu(stamp_ns, angular_velocity)"), angular_velocity, linear_acceleration,
-                         frame_id, receive_ns);
+                const int64_t ns = stamp_ns.ns("imu(stamp_ns, angular_velocity)");
+                self.write(NDT_MESSAGE_IMU, receive_ns.value_or(ns), [&](Encoder &encoder) {
+                    encoder.imu(ns, angular_velocity, linear_acceleration, frame_id);
+                });
             },
             "stamp_ns"_a, "angular_velocity"_a, "linear_acceleration"_a = nb::none(), nb::kw_only(),
             "frame_id"_a = "imu", "receive_ns"_a = nb::none(), "[rad/s], [m/s^2]: +9.81 on z at rest.")
@@ -410,7 +260,9 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
             "gnss",
             [](BagWriter &self, Stamp stamp_ns, nb::handle position, nb::handle deviation,
                const std::string &antenna, std::optional<int64_t> receive_ns) {
-                self.gnss(stamp_ns.ns("gnss(stamp_ns, position)"), position, deviation, antenna, receive_ns);
+                const int64_t ns = stamp_ns.ns("gnss(stamp_ns, position)");
+                self.write(NDT_MESSAGE_GNSS, receive_ns.value_or(ns),
+                           [&](Encoder &encoder) { encoder.gnss(ns, position, deviation, antenna); });
             },
             "stamp_ns"_a, "position"_a, "deviation"_a = nb::none(), nb::kw_only(), "antenna"_a = "",
             "receive_ns"_a = nb::none(),
@@ -420,8 +272,10 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
             "transform",
             [](BagWriter &self, Stamp stamp_ns, const std::string &frame_id, nb::handle pose,
                std::optional<int64_t> receive_ns) {
-                self.pose(NDT_MESSAGE_TRANSFORM, stamp_ns.ns("transform(stamp_ns, frame_id, pose)"), pose,
-                          nb::none(), nb::none(), frame_id, receive_ns);
+                const int64_t ns = stamp_ns.ns("transform(stamp_ns, frame_id, pose)");
+                self.write(NDT_MESSAGE_TRANSFORM, receive_ns.value_or(ns), [&](Encoder &encoder) {
+                    encoder.pose(NDT_MESSAGE_TRANSFORM, ns, pose, nb::none(), nb::none(), frame_id);
+                });
             },
             "stamp_ns"_a, "frame_id"_a, "pose"_a, nb::kw_only(), "receive_ns"_a = nb::none(),
             "T_base_frame of a sensor: where it is from the next scan on, unless the configuration says it.")

@@ -123,6 +123,7 @@ void bind_align(nb::module_ &module);
 void bind_preprocess(nb::module_ &module);
 void bind_localize(nb::module_ &module);
 void bind_replay(nb::module_ &module);
+void bind_localizer(nb::module_ &module);
 void bind_bag(nb::module_ &module);
 void bind_read_cloud(nb::module_ &module);
 

@@ -11,20 +11,34 @@
 #include "ndtd/config_file.h"
 #include "ndtd/importer.h"
 #include "ndtd/options.h"
-#include "ndtd/reference_trajectory.h"
 #include "ndtd/scan_state.h"
-#include "results.hpp"
+#include "scan.hpp"
 
 namespace ndt_python
 {
 
 using namespace nb::literals;
 
-struct Scan {
-    ndtd_scan_record record; // its trace is the next member
-    Trace trace;
-    bool is_trusted;
-};
+Scan make_scan(const ndtd_scan_record &record, const ndt_map *map)
+{
+    Scan out{record, make_trace(map, record.trace, record.trace_count), ndtd_scan_has_trusted_pose(&record) != 0};
+    out.record.trace = nullptr; // borrowed
+    out.record.trace_count = 0;
+    return out;
+}
+
+void TrajectoryHash::add(const ndtd_scan_record &record)
+{
+    value_ = ndtd_trajectory_hash(value_, record.seq, record.stamp_ns, record.result.outcome,
+                                  &record.result.T_map_sensor);
+}
+
+std::string TrajectoryHash::text() const
+{
+    char text[17];
+    std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value_));
+    return text;
+}
 
 class Replay
 {
@@ -46,7 +60,7 @@ class Replay
     ndtd_trajectory_error truth_{};
     Process process_;
     std::mutex lock_;
-    uint64_t hash_ = NDTD_TRAJECTORY_HASH_START;
+    TrajectoryHash hash_;
     std::vector<std::string> import_options_; // for ndt-import, as long as the run
     std::vector<const char *> import_arguments_;
 };
@@ -83,27 +97,22 @@ Replay::~Replay()
 
 Scan Replay::next()
 {
-    Scan out{};
+    ndtd_scan_record record;
     ndt_error error;
     ndt_status status;
     process_.check("Replay");
     const Turn turn(lock_);
     {
         nb::gil_scoped_release release;
-        status = ndtd_bag_run_next(run_, &out.record, &error);
+        status = ndtd_bag_run_next(run_, &record, &error);
     }
     if (status == NDT_END) {
         check(ndtd_bag_run_check(run_, &error), error);
         throw nb::stop_iteration();
     }
     check(status, error);
-    out.trace = make_trace(ndtd_bag_run_map(run_), out.record.trace, out.record.trace_count);
-    out.record.trace = nullptr; // borrowed
-    out.record.trace_count = 0;
-    out.is_trusted = ndtd_scan_has_trusted_pose(&out.record) != 0;
-    hash_ = ndtd_trajectory_hash(hash_, out.record.seq, out.record.stamp_ns, out.record.result.outcome,
-                                 &out.record.result.T_map_sensor);
-    return out;
+    hash_.add(record);
+    return make_scan(record, ndtd_bag_run_map(run_));
 }
 
 std::optional<Doubles<4, 4>> Replay::truth(int64_t stamp_ns)
@@ -118,9 +127,7 @@ std::optional<Doubles<4, 4>> Replay::truth(int64_t stamp_ns)
 std::string Replay::hash()
 {
     const Turn turn(lock_);
-    char text[17];
-    std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash_));
-    return text;
+    return hash_.text();
 }
 
 static void add_line(void *context, const char *text)
@@ -160,7 +167,7 @@ static std::string option_text(nb::handle given)
     return "[" + text + "]";
 }
 
-static ndtd_settings read_settings(nb::handle map, nb::handle config, nb::handle options)
+ndtd_settings read_settings(nb::handle map, nb::handle config, nb::handle options)
 {
     ndtd_settings settings;
     ndt_error error;

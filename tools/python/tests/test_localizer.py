@@ -1,0 +1,138 @@
+"""ndtd.Localizer: the bits of a replay inside the program, one line for what is wrong, threads, memory, processes."""
+import gc
+import os
+import threading
+
+import numpy as np
+import pytest
+from test_threads_and_memory import least_growth
+
+import ndtd
+
+OPTIONS = {"preprocess.deskew": "time"}
+
+
+def pose_of(message):
+    return np.array(message["pose"], float)
+
+
+def push(localizer, scans, poses, twist=(0, 0, 0, 0, 0, 0)):
+    """The drive as a bag has it: the first pose, then the scans."""
+    localizer.initial_pose(scans[0]["stamp_ns"], poses[0], twist=twist)
+    return [localizer.scan(scan["stamp_ns"], scan["points"], intensity=scan["intensity"], time_s=scan["time_s"]) for scan in scans]
+
+
+@pytest.fixture(scope="module")
+def bag(scans, poses, tmp_path_factory):
+    path = tmp_path_factory.mktemp("localizer") / "drive.bag"
+    with ndtd.BagWriter(path) as writer:
+        writer.initial_pose(scans[0]["stamp_ns"], poses[0], twist=(0, 0, 0, 0, 0, 0))
+        for seq, scan in enumerate(scans):
+            writer.scan(scan["stamp_ns"], scan["points"], intensity=scan["intensity"], time_s=scan["time_s"], seq=seq)
+    return path
+
+
+def test_the_hash_is_that_of_a_replay(drive, bag, scans, poses):
+    """The same bits, with the map as a path and as a Map, whatever the number of threads."""
+    replay = ndtd.Replay(bag, drive.map, options=OPTIONS)
+    wanted = list(replay)
+    for target, threads in ((drive.map, 1), (ndtd.Map(drive.map), 2)):
+        localizer = ndtd.Localizer(target, options={**OPTIONS, "cpu.threads": threads})
+        got = push(localizer, scans, poses)
+        assert localizer.hash == replay.hash
+        for a, b in zip(got, wanted):
+            assert (a.seq, a.stamp_ns, a.outcome, a.state, a.trusted) == (b.seq, b.stamp_ns, b.outcome, b.state, b.trusted)
+            np.testing.assert_array_equal(a.covariance, b.covariance)
+            assert len(a.trace) == len(b.trace)
+    assert all(scan.trusted for scan in got) and any(scan.trace for scan in got)
+
+
+def test_motion_without_a_first_pose(drive, scans, poses):
+    """Odometry, IMU, GNSS and a transform are taken in; the first scan is searched for in the map."""
+    localizer = ndtd.Localizer(drive.map, options=OPTIONS)
+    results = []
+    for k, scan in enumerate(scans[:6]):
+        stamp = scan["stamp_ns"]
+        localizer.transform(stamp, "lidar", np.eye(4))
+        localizer.odometry(stamp, pose=poses[k])
+        localizer.imu(stamp, (0, 0, 0), (0, 0, 9.81))
+        localizer.gnss(stamp, poses[k][:3, 3] if poses[k].shape == (4, 4) else poses[k][:3], (0.5, 0.5, 1))
+        results.append(localizer.scan(stamp, scan["points"], time_s=scan["time_s"]))
+    assert results[-1].trusted
+
+
+def test_another_map_and_what_is_refused_changes_nothing(drive, scans, poses):
+    localizer, plain = (ndtd.Localizer(drive.map, options=OPTIONS) for _ in range(2))
+    push(localizer, scans[:3], poses)
+    push(plain, scans[:3], poses)
+    points, stamp = scans[3]["points"], scans[3]["stamp_ns"]
+    for call, line in (
+            (lambda: localizer.scan(points, stamp), r"scan\(stamp_ns, points\): stamp_ns: a whole number is wanted, not .*ndarray"),
+            (lambda: localizer.scan(stamp, np.zeros((4, 2))), "points"),
+            (lambda: localizer.scan(stamp, points, time_s=[0.0]), "time_s"),
+            (lambda: localizer.scan(stamp, points, frame_id="x" * 200), "frame_id"),
+            (lambda: localizer.initial_pose(stamp, np.full((4, 4), np.nan)), "pose"),
+            (lambda: localizer.odometry(stamp), "pose"),
+            (lambda: localizer.imu(stamp, (0, np.inf, 0)), "angular_velocity"),
+            (lambda: localizer.gnss(stamp, (0, 0)), "position"),
+            (lambda: localizer.set_map("map.pcd"), "an ndtd.Map is wanted, not str")):
+        with pytest.raises((ValueError, TypeError), match=line) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    localizer.set_map(ndtd.Map(drive.map))
+    for one in (localizer, plain):
+        one.scan(stamp, points, time_s=scans[3]["time_s"])
+    assert localizer.hash == plain.hash
+
+
+@pytest.mark.parametrize("arguments, options, kind, line", [
+    (("missing.pcd",), {}, FileNotFoundError, "missing.pcd"),
+    ((), {}, ValueError, "map: none was given"),
+    ((5,), {}, TypeError, "PathLike"),
+    (("map.pcd",), {"options": {"preproces.deskew": "time"}}, ValueError, "preprocess.deskew"),
+    (("map.pcd",), {"config": "missing.yaml"}, FileNotFoundError, "missing.yaml")])
+def test_what_cannot_be_made(arguments, options, kind, line):
+    with pytest.raises(kind, match=line) as caught:
+        ndtd.Localizer(*arguments, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_threads_wait_for_each_other(drive, scans, poses):
+    """Four threads push the same scans into one localiser while a fifth has one of its own."""
+    shared, own, hashes = ndtd.Localizer(drive.map), ndtd.Localizer(drive.map), []
+
+    def work(localizer):
+        for scan in scans[:4]:
+            localizer.scan(scan["stamp_ns"], scan["points"])
+        hashes.append(localizer.hash)
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in (shared, shared, shared, shared, own)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(hashes) == 5
+
+
+def test_memory_and_forks(drive, scans, poses):
+    localizer = ndtd.Localizer(drive.map, options=OPTIONS)
+    push(localizer, scans[:2], poses)
+    stamp = [scans[1]["stamp_ns"]]
+
+    def turn():
+        stamp[0] += 1
+        localizer.initial_pose(stamp[0], poses[1])
+        localizer.scan(stamp[0], scans[1]["points"])
+
+    for _ in range(20):
+        turn()
+    gc.collect()
+    assert least_growth(turn, 20) < 1e6
+    child = os.fork()
+    if child == 0:
+        try:
+            localizer.scan(stamp[0], scans[1]["points"])
+        except RuntimeError:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
