@@ -36,6 +36,7 @@ void ndtd_alignment_update(struct ndtd_alignment *alignment, const struct ndtd_s
                                                     ndt_pose_compose(&result->T_map_sensor, &T_sensor_base),
                                                 .twist = *motion,
                                                 .sweep_s = scan->sweep.end_s - scan->sweep.begin_s,
+                                                .distorted_s = scan->distorted_s,
                                                 .is_converged = result->outcome == NDT_CONVERGED};
     if (result->has_observation) {
         for (int i = 0; i < alignment->degenerate_count; i++)

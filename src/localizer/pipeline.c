@@ -147,11 +147,18 @@ static enum ndt_status find_sweep(struct ndtd_pipeline *pipeline, struct ndt_err
     struct ndtd_scan *scan = &pipeline->matcher.scan;
     struct ndt_cloud *raw = &pipeline->matcher.raw;
     const struct ndtd_timed_scan timed = {.frame_id = scan->frame_id, .stamp_ns = scan->stamp_ns, .points = raw};
-    if (scan->frame_id)
-        return ndtd_scan_times_find(&pipeline->times, &timed, &scan->preprocess, &scan->sweep,
-                                    &pipeline->events.times, err);
-    scan->preprocess.deskew = ndt_deskew_mode_of(scan->preprocess.deskew, raw);
-    return ndt_preprocess_sweep(&scan->preprocess, raw, &scan->sweep, err);
+    const int is_auto = scan->preprocess.deskew == NDT_DESKEW_AUTO; /* `off` says that there is nothing to undo */
+    enum ndt_status status;
+    if (scan->frame_id) {
+        status = ndtd_scan_times_find(&pipeline->times, &timed, &scan->preprocess, &scan->sweep,
+                                      &pipeline->events.times, err);
+    } else {
+        scan->preprocess.deskew = ndt_deskew_mode_of(scan->preprocess.deskew, raw);
+        status = ndt_preprocess_sweep(&scan->preprocess, raw, &scan->sweep, err);
+    }
+    if (is_auto && scan->preprocess.deskew == NDT_DESKEW_OFF)
+        scan->distorted_s = ndtd_scan_times_sweep_s(&pipeline->times, scan->frame_id, scan->preprocess.sweep_s);
+    return status;
 }
 
 /* Sets the result to the predicted pose. Returns 0 when the scan is answered with it: no pose is known yet, or the

@@ -19,6 +19,7 @@ struct ndtd_scan {
     struct ndt_pose T_base_sensor;
     struct ndt_preprocess_params preprocess; /* deskew: decided with the sweep */
     struct ndt_sweep sweep;
+    double distorted_s;               /* duration of a sweep whose motion nothing undoes; 0: it is undone */
     int has_prediction;               /* a pose is known; otherwise the prediction is the origin, at rest */
     struct ndt_track_state predicted; /* at the reference moment of the sweep */
     int is_late;                      /* older than the state of the estimator, which stays */

@@ -264,6 +264,14 @@ int ndtd_scan_times_expect(const struct ndtd_scan_times *times, const char *fram
     return !is_auto;
 }
 
+double ndtd_scan_times_sweep_s(const struct ndtd_scan_times *times, const char *frame_id, double sweep_s)
+{
+    for (size_t i = 0; frame_id && i < kept_sensors(times); i++)
+        if (strcmp(times->sensors[i].frame_id, frame_id) == 0)
+            return fmin(sweep_s, period_s(&times->sensors[i]));
+    return sweep_s;
+}
+
 void ndtd_scan_times_drop(struct ndt_cloud *points)
 {
     points->fields &= ~(unsigned)NDT_CLOUD_TIME;

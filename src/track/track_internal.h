@@ -24,6 +24,9 @@ int ndt_track_odometry_between(const struct ndt_track *track, int64_t from_ns, i
  * that of the velocity v_mps, constant in the base frame. */
 int ndt_track_gyro_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns, const double bias[3],
                            const double v_mps[3], struct ndt_track_motion *out);
+/* Sets the distortion of a state that a measurement has updated. before: the state that the prediction began at. */
+void ndt_track_set_distortion(const struct ndt_track_state *before, const struct ndt_track_measurement *measurement,
+                              struct ndt_track_state *state);
 /* Adds x to the state and sets the covariance. */
 void ndt_track_apply(struct ndt_track_state *state, const double x[N], const double P[N * N]);
 

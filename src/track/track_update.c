@@ -257,6 +257,7 @@ void ndt_track_update_from(const struct ndt_track *track, const struct ndt_track
         *weakest = 0;
     if (!measurement->observation) {
         take_pose(track, before, predicted, measurement, out);
+        ndt_track_set_distortion(before, measurement, out);
         return;
     }
     *out = *predicted;
@@ -274,6 +275,7 @@ void ndt_track_update_from(const struct ndt_track *track, const struct ndt_track
     if (fuse(&m, P, out))
         set_mean_motion(before, out);
     follow_agility(distance, out);
+    ndt_track_set_distortion(before, measurement, out);
 }
 
 void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,

@@ -498,6 +498,29 @@ START_TEST(kinds_of_covariance_change_nothing_else)
 END_TEST
 
 /* Without a prior the covariance is that of the alignment: of each scan its own, and wider than the floor. */
+/* Points without times: `auto` cannot undo the motion, and says so by the covariance; `off` is a claim that there
+ * is none. The poses are the same. */
+START_TEST(motion_that_is_not_undone_is_in_the_covariance)
+{
+    double along_m2[2];
+    struct ndt_pose poses[2];
+    for (int is_auto = 0; is_auto < 2; is_auto++) {
+        struct ndtd_scan_record record = {0};
+        settings.preprocess.deskew = is_auto ? NDT_DESKEW_AUTO : NDT_DESKEW_OFF;
+        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        feed_start(pipeline);
+        for (size_t i = 0; i < SCANS; i++)
+            record = feed(pipeline, i);
+        ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+        along_m2[is_auto] = record.result.covariance[0];
+        poses[is_auto] = record.result.T_map_sensor;
+        ndtd_pipeline_destroy(pipeline);
+    }
+    ck_assert_mem_eq(&poses[0], &poses[1], sizeof(poses[0]));
+    ck_assert_double_eq_tol(sqrt(along_m2[1] - along_m2[0]), 8 * 0.1 / 6, 0.02);
+}
+END_TEST
+
 START_TEST(without_prior_the_alignment_has_the_covariance)
 {
     for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
@@ -738,6 +761,7 @@ int main(void)
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
     tcase_add_test(all, confidence_decides_what_converged_means);
     tcase_add_test(all, kinds_of_covariance_change_nothing_else);
+    tcase_add_test(all, motion_that_is_not_undone_is_in_the_covariance);
     tcase_add_test(all, without_prior_the_alignment_has_the_covariance);
     tcase_add_test(all, one_scan_that_is_too_large_costs_no_other);
     tcase_add_test(all, large_scans_are_thinned);

@@ -374,6 +374,25 @@ START_TEST(the_order_of_firing_tells_the_turn)
 END_TEST
 
 /* A field of times that was never set is none. */
+/* Without times a sweep lasts sweep_s, as every second scan shows nothing else, or the time between scans. */
+START_TEST(a_sweep_without_times_is_no_longer_than_the_gaps)
+{
+    static const double GAPS_S[] = {0.05, 0.1, 0.2, 1}, SWEEPS_S[] = {0.05, 0.1, 0.1, 0.1};
+    for (size_t k = 0; k < sizeof(GAPS_S) / sizeof(GAPS_S[0]); k++) {
+        setup();
+        ck_assert_double_eq(ndtd_scan_times_sweep_s(&times, "lidar", 0.1), 0.1);
+        for (int i = 0; i < 8; i++) {
+            fire(0.5, 0);
+            must(take(GAPS_S[k]));
+        }
+        ck_assert_int_eq(found.deskew, NDT_DESKEW_OFF);
+        ck_assert_double_eq_tol(ndtd_scan_times_sweep_s(&times, "lidar", 0.1), SWEEPS_S[k], 1e-9);
+        ck_assert_double_eq(ndtd_scan_times_sweep_s(&times, "another", 0.1), 0.1);
+        ck_assert_double_eq(ndtd_scan_times_sweep_s(&times, NULL, 0.1), 0.1);
+    }
+}
+END_TEST
+
 START_TEST(times_that_are_all_equal_are_none)
 {
     for (int i = 0; i < 8; i++) {
@@ -491,6 +510,7 @@ int main(void)
     tcase_add_test(all, what_the_next_scan_is_expected_to_be);
     tcase_add_test(all, many_sensors_and_no_allocation);
     tcase_add_test(all, the_order_of_firing_tells_the_turn);
+    tcase_add_test(all, a_sweep_without_times_is_no_longer_than_the_gaps);
     tcase_add_test(all, times_that_are_all_equal_are_none);
     tcase_add_test(all, other_orders_tell_no_turn);
     tcase_add_test(all, gaps_do_not_hide_the_turn);

@@ -85,6 +85,9 @@ NDT_MUST_CHECK enum ndt_status ndtd_scan_times_find(struct ndtd_scan_times *time
  * Returns 0 where that is not known, or times have to be changed. */
 int ndtd_scan_times_expect(const struct ndtd_scan_times *times, const char *frame_id,
                            struct ndt_preprocess_params *params);
+/** How long a sweep lasts whose points tell no times: sweep_s, or the time between the scans of its sensor where
+ * that is shorter. frame_id: NULL for merged sensors. */
+double ndtd_scan_times_sweep_s(const struct ndtd_scan_times *times, const char *frame_id, double sweep_s);
 /** Takes the times of the points away. */
 void ndtd_scan_times_drop(struct ndt_cloud *points);
 

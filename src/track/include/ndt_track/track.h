@@ -102,6 +102,10 @@ struct ndt_track_state {
     double process_noise_scale;
     int bias_of_gyro; /**< source of the bias: 1 gyro, 0 odometry */
     double P[NDT_TRACK_STATES * NDT_TRACK_STATES];
+    /** Covariance of the pose by the motion within the sweep that nothing has undone, in the axes of the base: zero
+     * where it was. Neighbouring scans share that error, so no number of them averages it out: P and the filter do
+     * without it, and ndt_track_map_covariance adds it. */
+    double distortion[36];
 };
 
 /** Odometry of the base: a pose in a frame of its own, a twist in the base frame, or both. The twist of a sample
@@ -221,7 +225,9 @@ struct ndt_track_measurement {
     const struct ndt_observation *observation; /**< of the base; NULL: the pose counts as exact to the floor */
     struct ndt_twist twist;                    /**< the motion that deskewing has undone */
     double sweep_s;                            /**< how long the points were measured; 0: at once */
-    int is_converged;                          /**< 0: the step to the maximum that is left counts as uncertainty */
+    /** how long the points were measured, where nothing has undone the motion meanwhile; 0: it is undone */
+    double distorted_s;
+    int is_converged; /**< 0: the step to the maximum that is left counts as uncertainty */
 };
 /** The estimate after an alignment. The prior that took part in the search is taken out again, so that it does not
  * count twice. *innovation: squared distance from the prediction in sigmas (6 degrees of freedom); may be NULL.
@@ -250,7 +256,7 @@ void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state
  * the identity. */
 void ndt_track_pose_covariance(const struct ndt_track_state *state, const struct ndt_pose *T_base_sensor,
                                double covariance[36]);
-/** The same in the axes of the map, about the base. */
+/** The covariance that is published: of the pose with its distortion, in the axes of the map, about the base. */
 void ndt_track_map_covariance(const struct ndt_track_state *state, double covariance[36]);
 
 /** Standard deviation of the position along its least certain axis [m]. */
