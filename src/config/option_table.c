@@ -260,7 +260,8 @@ const struct ndtd_option ndtd_option_table[] = {
             "Source of a point's time within the sweep: its time field, or the azimuth of a rotating sensor; auto = the field "
             "where it is plausible, else the azimuth where the order of the points tells the sense of rotation, else off"), .is_common = 1},
     {REAL("preprocess.sweep_s", preprocess.sweep_s, RELOAD, 1e-6, 10, "s",
-          "Duration of a sweep, for the azimuth modes; times of points beyond its double are checked for strays")},
+          "Duration of a sweep, for the azimuth modes and the covariance where nothing undoes the motion; "
+          "times of points beyond its double are checked for strays")},
     {LABELS(NDTD_ENUM, "preprocess.sweep_stamp", preprocess.sweep_stamp, RELOAD, ndt_sweep_stamp_labels,
             "Where in the sweep the stamp of a scan lies, for the azimuth modes and for times of another clock; else a time "
             "field says it itself"), .is_common = 1},
