@@ -128,8 +128,8 @@ void ndt_track_map_covariance(const struct ndt_track_state *state, double covari
 {
     double block[36];
     get_pose_block(state->P, block);
-    for (int i = 0; i < 36; i++)
-        block[i] += state->distortion[i];
+    for (int i = 0; i < 6; i++)
+        block[7 * i] += state->distortion[i];
     turn_pose_covariance(&state->T_map_base, 1, block, covariance);
 }
 

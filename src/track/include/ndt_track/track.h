@@ -102,10 +102,10 @@ struct ndt_track_state {
     double process_noise_scale;
     int bias_of_gyro; /**< source of the bias: 1 gyro, 0 odometry */
     double P[NDT_TRACK_STATES * NDT_TRACK_STATES];
-    /** Covariance of the pose by the motion within the sweep that nothing has undone, in the axes of the base: zero
-     * where it was. Neighbouring scans share that error, so no number of them averages it out: P and the filter do
+    /** Variances of the pose by the motion within the sweep that nothing has undone, of the error d: zero where it
+     * was undone. Neighbouring scans share that error, so no number of them averages it out: P and the filter do
      * without it, and ndt_track_map_covariance adds it. */
-    double distortion[36];
+    double distortion[6];
 };
 
 /** Odometry of the base: a pose in a frame of its own, a twist in the base frame, or both. The twist of a sample
