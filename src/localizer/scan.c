@@ -29,22 +29,8 @@ void ndtd_scan_prior(const struct ndtd_scan *scan, const struct ndt_track_state 
 void ndtd_scan_motion(const struct ndtd_scan *scan, const struct ndt_track *track,
                       const struct ndt_track_state *state, struct ndtd_sweep_motion *motion)
 {
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&scan->T_base_sensor);
-    struct ndt_sweep_motion *sensor = &motion->sensor;
-    double time_s[NDT_PREPROCESS_SEGMENTS + 1];
     motion->twist = state->twist;
-    sensor->twist = ndt_pose_carried_twist(&scan->T_base_sensor, &state->twist);
-    sensor->is_piecewise = 0;
-    if (state->source != NDT_TRACK_GYRO || scan->preprocess.deskew == NDT_DESKEW_OFF)
-        return;
-    for (int i = 0; i <= NDT_PREPROCESS_SEGMENTS; i++)
-        time_s[i] = ndt_sweep_boundary_s(&scan->sweep, i);
-    sensor->is_piecewise =
-        ndt_track_motion(track, state, time_s, NDT_PREPROCESS_SEGMENTS + 1, sensor->T_reference_at);
-    for (int i = 0; sensor->is_piecewise && i <= NDT_PREPROCESS_SEGMENTS; i++) {
-        const struct ndt_pose moved = ndt_pose_compose(&T_sensor_base, &sensor->T_reference_at[i]);
-        sensor->T_reference_at[i] = ndt_pose_compose(&moved, &scan->T_base_sensor);
-    }
+    ndt_track_sweep_motion(track, state, &scan->sweep, &scan->T_base_sensor, &motion->sensor);
 }
 
 double ndtd_scan_motion_difference_m(const struct ndt_sweep *sweep, const struct ndt_twist *a,

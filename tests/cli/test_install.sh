@@ -39,7 +39,7 @@ lib=$(cached CMAKE_INSTALL_LIBDIR)
 usr=$work/stage/usr
 has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/{autoware.yaml,prometheus-scrape.yaml,prometheus-alerts.yaml,grafana-dashboard.json} \
     usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_track/track.h,ndt_search/search.h,ndt_io/bag.h,ndt_proto/message.h} \
-    usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_search.a,libndt_io.a,libndt_proto.a,libndt_base.a,libndt_config.a,libndt_localizer.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
+    usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_odometry.a,libndt_search.a,libndt_io.a,libndt_proto.a,libndt_base.a,libndt_config.a,libndt_localizer.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
 [ ! -x "$bin/ndt-web" ] || has stage usr/lib/systemd/system/ndt-web.service
 for program in "$bin"/ndtd "$bin"/ndt-*; do
     [[ -x $program && $program != *_emulated && $program != *_contracted ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }

@@ -20,6 +20,9 @@ CONTEXTS = {
     "ndt_io/output_file.h": 'const char *path = ""; double x = 0; struct ndt_error *err = NULL;',
     "ndtd/session.h": """struct ndt_error err; struct ndt_pose_message odometry = {0}; struct ndt_scan_message scan = {0};
         struct ndt_cloud points = {0}; struct ndt_result_message result;""",
+    "ndt_odometry/odometry.h": """struct ndt_odometry_params params; struct ndt_odometry *odometry; struct ndt_backend *backend = NULL;
+        struct ndt_track_imu_sample sample = {0}; struct ndt_cloud raw = {0}; struct ndt_odometry_result result;
+        struct ndt_error err; const int64_t stamp_ns = 0;""",
     "ndt_search/hypothesis_test.h": """struct ndt_search_result result = {0}; struct ndt_hypothesis_features features; uint32_t i = 0;
         struct ndt_hypothesis_test evidence = {0}; struct ndt_pose T_map_sensor = {0};""",
     "ndt_search/search.h": """struct ndt_search_params params; struct ndt_search *search; struct ndt_search_config config = {0};

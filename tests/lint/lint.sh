@@ -53,14 +53,15 @@ parts=("base config localizer replay live ndtd" "config localizer replay live nd
 check_layers() {
     local tools tests part others
     tools=$(private_headers tools) tests=$(private_headers tests)
-    no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/core
-    no_include 'ndt_search/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/track
-    no_include 'ndt_track/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/search
-    no_include 'ndt_track/|ndt_search/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/io
-    no_include 'ndt_track/|ndt_search/|ndt_io/|ndtd/|ndt_cuda/|backends\.h' proto
-    no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndtd/|backends\.h' gpu
-    no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndtd/' src/backends
-    no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndt_cuda/|backends\.h' src/base
+    no_include 'ndt_track/|ndt_odometry/|ndt_search/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/core
+    no_include 'ndt_odometry/|ndt_search/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/track
+    no_include 'ndt_search/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/odometry
+    no_include 'ndt_track/|ndt_odometry/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/search
+    no_include 'ndt_track/|ndt_odometry/|ndt_search/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/io
+    no_include 'ndt_track/|ndt_odometry/|ndt_search/|ndt_io/|ndtd/|ndt_cuda/|backends\.h' proto
+    no_include 'ndt_track/|ndt_odometry/|ndt_search/|ndt_io/|ndt_proto/|ndtd/|backends\.h' gpu
+    no_include 'ndt_track/|ndt_odometry/|ndt_search/|ndt_io/|ndt_proto/|ndtd/' src/backends
+    no_include 'ndt_track/|ndt_odometry/|ndt_search/|ndt_io/|ndt_proto/|ndt_cuda/|backends\.h' src/base
     for part in "${parts[@]}"; do
         # shellcheck disable=SC2086
         others=$(headers_of ${part#* })

@@ -1,8 +1,8 @@
 # libndtd.so: all libraries in one, for other programs. It exports what the installed headers declare, no more. The
 # ABI holds within a minor version: the soname is libndtd.so.MAJOR.MINOR.
-set(NDT_LIBRARIES localizer config base backends track search io proto core) # a library stands before those that it needs
+set(NDT_LIBRARIES localizer config base backends odometry track search io proto core) # a library stands before those that it needs
 set(NDT_LIBRARY_HEADERS ${PROJECT_SOURCE_DIR}/src/localizer/include/ndtd/session.h)
-foreach(folder src/core src/track src/search src/io proto)
+foreach(folder src/core src/track src/odometry src/search src/io proto)
   file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/include/*/*.h)
   list(APPEND NDT_LIBRARY_HEADERS ${headers})
 endforeach()

@@ -122,6 +122,7 @@ void bind_results(nb::module_ &module);
 void bind_align(nb::module_ &module);
 void bind_preprocess(nb::module_ &module);
 void bind_localize(nb::module_ &module);
+void bind_odometry(nb::module_ &module);
 void bind_replay(nb::module_ &module);
 void bind_localizer(nb::module_ &module);
 void bind_bag(nb::module_ &module);

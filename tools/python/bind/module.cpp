@@ -8,6 +8,7 @@ NB_MODULE(_core, module)
     ndt_python::bind_align(module);
     ndt_python::bind_preprocess(module);
     ndt_python::bind_localize(module);
+    ndt_python::bind_odometry(module);
     ndt_python::bind_replay(module);
     ndt_python::bind_localizer(module);
     ndt_python::bind_bag(module);

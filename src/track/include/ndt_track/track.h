@@ -37,6 +37,7 @@
 
 #include "ndt/observation.h"
 #include "ndt/pose.h"
+#include "ndt/preprocess.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -218,6 +219,11 @@ int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicte
  * says it all. */
 int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state *state, const double *time_s,
                      int count, struct ndt_pose *T_reference_at);
+/** The motion within a sweep around the state, for ndt_preprocess, of a sensor that the base carries: piece by
+ * piece by the gyro where it reaches, else with the twist of the state. */
+void ndt_track_sweep_motion(const struct ndt_track *track, const struct ndt_track_state *state,
+                            const struct ndt_sweep *sweep, const struct ndt_pose *T_base_sensor,
+                            struct ndt_sweep_motion *out);
 
 /** An alignment, in the base frame. */
 struct ndt_track_measurement {

@@ -1,0 +1,147 @@
+/** @file
+ * @brief LiDAR odometry: scans in, a trajectory out, without a map.
+ *
+ *     ndt_odometry_params_default(&params);
+ *     ndt_odometry_create(&odometry, &params, backend, &err);
+ *     ndt_odometry_add_imu(odometry, &sample);                 // also ndt_odometry_add_wheels; both optional
+ *     ndt_odometry_add_scan(odometry, stamp_ns, &raw, &result, &err);
+ *     // result.T_odom_base at result.stamp_ns
+ *
+ * A scan is predicted by the estimator (ndt_track/track.h), deskewed with the predicted motion, thinned, and
+ * aligned with a local map: the NDT map of the last keyframes, and of older ones nearby. The estimator fuses
+ * alignment and prediction; where it finds another motion within the sweep, the points are deskewed and aligned
+ * again. A scan that is in doubt (not converged, a fit far below the usual one, or far from the prediction) is
+ * aligned from several guesses, and the best one counts: 25 fit - 1/2 min(d^2, 3) with d the distance from the
+ * prediction in sigmas.
+ *
+ * A scan becomes a keyframe after a distance, an angle or a number of scans, and where it shows a new place (less
+ * than 85 % of its points meet the local map). The local map keeps integer sums per
+ * voxel (ndt/map.h): a keyframe is added to them and taken out again exactly; its Gaussians are then derived anew,
+ * never from the points of the other keyframes.
+ *
+ * Frame `odom`: the base at the first scan, levelled where an IMU at rest tells the vertical. The trajectory
+ * drifts; ndt_odometry_result tells by how much a scan determined its pose. In a tunnel nothing but odometry
+ * observes the way ahead: is_degenerate is then 1, and the position is a guess.
+ *
+ * Threads: one thread at a time. Determinism: the same inputs in the same order on the same backend give the same
+ * bits; no clock but in the timings. Memory: bounded by max_keyframes, and by the largest scan. Allocates at
+ * keyframes, and when a scan is larger than any before. */
+#ifndef NDT_ODOMETRY_H
+#define NDT_ODOMETRY_H
+
+#include <stdint.h>
+
+#include "ndt/align.h"
+#include "ndt/backend.h"
+#include "ndt/cloud.h"
+#include "ndt/map.h"
+#include "ndt/preprocess.h"
+#include "ndt_track/track.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Scans after which ndt_odometry_restart knows the velocity of the start. */
+enum { NDT_ODOMETRY_START_SCANS = 7 };
+
+/** Parameters; ndt_odometry_params_default gives the values in brackets. */
+struct ndt_odometry_params {
+    struct ndt_pose T_base_sensor;           /**< [identity] */
+    struct ndt_preprocess_params preprocess; /**< of the points that are aligned [deskew auto, else its defaults] */
+    double map_voxel_m; /**< points of keyframes are thinned to one per cell of this edge [0.2] */
+    /** of the local map; cells of at least 4 map_voxel_m: smaller ones would hold too few points [4, 2, 1 m] */
+    struct ndt_map_config map;
+    struct ndt_align_params align; /**< its levels are levels of the map [no thresholds: the usual fit decides] */
+    struct ndt_track_params track; /**< [its defaults] */
+    /** @name A scan becomes a keyframe when one of these is reached since the last one
+     * @{ */
+    double keyframe_m;       /**< [1] */
+    double keyframe_rad;     /**< [15 deg] */
+    uint32_t keyframe_scans; /**< if the base has moved or turned by a tenth of the above at least; 0: never [10] */
+    /** @} */
+    uint32_t window;        /**< last keyframes that make the local map, at least 1 [20] */
+    double near_m;          /**< and older ones closer than this [15] */
+    double near_path_m;     /**< that lie at most so far back along the way: farther back, drift would blur [100] */
+    uint32_t max_keyframes; /**< most that are kept in memory, at least `window` [200] */
+    uint32_t lost_scans;    /**< after so many scans without a pose the local map begins anew; at least 1 [10] */
+};
+/** Sets the defaults. */
+void ndt_odometry_params_default(struct ndt_odometry_params *params);
+
+/** Where a scan was. */
+struct ndt_odometry_result {
+    enum ndt_outcome outcome; /**< NDT_CONVERGED and NDT_ITERATION_LIMIT: the pose follows from the scan; else it is
+                                 the prediction, and for NDT_REJECTED the last pose */
+    char reason[96];          /**< one line; empty for NDT_CONVERGED */
+    int64_t stamp_ns;         /**< of the scan */
+    int64_t reference_ns;     /**< the moment to which its points were moved */
+    struct ndt_pose T_odom_base;      /**< at stamp_ns */
+    struct ndt_pose T_odom_reference; /**< of the base at reference_ns */
+    struct ndt_twist twist;           /**< of the base in its own frame, at reference_ns */
+    double
+        covariance[36]; /**< of T_odom_reference relative to the local map: map axes, row-major, x y z rx ry rz */
+    /** Standard deviations along the least certain axis. The motion of the estimator is part of them: what a scan
+     * does not observe grows from scan to scan. */
+    double deviation_m, deviation_rad;
+    /** 1: the pose is not determined within 0.5 m and 5 deg, or the scan hardly observes a direction (weakest below
+     * 0.002) and no odometry tells the way */
+    int is_degenerate;
+    double weakest;    /**< smallest over largest eigenvalue of what the scan says about its pose; 0: nothing */
+    double innovation; /**< squared distance from the prediction, in sigmas */
+    struct ndt_scores scores; /**< in the local map */
+    double fit;               /**< scores.nvtl_normalized * scores.match_ratio; 0 without an alignment */
+    int is_keyframe;
+    int guesses;      /**< poses that the scan was aligned from */
+    uint32_t segment; /**< counts from 0; another one: the pose was lost between, the local map began anew */
+    size_t points;    /**< that were aligned */
+    double preprocess_us, align_us, map_us; /**< time of the stages */
+};
+
+/** The odometry of one vehicle. */
+struct ndt_odometry;
+
+/** Creates odometry. Borrows the backend, which outlives it, and whose map it sets. NDT_ERR_ARGUMENT: a parameter
+ * out of range, named with its limit. */
+NDT_MUST_CHECK enum ndt_status ndt_odometry_create(struct ndt_odometry **out,
+                                                   const struct ndt_odometry_params *params,
+                                                   struct ndt_backend *backend, struct ndt_error *err);
+/** `odometry` may be NULL. */
+void ndt_odometry_destroy(struct ndt_odometry *odometry);
+
+/** @name Other sensors, see ndt_track_imu and ndt_track_odometry
+ * In the base frame, in the order of their stamps, before the scans that they are needed for.
+ * @{ */
+void ndt_odometry_add_imu(struct ndt_odometry *odometry, const struct ndt_track_imu_sample *sample);
+void ndt_odometry_add_wheels(struct ndt_odometry *odometry, const struct ndt_track_odometry_sample *sample);
+/** @} */
+
+/** Finds the pose of a scan.
+ *
+ * raw: the scan as the sensor measured it, in its own frame; points that are not finite are left out. A scan that
+ * cannot be used ends as NDT_REJECTED with a reason, and changes nothing: no points within range, times that
+ * deskewing needs and that are not there, a stamp that is not newer than the last one. Where the stamp is more than
+ * track.max_prediction_s older, time has restarted: a new segment begins. A status other than NDT_OK means that
+ * memory ran out or the backend failed. */
+NDT_MUST_CHECK enum ndt_status ndt_odometry_add_scan(struct ndt_odometry *odometry, int64_t stamp_ns,
+                                                     const struct ndt_cloud *raw,
+                                                     struct ndt_odometry_result *result, struct ndt_error *err);
+
+/** The points of the last scan, deskewed to reference_ns and thinned to map_voxel_m, in the sensor frame; borrowed
+ * until the next call. Empty after NDT_REJECTED. */
+const struct ndt_cloud *ndt_odometry_points(const struct ndt_odometry *odometry);
+/** The local map; NULL before the first scan. The caller who keeps it takes a reference (ndt_map_retain). */
+struct ndt_map *ndt_odometry_map(const struct ndt_odometry *odometry);
+
+/** Begins anew, with the velocity that was found for the first scan.
+ *
+ * A vehicle that is moving when a recording begins deforms its first scans, because nobody knows the velocity yet,
+ * and all later ones are aligned with them. So, with a recording: give the first NDT_ODOMETRY_START_SCANS scans,
+ * call this, give them again, call this, and then all scans from the first. Samples of other sensors are forgotten.
+ * Returns 1, or 0 where too few scans were aligned to know the velocity: then it begins without. */
+int ndt_odometry_restart(struct ndt_odometry *odometry);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+/* Private: aligns one scan with the local map, and weighs what the alignment found. */
+#ifndef NDT_ODOMETRY_MATCH_H
+#define NDT_ODOMETRY_MATCH_H
+
+#include "ndt_odometry/odometry.h"
+
+enum { NDT_ODOMETRY_GUESSES = 32, NDT_ODOMETRY_FITS = 50 };
+
+/* The fits of the last scans. */
+struct ndt_recent_fits {
+    double values[NDT_ODOMETRY_FITS];
+    size_t next, count;
+};
+void ndt_recent_fits_add(struct ndt_recent_fits *fits, double fit);
+double ndt_recent_fits_median(const struct ndt_recent_fits *fits);
+
+/* Points and motion of one scan, and the memory behind them. */
+struct ndt_odometry_scan {
+    struct ndt_preprocessor *for_map, *for_match;
+    struct ndt_sweep sweep;
+    int64_t reference_ns;
+    uint64_t sequence;
+    struct ndt_preprocess_params preprocess; /* deskew is decided */
+    struct ndt_sweep_motion motion;          /* that the points were deskewed with, of the sensor */
+    struct ndt_twist twist;                  /* the same of the base */
+    const struct ndt_cloud *map_points;      /* thinned for keyframes; borrowed from for_map */
+    const struct ndt_cloud *points;          /* those that are aligned; borrowed from for_match */
+};
+/* Deskews with the motion of the state and thins: once for keyframes, and from there for the alignment. */
+NDT_MUST_CHECK enum ndt_status ndt_odometry_scan_prepare(struct ndt_odometry_scan *scan,
+                                                         const struct ndt_odometry_params *params,
+                                                         const struct ndt_track *track,
+                                                         const struct ndt_track_state *state,
+                                                         const struct ndt_cloud *raw, struct ndt_error *err);
+/* Deskews again where the twist of the state moves a typical point by a centimetre. *changed: whether it did. */
+NDT_MUST_CHECK enum ndt_status ndt_odometry_scan_again(struct ndt_odometry_scan *scan,
+                                                       const struct ndt_odometry_params *params,
+                                                       const struct ndt_track *track,
+                                                       const struct ndt_track_state *state, int *changed,
+                                                       struct ndt_error *err);
+
+/* An alignment and what follows from it. */
+struct ndt_odometry_match {
+    struct ndt_align_result result;
+    struct ndt_track_state updated;
+    double fit, innovation, weakest;
+    int guesses;
+    int is_usable;
+    int is_doubtful; /* it fits worse than scans usually do, and is not where it was expected */
+};
+
+/* Buffers for many guesses at once. */
+struct ndt_odometry_batch {
+    struct ndt_align_item items[NDT_ODOMETRY_GUESSES];
+    struct ndt_align_result results[NDT_ODOMETRY_GUESSES];
+};
+
+/* What an alignment needs besides the scan. */
+struct ndt_odometry_matcher {
+    const struct ndt_odometry_params *params;
+    struct ndt_aligner *aligner;
+    const struct ndt_track *track;
+    const struct ndt_recent_fits *fits;
+    struct ndt_odometry_batch *batch;
+};
+/* Aligns from the prediction, in doubt from many guesses, and again where the motion within the sweep turns out to
+ * be another one. */
+NDT_MUST_CHECK enum ndt_status ndt_odometry_match(const struct ndt_odometry_matcher *matcher,
+                                                  struct ndt_odometry_scan *scan,
+                                                  const struct ndt_track_state *predicted,
+                                                  struct ndt_odometry_match *out, struct ndt_error *err);
+
+#endif
