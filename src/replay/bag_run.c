@@ -312,7 +312,9 @@ static enum ndt_status prepare(struct ndtd_bag_run *run, const struct ndtd_bag_r
 {
     const struct ndtd_settings_snapshot *snapshot = NULL;
     if (!*run->settings.map_path)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");
+        return ndt_fail(
+            err, NDT_ERR_ARGUMENT,
+            "no map: give --map FILE|DIR, or map.path in the configuration; ndt-map build makes one of a drive");
     enum ndt_status status = ndtd_record_source_open(&run->source, run->bag_name, options->import_args,
                                                      options->import_arg_count, &stop, err);
     const double start_us = ndt_clock_us();

@@ -1,4 +1,4 @@
-#include "child_program.h"
+#include "ndtd/child_program.h"
 
 #include <stdio.h>
 #include <stdlib.h>

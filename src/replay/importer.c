@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "child_program.h"
+#include "ndtd/child_program.h"
 
 enum {
     LINE_BYTES = 400,

@@ -211,7 +211,9 @@ static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
                                              .import_arg_count = options->import_arg_count};
     struct ndtd_sinks *sinks = &replay->sinks;
     if (!*replay->settings->map_path)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");
+        return ndt_fail(
+            err, NDT_ERR_ARGUMENT,
+            "no map: give --map FILE|DIR, or map.path in the configuration; ndt-map build makes one of a drive");
     enum ndt_status status = prepare_files(replay, err);
     if (status == NDT_OK)
         status = ndtd_sinks_open(sinks, &replay->files, err);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "child_program.h"
+#include "ndtd/child_program.h"
 
 extern char **environ;
 

@@ -1,5 +1,7 @@
 /** @file
  * @brief ndt-map: the program. */
+#include <string.h>
+
 #include "map_commands.h"
 
 static const struct tool_command *const commands[] = {&map_info_command, &map_tile_command, &map_picture_command,
@@ -7,14 +9,17 @@ static const struct tool_command *const commands[] = {&map_info_command, &map_ti
 
 static const struct tool_command program = {
     .name = "ndt-map",
-    .summary = "describes maps, tiles them, draws them and rates their places",
+    .summary = "makes maps, describes them, tiles them, draws them and rates their places",
     .details =
         "A map is what ndtd --map takes: a point cloud (.pcd, .ply, .bin), a folder of tiles with or without "
-        "Autoware's pointcloud_map_metadata.yaml, or a compiled map (.ndtmap), which has no points.",
+        "Autoware's pointcloud_map_metadata.yaml, or a compiled map (.ndtmap), which has no points.\n\n"
+        "ndt-map build RECORDING... -o MAP makes a map from recordings of drives: ndt-map build --help.",
     .commands = commands,
 };
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "build") == 0)
+        return map_build_main(argv + 1);
     return tool_main(&program, argc, argv);
 }

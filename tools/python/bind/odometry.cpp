@@ -7,6 +7,7 @@
 #include "keywords.hpp"
 #include "map.hpp"
 #include "ndt_odometry/odometry.h"
+#include "ndtd/scan_turn.h"
 
 namespace ndt_python
 {
@@ -347,8 +348,23 @@ this, then all scans from the first. Samples of other sensors are forgotten. Ret
         .def_prop_ro("map", &Odometry::map, "The local map, in the frame odom; None before the first scan.");
 }
 
+// The value of `deskew` that the order of the points tells.
+static const char *scan_turn(nb::handle points)
+{
+    Cloud cloud;
+    read_points(cloud.cloud, points, Origin::None, "points");
+    const ndtd_turn turn = ndtd_scan_turn(&cloud.cloud);
+    return ndt_label_name(ndt_deskew_labels, turn == NDTD_TURN_CLOCKWISE           ? NDT_DESKEW_AZIMUTH_CW
+                                             : turn == NDTD_TURN_COUNTER_CLOCKWISE ? NDT_DESKEW_AZIMUTH_CCW
+                                                                                   : NDT_DESKEW_OFF);
+}
+
 void bind_odometry(nb::module_ &module)
 {
+    module.def(
+        "scan_turn", &scan_turn, "points"_a.none(), nb::sig("def scan_turn(points: numpy.typing.ArrayLike) -> str"),
+        "How to deskew a scan without times, by the order of its points: 'azimuth_cw', 'azimuth_ccw', or 'off' "
+        "where that tells nothing.");
     bind_result(module);
     bind_class(module);
 }

@@ -1,4 +1,4 @@
-/* Private: programs of the Python package that ndtd starts. */
+/* Programs of the Python package that programs of ndtd start. */
 #ifndef NDTD_CHILD_PROGRAM_H
 #define NDTD_CHILD_PROGRAM_H
 

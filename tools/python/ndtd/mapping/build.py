@@ -1,0 +1,138 @@
+"""From recordings to a map: the stages of ndt-map build, in their order."""
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from .._progress import Progress
+from . import checks, given, graph, loops, se3, submaps, trajectory
+from .cloud_store import CloudStore
+from .drive import Drive, MappingError, open_drive
+
+ODOMETRY_M, ODOMETRY_RAD = 0.02, np.deg2rad(0.09)  # deviations from scan to scan
+UNKNOWN_M, UNKNOWN_RAD = 1.0, np.deg2rad(10)  # where a pose was lost or is a guess
+LOOP_ROUNDS = 3
+WRONG_WEIGHT = 0.1  # a loop that the kernel weighs less than this is not believed
+
+
+@dataclass
+class Mapped:
+    """All drives: nodes are their scans one after the other."""
+
+    drives: "list[Drive]"
+    trajectories: "list[trajectory.Trajectory]"
+    firsts: "list[int]"  # node of the first scan of each drive
+    odometry: np.ndarray  # (N, 4, 4) reference poses as odometry has them
+    poses: np.ndarray = field(default_factory=lambda: np.empty((0, 4, 4)))  # and as they are in the map
+    loops: "list[loops.Loop]" = field(default_factory=list)
+    believed: "list[bool]" = field(default_factory=list)
+    submaps: "list[submaps.Submap]" = field(default_factory=list)
+
+    def at_stamps(self, number: int) -> np.ndarray:
+        """Poses of the scans of a drive at their stamps."""
+        of, first = self.trajectories[number], self.firsts[number]
+        poses: np.ndarray = self.poses[first:first + len(of.stamps_ns)] @ se3.inverse(of.reference) @ of.at_stamp
+        return poses
+
+
+def run_odometry(drives: "list[Drive]", store: CloudStore, options: Any) -> Mapped:
+    """The odometry of all drives; MappingError where one cannot be mapped."""
+    found: "list[trajectory.Trajectory]" = []
+    firsts, count = [], 0
+    for drive in drives:
+        with Progress(f"odometry of {Path(drive.name).name}", options.quiet) as progress:
+            one = trajectory.run(drive, store, count, options, progress.update)
+        if options.poses is None:
+            checks.check(drive, one)
+        found.append(one)
+        firsts.append(count)
+        count += len(one.stamps_ns)
+    mapped = Mapped(drives, found, firsts, np.concatenate([one.reference for one in found]))
+    mapped.poses = mapped.odometry.copy()
+    return mapped
+
+
+def use_given(mapped: Mapped, path: Any) -> None:
+    """Replaces what odometry found by poses that were given."""
+    stamps_ns, T = given.read_tum(path)
+    for number, one in enumerate(mapped.trajectories):
+        first = mapped.firsts[number]
+        one.reference = given.at(stamps_ns, T, one.reference_ns, path)
+        one.at_stamp = given.at(stamps_ns, T, one.stamps_ns, path)
+        mapped.odometry[first:first + len(one.stamps_ns)] = one.reference
+    mapped.poses = mapped.odometry.copy()
+
+
+def _chain(mapped: Mapped) -> graph.Edges:
+    """Odometry from scan to scan."""
+    begins, moves, turns = [], [], []
+    for one, first in zip(mapped.trajectories, mapped.firsts):
+        unsure = ~one.located | one.degenerate
+        unsure[1:] |= one.segment[1:] != one.segment[:-1]
+        begins.append(np.arange(first, first + len(one.stamps_ns) - 1))
+        moves.append(np.where(unsure[1:], UNKNOWN_M, ODOMETRY_M))
+        turns.append(np.where(unsure[1:], UNKNOWN_RAD, ODOMETRY_RAD))
+    begin = np.concatenate(begins)
+    T = se3.inverse(mapped.odometry[begin]) @ mapped.odometry[begin + 1]
+    return graph.Edges(begin, begin + 1, T, graph.diagonal_root(np.concatenate(moves), np.concatenate(turns)))
+
+
+def _attach(mapped: Mapped, number: int, found: "list[loops.Loop]") -> None:
+    """Moves a drive as a whole to where its loops with earlier drives have most of it."""
+    first = mapped.firsts[number]
+    last = first + len(mapped.trajectories[number].stamps_ns)
+    between = [loop for loop in found if first <= loop.end < last and loop.begin < first]
+    if not between:
+        raise MappingError(f"{mapped.drives[number].name}: no place of it was found in the drives before: they do not overlap, or too little; "
+                           "a recording that begins where another one was helps")
+    moves = np.array([mapped.poses[loop.begin] @ loop.T @ se3.inverse(mapped.poses[loop.end]) for loop in between])
+    ends = np.array([mapped.poses[loop.end][:3, 3] for loop in between])
+    placed = np.einsum("aij,bj->abi", moves[:, :3, :3], ends) + moves[:, None, :3, 3]  # every end by every move
+    own = placed[np.arange(len(between)), np.arange(len(between))]
+    off = np.linalg.norm(placed - own, axis=2)
+    best = int(np.argmin(np.median(off, axis=1)))
+    mapped.poses[first:last] = moves[best] @ mapped.poses[first:last]
+
+
+def close_loops(mapped: Mapped, store: CloudStore, options: Any) -> None:
+    """Finds loops and distributes what they contradict, until there are no more."""
+    for number, one in enumerate(mapped.trajectories):
+        mapped.submaps += submaps.split(number, mapped.firsts[number], one, store)
+    maps = submaps.SubmapMaps(store, mapped.odometry, mapped.submaps, options.threads)
+    finder = loops.LoopFinder(maps, mapped.submaps, mapped.odometry)
+    tried: "set[tuple[int, int]]" = set()
+    chain = _chain(mapped)
+    for number in range(LOOP_ROUNDS):
+        with Progress(f"loops, round {number + 1}", options.quiet) as progress:
+            found = loops.find(finder, mapped.submaps, mapped.poses, tried, progress.update)
+        if number == 0:
+            for drive in range(1, len(mapped.drives)):
+                _attach(mapped, drive, found)
+        mapped.loops += found
+        if not found:
+            break
+        solve(mapped, chain)
+    for number in range(1, len(mapped.drives)):
+        first = mapped.firsts[number]
+        if not any(loop.begin < first <= loop.end and is_believed for loop, is_believed in zip(mapped.loops, mapped.believed)):
+            raise MappingError(f"{mapped.drives[number].name}: its loops with the drives before contradict each other")
+
+
+def solve(mapped: Mapped, chain: graph.Edges) -> None:
+    """The pose graph of all that is known."""
+    closing: Optional[graph.Edges] = loops.edges(mapped.loops)
+    mapped.poses = graph.solve(mapped.poses, [chain] + ([closing] if closing else []))
+    weights = graph.cauchy_weights(closing.residuals(mapped.poses)) if closing else np.empty(0)
+    mapped.believed = [bool(weight >= WRONG_WEIGHT) for weight in weights]
+
+
+def build(recordings: "list[str]", work: Path, store: CloudStore, options: Any) -> Mapped:
+    """All stages until the poses; the cloud follows from them."""
+    drives = [open_drive(recording, work, number, options) for number, recording in enumerate(recordings)]
+    mapped = run_odometry(drives, store, options)
+    if options.poses is not None:
+        use_given(mapped, options.poses)
+    elif options.loops or len(drives) > 1:
+        close_loops(mapped, store, options)
+    return mapped

@@ -1,0 +1,52 @@
+"""What cannot be mapped is said, not written: one line with the reason, and what would help."""
+from typing import Any
+
+import numpy as np
+
+from .drive import Drive, MappingError
+from .trajectory import Trajectory
+
+LEAST_SCANS = 5
+MOST_DEGENERATE, MOST_LOST = 0.2, 0.2  # parts of a drive
+LONGEST_DEGENERATE_M = 20.0
+LEAST_PATH_FOR_PART_M = 10.0
+
+
+def longest_m(path_m: np.ndarray, flags: np.ndarray) -> float:
+    """The longest part of the way along which a flag is set without a break."""
+    most, begin = 0.0, None
+    for k, is_set in enumerate(flags):
+        begin = (begin if begin is not None else k) if is_set else None
+        if begin is not None:
+            most = max(most, float(path_m[k] - path_m[begin]))
+    return most
+
+
+def check(drive: Drive, trajectory: Trajectory) -> None:
+    """MappingError where the poses of a drive are guesses."""
+    count = len(trajectory.stamps_ns)
+    if count < LEAST_SCANS:
+        why = f"; the last one was refused: {trajectory.reasons[-1]}" if trajectory.reasons else ""
+        raise MappingError(f"{drive.name}: {count} scans can be used; a map needs {LEAST_SCANS}{why}")
+    lost = float(np.mean(~trajectory.located))
+    if lost > MOST_LOST:
+        raise MappingError(f"{drive.name}: {lost:.0%} of the scans do not fit those before: the motion between them is too large, or the "
+                           f"points are deskewed wrongly (--deskew {drive.deskew}); an IMU or wheel odometry in the recording helps")
+    degenerate, path_m = float(np.mean(trajectory.degenerate)), trajectory.path_m
+    along_m = longest_m(path_m, trajectory.degenerate)
+    if degenerate > MOST_DEGENERATE or (along_m > LONGEST_DEGENERATE_M):
+        raise MappingError(f"{drive.name}: {degenerate:.0%} of the scans do not tell how far the vehicle moved, as in a tunnel; "
+                           "the length of the way would be a guess: wheel odometry in the recording helps")
+
+
+def weak_places(trajectory: Any) -> "list[tuple[int, str]]":
+    """Scans whose poses are worth a second look, with the reason."""
+    out = []
+    for k in range(len(trajectory.stamps_ns)):
+        if not trajectory.located[k]:
+            out.append((k, "does not fit the scans before"))
+        elif trajectory.degenerate[k]:
+            out.append((k, "does not tell the way along one direction"))
+        elif k and trajectory.segment[k] != trajectory.segment[k - 1]:
+            out.append((k, "the pose was lost before"))
+    return out

@@ -1,0 +1,156 @@
+"""ndt-map build: a map from recordings of drives."""
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from . import _child
+from ._arguments import Parser, UsageError, add_version, finish
+from ._core import Map
+from ._progress import Progress
+from ._version import __version__
+from .mapping import build, checks, output, trajectory
+from .mapping.cloud_store import CloudStore
+
+EPILOG = """
+Reads bags of ndtd and all that ndt-import reads (its options follow after --). Writes MAP/map.pcd (or tiles), MAP/poses.tum with
+the pose of every scan, and MAP/map.json. Several recordings become one map where they overlap.
+
+  ndt-map build monday.mcap -o map
+  ndtd --replay tuesday.mcap --map map/map.pcd --out tuesday.tum
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options; docs/mapping.md explains them."""
+    out = Parser(prog="ndt-map build", description="Makes a map from recordings of drives.", epilog=EPILOG,
+                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_version(out)
+    out.add_argument("recording", nargs="+", help="bag, or what ndt-import reads")
+    out.add_argument("-o", "--out", required=True, metavar="MAP", help="folder to write")
+    out.add_argument("--force", action="store_true", help="overwrite MAP if it exists")
+    out.add_argument("--poses", metavar="FILE", help="poses of the vehicle that are known already (TUM): the map is made at these")
+    out.add_argument("--voxel", type=float, default=0.1, metavar="M", help="points are thinned to one per voxel of this edge (default: 0.1)")
+    out.add_argument("--tiles", type=float, metavar="M", help="a folder of tiles of this size, as Autoware has them, in place of map.pcd")
+    out.add_argument("--compiled", action="store_true", help="also write MAP/map.ndtmap, which ndtd loads in milliseconds")
+    out.add_argument("--no-loops", dest="loops", action="store_false", help="odometry alone; faster, and drifts")
+    how = out.add_argument_group("scans")
+    how.add_argument("--frame", metavar="NAME", help="frame of the scans; default: the one with most scans")
+    how.add_argument("--deskew", default="auto", choices=("auto", "off", "time", "azimuth_cw", "azimuth_ccw"),
+                     help="how the time of a point is known (default: auto: its time, or the order of the points)")
+    how.add_argument("--min-range", type=float, default=1.0, metavar="M", help="nearer points are the vehicle (default: 1)")
+    how.add_argument("--max-range", type=float, default=200.0, metavar="M", help="farther points are not used (default: 200)")
+    out.add_argument("--threads", type=int, default=0, metavar="N", help="for loops; 0: one per core, at most 4; the same map (default: 0)")
+    out.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
+    return out
+
+
+def _check(args: argparse.Namespace) -> Path:
+    out = Path(args.out)
+    for name, value, least, most in (("--voxel", args.voxel, 0.02, 0.25), ("--tiles", args.tiles, 5, 10000),
+                                     ("--min-range", args.min_range, 0, 1000), ("--max-range", args.max_range, 1, 1e6),
+                                     ("--threads", args.threads, 0, 64)):
+        if value is not None and not least <= value <= most:
+            raise UsageError(f"{name}: {value:g} is outside {least:g} .. {most:g}")
+    if args.min_range >= args.max_range:
+        raise UsageError("--min-range: it is not below --max-range")
+    if out.exists() and not args.force:
+        raise UsageError(f"{out}: exists already; --force overwrites it")
+    if out.exists() and not (out.is_dir() and ((out / "map.json").exists() or not any(out.iterdir()))):
+        raise UsageError(f"{out}: is no map of this command; it is not overwritten")
+    if args.poses is not None and not Path(args.poses).is_file():
+        raise UsageError(f"{args.poses}: no such file")
+    return out
+
+
+def _write(part: Path, mapped: build.Mapped, store: CloudStore, args: argparse.Namespace) -> int:
+    """The files of the map; returns the number of points."""
+    with Progress("writing", args.quiet) as progress:
+        if args.tiles:
+            points = output.write_tiles(part / "pointcloud_map.pcd", store, mapped.poses, args.voxel, args.tiles, progress.update)
+        else:
+            points = output.write_cloud(part / "map.pcd", part, store, mapped.poses, args.voxel, progress.update)
+    names = ["poses.tum"] if len(mapped.drives) == 1 else [f"poses{number + 1}.tum" for number in range(len(mapped.drives))]
+    for number, name in enumerate(names):
+        trajectory.write_tum(part / name, mapped.trajectories[number].stamps_ns, mapped.at_stamps(number))
+    if args.compiled:
+        Map(str(part / ("pointcloud_map.pcd" if args.tiles else "map.pcd")), threads=args.threads).save(str(part / "map.ndtmap"))
+    return points
+
+
+def _about(mapped: build.Mapped, points: int, args: argparse.Namespace, spent_s: float) -> "dict[str, Any]":
+    """What map.json says."""
+    drives = []
+    for drive, one, first in zip(mapped.drives, mapped.trajectories, mapped.firsts):
+        moved = mapped.poses[first:first + len(one.stamps_ns), :3, 3]
+        drives.append({"recording": drive.name, "frame": drive.frame_id, "deskew": drive.deskew, "scans": len(one.stamps_ns),
+                       "refused": len(one.reasons), "left_out": drive.left_out, "imu": drive.has_imu, "wheels": drive.has_wheels,
+                       "way_m": round(float(np.linalg.norm(np.diff(moved, axis=0), axis=1).sum()), 2),
+                       "not_located": int((~one.located).sum()), "degenerate": int(one.degenerate.sum()),
+                       "segments": int(one.segment[-1]) + 1, "usual_fit": round(float(np.median(one.fit[1:])), 4),
+                       "weak_places": [{"scan": k, "stamp_ns": int(one.stamps_ns[k]), "why": why} for k, why in checks.weak_places(one)[:100]]})
+    return {"version": __version__, "points": points, "voxel_m": args.voxel, "poses_given": args.poses, "drives": drives,
+            "submaps": len(mapped.submaps), "loops": len(mapped.loops), "loops_believed": sum(mapped.believed),
+            "loops_searched": sum(loop.searched for loop in mapped.loops), "seconds": round(spent_s, 1)}
+
+
+def _summary(about: "dict[str, Any]", out: Path) -> str:
+    lines = []
+    for drive in about["drives"]:
+        weak = drive["not_located"] + drive["degenerate"]
+        lines.append(f"{drive['recording']}: {drive['scans']} scans, {drive['way_m']:.1f} m, deskew {drive['deskew']}"
+                     + (f", {drive['refused']} scans refused" if drive["refused"] else "")
+                     + (f", {weak} weak scans (map.json lists them)" if weak else ""))
+    lines.append(f"{about['loops_believed']} of {about['loops']} loops are believed; {about['points']} points; {about['seconds']:.0f} s")
+    lines.append(f"next: ndtd --replay RECORDING --map {out / ('pointcloud_map.pcd' if (out / 'pointcloud_map.pcd').exists() else 'map.pcd')}")
+    return "\n".join(lines)
+
+
+def make_map(args: argparse.Namespace) -> None:
+    """Makes MAP beside its place, and moves it there as a whole."""
+    out, begin = _check(args), time.monotonic()
+    part = out.with_name(out.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        with CloudStore(part / "clouds") as store:
+            mapped = build.build(args.recording, part, store, args)
+            points = _write(part, mapped, store, args)
+        for left in part.glob("drive*.bin*"):
+            left.unlink()
+        about = _about(mapped, points, args, time.monotonic() - begin)
+        (part / "map.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        if out.exists():
+            shutil.rmtree(out)
+        os.replace(part, out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    if not args.quiet:
+        print(_summary(about, out))
+
+
+def main(arguments: "Optional[list[str]]" = None) -> int:
+    """The command; returns its exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    cut = given.index("--") if "--" in given else len(given)
+    args = parser().parse_args(given[:cut])
+    args.import_options = given[cut + 1:]
+    return finish("ndt-map build", lambda: make_map(args))
+
+
+def command(arguments: "Optional[list[str]]" = None) -> int:
+    """The console command: main in a process of its own."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if not given or given[0].startswith("-"):
+        return main(given)
+    return _child.run(lambda: main(given), "ndt-map build", given[0])
+
+
+if __name__ == "__main__":
+    sys.exit(command())

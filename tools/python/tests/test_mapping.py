@@ -1,0 +1,211 @@
+"""ndt-map build: maps of simulated drives, other drives localised in them, and what is refused."""
+import json
+import os
+import subprocess
+import sys
+
+import msgpack
+import numpy as np
+import pytest
+
+import ndtd
+from ndtd import ndt_map_build
+from ndtd.mapping import given, graph, se3
+from ndtd.mapping.cloud_store import CloudStore, thin
+
+SMALL = ("--beams", 16, "--columns", 600, "--map-spacing", 0.3)
+
+
+@pytest.fixture(scope="module")
+def street(simulate):
+    """Sixty scans of a street."""
+    return simulate("--seed", 8, "--scans", 60, *SMALL)
+
+
+def build(*arguments, code=0):
+    assert ndt_map_build.main([*map(str, arguments), "--quiet", "--threads", "1"]) == code
+
+
+def scans_alone(bag, path):
+    """A bag of the scans of another one: no initial pose, no odometry."""
+    with ndtd.BagWriter(path) as out:
+        for record in ndtd.BagReader(str(bag)):
+            if record.type == "scan":
+                scan = ndtd.decode_scan(record.payload)
+                out.scan(scan["stamp_ns"], scan["points"], time_s=scan["time_s"], seq=scan["seq"], frame_id=scan["frame_id"])
+    return path
+
+
+def truth_of(bag):
+    found = {}
+    for record in ndtd.BagReader(str(bag)):
+        if record.type == "truth":
+            message = msgpack.unpackb(record.payload)
+            found[message["stamp_ns"]] = np.array(message["pose"][:3])
+    return found
+
+
+def error_m(stamps_ns, places, truth):
+    """Distances after one rigid alignment."""
+    known = np.array([truth[stamp_ns] for stamp_ns in stamps_ns])
+    a, b = places - places.mean(0), known - known.mean(0)
+    U, _, Vt = np.linalg.svd(b.T @ a)
+    R = U @ np.diag([1, 1, np.sign(np.linalg.det(U @ Vt))]) @ Vt
+    return np.linalg.norm(a @ R.T - b, axis=1)
+
+
+@pytest.fixture(scope="module")
+def street_map(street, tmp_path_factory):
+    out = tmp_path_factory.mktemp("maps") / "map"
+    build(street.bag, "-o", out, "--compiled")
+    return out
+
+
+def test_a_map_of_a_drive(street, street_map):
+    stamps_ns, T = given.read_tum(street_map / "poses.tum")
+    assert len(stamps_ns) == 60
+    assert error_m(stamps_ns, T[:, :3, 3], truth_of(street.bag)).max() < 0.1
+    about = json.loads((street_map / "map.json").read_text())
+    cloud = ndtd.read_cloud(street_map / "map.pcd")["points"]
+    assert about["points"] == len(cloud) > 20000 and about["drives"][0]["scans"] == 60 and about["version"] == ndtd.__version__
+    assert sorted(path.name for path in street_map.iterdir()) == ["map.json", "map.ndtmap", "map.pcd", "poses.tum"]
+    assert ndtd.Map(street_map / "map.ndtmap").levels == [4.0, 2.0, 1.0]
+
+
+def test_another_drive_is_localised_in_the_map(simulate, street_map, tmp_path):
+    other = simulate("--seed", 8, "--scans", 50, "--noise", 0.03, *SMALL)  # the same street, measured again
+    truth = truth_of(other.bag)
+    located = [scan for scan in ndtd.Replay(scans_alone(other.bag, tmp_path / "scans.bag"), street_map / "map.pcd")
+               if scan.outcome == "converged" and scan.trusted]
+    assert len(located) >= 45
+    off_m = error_m([scan.stamp_ns for scan in located], np.array([scan.position for scan in located]), truth)
+    assert np.median(off_m) < 0.03 and off_m.max() < 0.12
+
+
+def test_the_same_drive_gives_the_same_bytes(street, street_map, tmp_path):
+    build(street.bag, "-o", tmp_path / "again")
+    assert (tmp_path / "again/map.pcd").read_bytes() == (street_map / "map.pcd").read_bytes()
+    assert (tmp_path / "again/poses.tum").read_bytes() == (street_map / "poses.tum").read_bytes()
+
+
+def test_two_drives_become_one_map(street, simulate, tmp_path):
+    other = simulate("--seed", 8, "--scans", 40, "--noise", 0.03, *SMALL)  # the same street, measured again
+    build(street.bag, other.bag, "-o", tmp_path / "both")
+    about = json.loads((tmp_path / "both/map.json").read_text())
+    assert about["loops_believed"] > 0
+    truth = {**truth_of(street.bag)}
+    places = []
+    for number, bag in ((1, street.bag), (2, other.bag)):
+        stamps_ns, T = given.read_tum(tmp_path / f"both/poses{number}.tum")
+        places.append((stamps_ns, T[:, :3, 3], truth_of(bag)))
+    stamps_ns = np.concatenate([place[0] for place in places])
+    known = np.concatenate([[place[2][int(s)] for s in place[0]] for place in places])
+    off_m = error_m(np.arange(len(stamps_ns)), np.concatenate([place[1] for place in places]), dict(enumerate(known)))
+    assert truth and off_m.max() < 0.15
+
+
+def test_given_poses_and_tiles(street, street_map, tmp_path):
+    build(street.bag, "-o", tmp_path / "tiled", "--poses", street_map / "poses.tum", "--tiles", 50)
+    assert (tmp_path / "tiled/pointcloud_map.pcd/pointcloud_map_metadata.yaml").exists()
+    again, T = given.read_tum(tmp_path / "tiled/poses.tum")
+    stamps_ns, known = given.read_tum(street_map / "poses.tum")
+    assert np.array_equal(again, stamps_ns) and np.abs(T - known).max() < 1e-5
+
+
+def test_a_tunnel_is_refused_and_with_odometry_not(simulate, tmp_path, capsys):
+    tunnel = simulate("--world", "tunnel", "--seed", 2, "--scans", 40, "--odometry", *SMALL)
+    build(scans_alone(tunnel.bag, tmp_path / "without.bag"), "-o", tmp_path / "map", code=3)
+    said = capsys.readouterr().err
+    assert "do not tell how far the vehicle moved" in said and "wheel odometry" in said and said.count("\n") == 1
+    assert not (tmp_path / "map").exists() and not (tmp_path / "map.part").exists()
+    build(tunnel.bag, "-o", tmp_path / "map")
+
+
+@pytest.mark.parametrize(("arguments", "code", "text"), [
+    (("nothing.bag", "-o", "m"), 3, "nothing.bag: no such file or folder"),
+    (("{short}", "-o", "m"), 3, "scans can be used; a map needs 5"),
+    (("{street}", "-o", "m", "--voxel", "5"), 2, "--voxel: 5 is outside 0.02 .. 0.25"),
+    (("{street}", "-o", "m", "--frame", "left"), 3, "no scan of frame 'left'; there are: lidar"),
+    (("{street}", "-o", "m", "--poses", "none.tum"), 2, "none.tum: no such file"),
+    (("{street}", "-o", "{other}"), 2, "exists already"),
+    (("{street}", "-o", "{other}", "--force"), 2, "is no map of this command"),
+    (("{text}", "-o", "m"), 3, "notes.txt"),
+])
+def test_wrong_inputs_give_one_line(arguments, code, text, street, simulate, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/precious").write_text("")
+    (tmp_path / "notes.txt").write_text("a note\n")
+    short = simulate("--seed", 8, "--scans", 3, *SMALL).bag if "{short}" in arguments else ""
+    places = {"street": street.bag, "other": "other", "short": short, "text": "notes.txt"}
+    build(*[word.format(**places) for word in arguments], code=code)
+    said = capsys.readouterr().err
+    assert text in said and said.startswith("ndt-map build: ") and said.count("\n") == 1
+    assert (tmp_path / "other/precious").exists() and not (tmp_path / "m").exists()
+
+
+def test_ndt_map_starts_it(bin_dir, street, tmp_path):
+    script = tmp_path / "ndt-map-build"
+    script.write_text(f"#!/bin/sh\nexec {sys.executable} -m ndtd.ndt_map_build \"$@\"\n")
+    script.chmod(0o755)
+    done = subprocess.run([bin_dir / "ndt-map", "build", street.bag, "-o", tmp_path / "map", "--no-loops"], capture_output=True, text=True,
+                          env={**os.environ, "NDT_MAP_BUILD": str(script)}, timeout=300)
+    assert done.returncode == 0 and "next: ndtd --replay" in done.stdout and (tmp_path / "map/map.pcd").exists()
+    away = subprocess.run([bin_dir / "ndt-map", "build"], capture_output=True, text=True, env={"PATH": "/nowhere"}, timeout=60)
+    assert away.returncode == 3 and "is not installed" in away.stderr
+
+
+def test_the_pose_graph():
+    """A loop with a wrong one among its closings: the kernel leaves that out."""
+    random = np.random.default_rng(3)
+    step = se3.exp(np.array([1.0, 0, 0, 0, 0, 2 * np.pi / 100]))
+    truth = np.array([np.linalg.matrix_power(step, k) for k in range(101)])
+    noise = random.normal(size=(100, 6)) * np.array([0.02] * 3 + [0.0016] * 3)
+    T = se3.inverse(truth[:-1]) @ truth[1:] @ se3.exp(noise)
+    drifted = [np.eye(4)]
+    for one in T:
+        drifted.append(drifted[-1] @ one)
+    chain = graph.Edges(np.arange(100), np.arange(1, 101), T, graph.diagonal_root(np.full(100, 0.02), np.full(100, 0.0016)))
+    wrong = np.eye(4)
+    wrong[:3, 3] = 3, 4, 0
+    loops = graph.Edges(np.array([0, 1, 2]), np.array([100, 99, 60]),
+                        np.array([truth[100], se3.inverse(truth[1]) @ truth[99], se3.inverse(truth[2]) @ truth[60] @ wrong]),
+                        graph.diagonal_root(np.full(3, 0.03), np.full(3, 0.003)), robust=True)
+    solved = graph.solve(np.array(drifted), [chain, loops])
+    before, after = (np.linalg.norm(poses[:, :3, 3] - truth[:, :3, 3], axis=1).max() for poses in (np.array(drifted), solved))
+    assert after < 0.6 * before and after < 0.3
+    assert graph.cauchy_weights(loops.residuals(solved))[2] < 0.01
+
+
+def test_positions_hold_the_frame():
+    truth = np.array([np.linalg.matrix_power(se3.exp(np.array([1.0, 0, 0, 0, 0, 0.02])), k) for k in range(50)])
+    moved = se3.exp(np.array([0.5, -0.3, 0.1, 0, 0, 0.05])) @ truth
+    T = se3.inverse(truth[:-1]) @ truth[1:]
+    chain = graph.Edges(np.arange(49), np.arange(1, 50), T, graph.diagonal_root(np.full(49, 0.02), np.full(49, 0.002)))
+    antenna_m = np.array([0.5, 0, 1])
+    at_m = truth[:, :3, :3] @ antenna_m + truth[:, :3, 3]
+    positions = graph.Positions(np.arange(50), at_m, np.full((50, 3), 0.1), antenna_m)
+    solved = graph.solve(moved, [chain], positions)
+    assert np.linalg.norm(solved[:, :3, 3] - truth[:, :3, 3], axis=1).max() < 1e-3
+
+
+def test_rigid_transforms():
+    d = np.random.default_rng(1).uniform(-1.5, 1.5, size=(200, 6))
+    T = se3.exp(d)
+    small = 1e-5 * d[::-1]
+    assert np.allclose(se3.log(T), d) and np.allclose(se3.inverse(T) @ T, np.eye(4))
+    assert np.allclose(se3.log(se3.exp(0.1 * d) @ se3.exp(small)),
+                       0.1 * d + (se3.right_jacobian_inverse(0.1 * d) @ small[..., None])[..., 0], atol=1e-8)
+    assert np.allclose(T @ se3.exp(small), se3.exp((se3.adjoint(T) @ small[..., None])[..., 0]) @ T)
+
+
+def test_clouds_on_the_disk(tmp_path):
+    points = np.random.default_rng(2).random((100, 3)).astype(np.float32)
+    with CloudStore(tmp_path / "clouds") as store:
+        store[7], store[3] = points, points[:10]
+        assert store.scans() == [3, 7] and 3 in store and 4 not in store
+        assert np.array_equal(store[7], points) and np.array_equal(store[3], points[:10])
+    assert not (tmp_path / "clouds").exists()
+    thinned = thin(points, 0.5)
+    assert len(thinned) == 8 and np.allclose(thinned.mean(0), 0.5, atol=0.05)
+    assert len(thin(points[:0], 0.5)) == 0
