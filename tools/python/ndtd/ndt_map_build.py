@@ -15,7 +15,7 @@ from ._arguments import Parser, UsageError, add_version, finish
 from ._core import Map
 from ._progress import Progress
 from ._version import __version__
-from .mapping import build, checks, output, trajectory
+from .mapping import build, checks, output, positions, trajectory
 from .mapping.cloud_store import CloudStore
 
 EPILOG = """
@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--tiles", type=float, metavar="M", help="a folder of tiles of this size, as Autoware has them, in place of map.pcd")
     out.add_argument("--compiled", action="store_true", help="also write MAP/map.ndtmap, which ndtd loads in milliseconds")
     out.add_argument("--no-loops", dest="loops", action="store_false", help="odometry alone; faster, and drifts")
+    out.add_argument("--no-gnss", dest="gnss", action="store_false", help="the map begins at the first scan, not at the positions of the GNSS")
     how = out.add_argument_group("scans")
     how.add_argument("--frame", metavar="NAME", help="frame of the scans; default: the one with most scans")
     how.add_argument("--deskew", default="auto", choices=("auto", "off", "time", "azimuth_cw", "azimuth_ccw"),
@@ -97,7 +98,15 @@ def _about(mapped: build.Mapped, points: int, args: argparse.Namespace, spent_s:
                        "weak_places": [{"scan": k, "stamp_ns": int(one.stamps_ns[k]), "why": why} for k, why in checks.weak_places(one)[:100]]})
     return {"version": __version__, "points": points, "voxel_m": args.voxel, "poses_given": args.poses, "drives": drives,
             "submaps": len(mapped.submaps), "loops": len(mapped.loops), "loops_believed": sum(mapped.believed),
-            "loops_searched": sum(loop.searched for loop in mapped.loops), "seconds": round(spent_s, 1)}
+            "gnss": _gnss(mapped), "loops_searched": sum(loop.searched for loop in mapped.loops), "seconds": round(spent_s, 1)}
+
+
+def _gnss(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
+    """How far the antenna is from its positions in the map; None: they are not used."""
+    if mapped.positions is None:
+        return None
+    off_m = positions.residuals_m(mapped.positions, mapped.poses)
+    return {"fixes": len(off_m), "median_m": round(float(np.median(off_m)), 3), "most_m": round(float(off_m.max()), 3)}
 
 
 def _summary(about: "dict[str, Any]", out: Path) -> str:
@@ -107,6 +116,8 @@ def _summary(about: "dict[str, Any]", out: Path) -> str:
         lines.append(f"{drive['recording']}: {drive['scans']} scans, {drive['way_m']:.1f} m, deskew {drive['deskew']}"
                      + (f", {drive['refused']} scans refused" if drive["refused"] else "")
                      + (f", {weak} weak scans (map.json lists them)" if weak else ""))
+    if about["gnss"]:
+        lines.append(f"GNSS: {about['gnss']['fixes']} positions, {about['gnss']['median_m']:.2f} m from the map in the median")
     lines.append(f"{about['loops_believed']} of {about['loops']} loops are believed; {about['points']} points; {about['seconds']:.0f} s")
     lines.append(f"next: ndtd --replay RECORDING --map {out / ('pointcloud_map.pcd' if (out / 'pointcloud_map.pcd').exists() else 'map.pcd')}")
     return "\n".join(lines)

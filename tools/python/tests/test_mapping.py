@@ -12,6 +12,7 @@ import ndtd
 from ndtd import ndt_map_build
 from ndtd.mapping import given, graph, se3
 from ndtd.mapping.cloud_store import CloudStore, thin
+from ndtd.poses import matrix
 
 SMALL = ("--beams", 16, "--columns", 600, "--map-spacing", 0.3)
 
@@ -184,7 +185,7 @@ def test_positions_hold_the_frame():
     chain = graph.Edges(np.arange(49), np.arange(1, 50), T, graph.diagonal_root(np.full(49, 0.02), np.full(49, 0.002)))
     antenna_m = np.array([0.5, 0, 1])
     at_m = truth[:, :3, :3] @ antenna_m + truth[:, :3, 3]
-    positions = graph.Positions(np.arange(50), at_m, np.full((50, 3), 0.1), antenna_m)
+    positions = graph.Positions(np.arange(50), at_m, np.full((50, 3), 0.1), np.tile(antenna_m, (50, 1)))
     solved = graph.solve(moved, [chain], positions)
     assert np.linalg.norm(solved[:, :3, 3] - truth[:, :3, 3], axis=1).max() < 1e-3
 
@@ -209,3 +210,32 @@ def test_clouds_on_the_disk(tmp_path):
     thinned = thin(points, 0.5)
     assert len(thinned) == 8 and np.allclose(thinned.mean(0), 0.5, atol=0.05)
     assert len(thin(points[:0], 0.5)) == 0
+
+
+def test_gnss_places_the_map(street, tmp_path):
+    """Positions of an antenna in UTM, one a second, a decimetre off: the map is there, and not bent by them."""
+    random, corner_m, antenna_m = np.random.default_rng(4), np.array([389000.0, 4970000.0, 120.0]), np.array([0.4, 0.1, 0.8])
+    turn = se3.exp(np.array([0, 0, 0, 0, 0, 0.7]))
+    with ndtd.BagWriter(tmp_path / "gnss.bag") as out:
+        out.transform(0, "antenna", [*antenna_m, 0, 0, 0, 1])
+        count = 0
+        for record in ndtd.BagReader(str(street.bag)):
+            if record.type == "truth":
+                message = msgpack.unpackb(record.payload)
+                count += 1
+                if count % 4 == 0:
+                    at_m = turn[:3, :3] @ se3.apply(matrix(message["pose"]), antenna_m[None])[0] + corner_m
+                    out.gnss(message["stamp_ns"], at_m + 0.1 * random.normal(size=3), [0.1] * 3, antenna="antenna")
+            elif record.type == "scan":
+                scan = ndtd.decode_scan(record.payload)
+                out.scan(scan["stamp_ns"], scan["points"], time_s=scan["time_s"], seq=scan["seq"], frame_id=scan["frame_id"])
+    build(tmp_path / "gnss.bag", "-o", tmp_path / "map")
+    stamps_ns, T = given.read_tum(tmp_path / "map/poses.tum")
+    truth = truth_of(street.bag)
+    wanted = np.array([turn[:3, :3] @ truth[stamp_ns] + corner_m for stamp_ns in stamps_ns])
+    assert np.linalg.norm(T[:, :3, 3] - wanted, axis=1).max() < 0.3
+    assert error_m(stamps_ns, T[:, :3, 3], truth).max() < 0.15
+    about = json.loads((tmp_path / "map/map.json").read_text())
+    assert about["gnss"]["fixes"] == 15 and 0.05 < about["gnss"]["median_m"] < 0.3
+    cloud = ndtd.read_cloud(tmp_path / "map/map.pcd")
+    assert np.abs(cloud["points"].mean(0) + cloud["origin"] - wanted.mean(0))[:2].max() < 50

@@ -6,7 +6,7 @@ from typing import Any, Optional
 import numpy as np
 
 from .._progress import Progress
-from . import checks, given, graph, loops, se3, submaps, trajectory
+from . import checks, given, graph, loops, positions, se3, submaps, trajectory
 from .cloud_store import CloudStore
 from .drive import Drive, MappingError, open_drive
 
@@ -28,6 +28,7 @@ class Mapped:
     loops: "list[loops.Loop]" = field(default_factory=list)
     believed: "list[bool]" = field(default_factory=list)
     submaps: "list[submaps.Submap]" = field(default_factory=list)
+    positions: Optional[graph.Positions] = None  # of the GNSS
 
     def at_stamps(self, number: int) -> np.ndarray:
         """Poses of the scans of a drive at their stamps."""
@@ -78,6 +79,12 @@ def _chain(mapped: Mapped) -> graph.Edges:
     return graph.Edges(begin, begin + 1, T, graph.diagonal_root(np.concatenate(moves), np.concatenate(turns)))
 
 
+def _has_positions(mapped: Mapped, number: int) -> bool:
+    first = mapped.firsts[number]
+    last = first + len(mapped.trajectories[number].stamps_ns)
+    return mapped.positions is not None and bool(((mapped.positions.node >= first) & (mapped.positions.node < last)).any())
+
+
 def _attach(mapped: Mapped, number: int, found: "list[loops.Loop]") -> None:
     """Moves a drive as a whole to where its loops with earlier drives have most of it."""
     first = mapped.firsts[number]
@@ -95,6 +102,22 @@ def _attach(mapped: Mapped, number: int, found: "list[loops.Loop]") -> None:
     mapped.poses[first:last] = moves[best] @ mapped.poses[first:last]
 
 
+def use_gnss(mapped: Mapped) -> None:
+    """Places the first drive by its GNSS, and keeps the positions of all drives for the graph."""
+    found = []
+    for drive, one, first in zip(mapped.drives, mapped.trajectories, mapped.firsts):
+        antenna_m = drive.transforms.get(one.fixes.antenna, np.eye(4))[:3, 3]
+        of_drive = positions.at_scans(one.fixes, one, first, antenna_m)
+        if of_drive is not None:
+            found.append(of_drive)
+            last = first + len(one.stamps_ns)
+            mapped.poses[first:last] = positions.placement(of_drive, mapped.poses) @ mapped.poses[first:last]
+        elif first == 0:
+            return
+    mapped.positions = graph.Positions(*(np.concatenate([getattr(one, name) for one in found])
+                                         for name in ("node", "position_m", "deviation_m", "antenna_m")))
+
+
 def close_loops(mapped: Mapped, store: CloudStore, options: Any) -> None:
     """Finds loops and distributes what they contradict, until there are no more."""
     for number, one in enumerate(mapped.trajectories):
@@ -108,21 +131,22 @@ def close_loops(mapped: Mapped, store: CloudStore, options: Any) -> None:
             found = loops.find(finder, mapped.submaps, mapped.poses, tried, progress.update)
         if number == 0:
             for drive in range(1, len(mapped.drives)):
-                _attach(mapped, drive, found)
+                if not _has_positions(mapped, drive):
+                    _attach(mapped, drive, found)
         mapped.loops += found
-        if not found:
+        if not found and (number > 0 or mapped.positions is None):
             break
         solve(mapped, chain)
     for number in range(1, len(mapped.drives)):
         first = mapped.firsts[number]
-        if not any(loop.begin < first <= loop.end and is_believed for loop, is_believed in zip(mapped.loops, mapped.believed)):
+        if not _has_positions(mapped, number) and not any(loop.begin < first <= loop.end and is_believed for loop, is_believed in zip(mapped.loops, mapped.believed)):
             raise MappingError(f"{mapped.drives[number].name}: its loops with the drives before contradict each other")
 
 
 def solve(mapped: Mapped, chain: graph.Edges) -> None:
     """The pose graph of all that is known."""
     closing: Optional[graph.Edges] = loops.edges(mapped.loops)
-    mapped.poses = graph.solve(mapped.poses, [chain] + ([closing] if closing else []))
+    mapped.poses = graph.solve(mapped.poses, [chain] + ([closing] if closing else []), mapped.positions)
     weights = graph.cauchy_weights(closing.residuals(mapped.poses)) if closing else np.empty(0)
     mapped.believed = [bool(weight >= WRONG_WEIGHT) for weight in weights]
 
@@ -133,6 +157,11 @@ def build(recordings: "list[str]", work: Path, store: CloudStore, options: Any) 
     mapped = run_odometry(drives, store, options)
     if options.poses is not None:
         use_given(mapped, options.poses)
-    elif options.loops or len(drives) > 1:
+        return mapped
+    if options.gnss:
+        use_gnss(mapped)
+    if options.loops or len(drives) > 1:
         close_loops(mapped, store, options)
+    elif mapped.positions is not None:
+        solve(mapped, _chain(mapped))
     return mapped

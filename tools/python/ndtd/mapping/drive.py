@@ -39,6 +39,7 @@ class Drive:
     stamps_ns: list[int] = field(default_factory=list)
     T_base_sensor: np.ndarray = field(default_factory=lambda: np.eye(4))
     T_base_imu: np.ndarray = field(default_factory=lambda: np.eye(4))
+    transforms: "dict[str, np.ndarray]" = field(default_factory=dict)  # T_base_frame by frame
 
 
 def is_bag(path: Path) -> bool:
@@ -74,7 +75,7 @@ def _look(drive: Drive, frame_id: "Optional[str]") -> None:
     unpack = need("msgpack", "map").unpackb
     frames: "Counter[str]" = Counter()
     stamps: "dict[str, list[int]]" = {}
-    transforms: "dict[str, np.ndarray]" = {}
+    transforms = drive.transforms
     imu_frame = "imu"
     for record in BagReader(str(drive.bag)):
         message = unpack(record.payload)

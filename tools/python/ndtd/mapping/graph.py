@@ -47,12 +47,12 @@ class Positions:
     node: np.ndarray  # (P,) int
     position_m: np.ndarray  # (P, 3)
     deviation_m: np.ndarray  # (P, 3)
-    antenna_m: np.ndarray  # (3,) in the frame of the base
+    antenna_m: np.ndarray  # (P, 3) in the frame of the base
 
     def residuals(self, poses: np.ndarray) -> np.ndarray:
         """(P, 3), whitened."""
         at = poses[self.node]
-        white: np.ndarray = (at[:, :3, :3] @ self.antenna_m + at[:, :3, 3] - self.position_m) / self.deviation_m
+        white: np.ndarray = ((at[:, :3, :3] @ self.antenna_m[..., None])[..., 0] + at[:, :3, 3] - self.position_m) / self.deviation_m
         return white
 
     def jacobians(self, poses: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from .._core import Odometry
 from . import se3
 from .cloud_store import CloudStore
 from .drive import Drive, messages
+from .positions import Fixes
 
 START_SCANS, START_ROUNDS = 7, 2  # NDT_ODOMETRY_START_SCANS; rounds until the velocity of the start is known
 SAVED_M, SAVED_RAD = 0.25, np.deg2rad(5)  # a scan whose base has moved less shows nothing new
@@ -27,6 +28,7 @@ class Trajectory:
     fit: np.ndarray
     segment: np.ndarray
     reasons: "list[str]" = field(default_factory=list)  # why scans were not taken
+    fixes: Fixes = field(default_factory=lambda: Fixes([], [], []))  # of the GNSS
 
     @property
     def path_m(self) -> np.ndarray:
@@ -75,9 +77,11 @@ def run(drive: Drive, store: CloudStore, first: int, options: Any, progress: Cal
     _find_start(odometry, drive)
     found: "list[tuple[Any, ...]]" = []
     reasons: "list[str]" = []
-    seen, last = 0, None
+    seen, last, fixes = 0, None, Fixes([], [], [])
     for kind, message in messages(drive.bag):
         result = _feed(odometry, drive, kind, message)
+        if kind == "gnss":
+            fixes.add(message)
         if result is None:
             continue
         seen += 1
@@ -93,7 +97,7 @@ def run(drive: Drive, store: CloudStore, first: int, options: Any, progress: Cal
     columns: "list[Any]" = list(zip(*found)) if found else [[] for _ in range(8)]
     return Trajectory(np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2]).reshape(-1, 4, 4),
                       np.array(columns[3]).reshape(-1, 4, 4), np.array(columns[4], bool), np.array(columns[5], bool),
-                      np.array(columns[6], np.float64), np.array(columns[7], np.int64), reasons)
+                      np.array(columns[6], np.float64), np.array(columns[7], np.int64), reasons, fixes)
 
 
 def _has_moved(last: np.ndarray, now: np.ndarray) -> bool:
