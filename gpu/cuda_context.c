@@ -5,12 +5,20 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "ndt_cuda/cuda_backend.h"
+
 enum { POLL_NS = 1000000, PATIENCE_POLLS = 1000 }; /* a second, or little more */
 
 static struct context {
     atomic_uint epoch, inside;
 } contexts[NDT_CUDA_MOST_DEVICES];
 static pthread_mutex_t reset_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int is_reset_allowed;
+
+void ndt_cuda_allow_reset(int is_allowed)
+{
+    atomic_store(&is_reset_allowed, is_allowed);
+}
 
 static int is_corrupt(unsigned epoch)
 {
@@ -25,9 +33,12 @@ static void reset(int index)
     if (atomic_load(&context->inside) > 0)
         return;
     (void)cudaSetDevice(index);
-    (void)cudaDeviceReset();
+    /* The first one may report the failure of an earlier launch and have done its work: the second one then
+     * succeeds. */
+    const int is_done = cudaDeviceReset() == cudaSuccess || cudaDeviceReset() == cudaSuccess;
     (void)cudaGetLastError();
-    atomic_fetch_add(&context->epoch, 1);
+    if (is_done) /* otherwise nothing was freed, and the device may still write to it */
+        atomic_fetch_add(&context->epoch, 1);
 }
 
 int ndt_cuda_context_reset_if_corrupt(int index)
@@ -35,6 +46,8 @@ int ndt_cuda_context_reset_if_corrupt(int index)
     struct context *context = &contexts[index];
     if (!is_corrupt(atomic_load(&context->epoch)))
         return 1;
+    if (!atomic_load(&is_reset_allowed))
+        return 0;
     pthread_mutex_lock(&reset_lock);
     if (is_corrupt(atomic_load(&context->epoch))) /* no other thread was faster */
         reset(index);
@@ -59,8 +72,10 @@ enum ndt_status ndt_cuda_context_open(int index, unsigned *epoch, struct ndt_err
                         NDT_CUDA_MOST_DEVICES);
     if (ndt_cuda_context_join(index, epoch))
         return NDT_OK;
-    return ndt_fail(err, NDT_ERR_DEVICE, "CUDA device %d: has failed, and a call of another thread does not end",
-                    index);
+    return ndt_fail(err, NDT_ERR_DEVICE, "CUDA device %d: has failed, and %s", index,
+                    !atomic_load(&is_reset_allowed) ? "its reset would end other contexts of this process"
+                    : atomic_load(&contexts[index].inside) > 0 ? "a call of another thread does not end"
+                                                               : "its reset fails, too");
 }
 
 int ndt_cuda_context_enter(int index, unsigned epoch)

@@ -13,7 +13,9 @@
  * not happen, or the reset sees the call and waits for its end, which comes at once, because a corrupt context
  * fails the calls of all threads.
  * - a corrupt device is reset by the next thread that opens or closes an instance, frees pinned memory or asks for
- *   facts.
+ *   facts, if the process allows it (ndt_cuda_allow_reset): the reset ends the contexts of the whole process, those
+ *   of a program that embeds ndtd included. Without it, and where the reset fails, the device stays lost, and what
+ *   was allocated on it, pinned memory included, is kept.
  *   One lock serves the resets only; no call of the runtime but the reset is made under it.
  *
  * A failure is sticky when cudaDeviceSynchronize still fails after cudaGetLastError has cleared it, twice: that is
@@ -27,7 +29,7 @@
 enum { NDT_CUDA_MOST_DEVICES = 64 };
 
 /** Resets the device if it is corrupt, after waiting for the threads inside a call. 0: it is still corrupt, because
- * one of them has not left within a second. */
+ * one of them has not left within a second, the reset has failed, or it is not allowed. */
 int ndt_cuda_context_reset_if_corrupt(int index);
 /** The thread is inside a call from now on, in this epoch. Resets as above; 0: in vain, and the thread is not
  * inside. */

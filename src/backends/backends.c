@@ -30,6 +30,13 @@ const struct ndt_backend_ops *ndt_backend_at(size_t i)
     return i < BACKEND_COUNT ? backends[i] : NULL;
 }
 
+void ndt_backends_own_process(void)
+{
+#ifdef NDT_HAVE_CUDA
+    ndt_cuda_allow_reset(1);
+#endif
+}
+
 static enum ndt_status open_auto(struct ndt_backend **out, const struct ndt_backend_config *config,
                                  struct ndt_error *err)
 {

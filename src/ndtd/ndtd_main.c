@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "backends.h"
 #include "ndt/version.h"
 #include "ndtd/timing_schema.h"
 #include "ndtd/command_line.h"
@@ -128,6 +129,7 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     struct ndt_error err = {""};
     struct ndtd_command command;
+    ndt_backends_own_process();
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file fails: output files stay whole or absent */
     enum ndt_status status = ndtd_command_parse(&command, argc, argv, &err);
     ndtd_faults_print(&command.faults, stderr);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "bench.h"
 #ifndef NDT_BENCH_CORE
 #include "ndt_io/output_file.h"
@@ -449,6 +450,7 @@ int main(int argc, char **argv)
 #ifndef NDT_BENCH_CORE
     ndtd_settings_default(&options.settings);
 #endif
+    ndt_backends_own_process();
     int code = tool_main(&program, argc, argv);
     if (code == TOOL_DONE && report.failures)
         code = EXIT_WRONG;

@@ -15,6 +15,9 @@ extern "C" {
  * is a name of ndt_cuda/pipelines.h. */
 extern const struct ndt_backend_ops ndt_cuda_backend;
 
+/** 1: see ndt_backends_own_process; 0, as at first: no device is reset. */
+void ndt_cuda_allow_reset(int is_allowed);
+
 #ifdef __cplusplus
 }
 #endif

@@ -21,6 +21,11 @@ extern const struct ndt_label ndt_pipeline_labels[], ndt_shape_labels[];
 /** The name for ndt_backend_config.pipeline, a static text, from the values of the two options; NULL: auto. */
 const char *ndt_pipeline_name(const char *pipeline, const char *shape);
 
+/** Says that no other part of this process uses a GPU. Without it a device on which a kernel has failed stays lost
+ * for the process, and the CPU takes over; with it the device is reset and used again. A reset ends every context
+ * of the process on that device: programs of ndtd call this, a library inside another program must not. */
+void ndt_backends_own_process(void);
+
 /** Opens by name, or the first that works for "auto". The error lists the valid names. */
 NDT_MUST_CHECK enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name,
                                                 const struct ndt_backend_config *config, struct ndt_error *err);

@@ -14,6 +14,7 @@
 #include "cuda_runtime_api.h"
 #include "device_kernels.h"
 #include "emulated_device.h"
+#include "ndt_cuda/cuda_backend.h"
 
 enum { NUMBERS = 64, ROUNDS = 150, THREADS = 3 };
 
@@ -281,6 +282,51 @@ static void check_stuck(void)
     close_user(&b);
 }
 
+/* A reset that fails has freed nothing: the device stays lost and is refused, until one succeeds. */
+static void check_reset_fails(void)
+{
+    struct user a, b, c;
+    open_two(&a, &b);
+    void *const kept = a.pinned;
+    emulated_fail_calls("cudaDeviceReset", 0, 1 << 20, cudaErrorInvalidDevice);
+    emulated_fail_launches(0, 1);
+    expect(use(&a, 5) == NDT_ERR_DEVICE, "a fault", NULL);
+    close_user(&a);
+    expect(open_user(&c) == NDT_ERR_DEVICE && strstr(c.err.text, "its reset fails"), "a reset that fails: refused",
+           &c.err);
+    b.numbers[0] = 1; /* is still registered, and not freed */
+    expect(use(&b, 5) == NDT_ERR_DEVICE && open_user(&c) == NDT_ERR_DEVICE, "again and again", &c.err);
+    emulated_fail_calls("cudaDeviceReset", 0, 1, cudaErrorLaunchFailure);
+    expect(open_user(&c) == NDT_OK && works(&c), "a reset that reports the fault once more is one", &c.err);
+    close_user(&b);
+    expect(works(&c), "what was lost before takes nothing along", &c.err);
+    close_user(&c);
+    free(kept); /* the close could not know that the device does not write to it */
+}
+
+/* Inside another program: its context must not end, so the device stays lost. */
+static void check_embedded(void)
+{
+    struct user a, b;
+    void *of_the_program = NULL;
+    open_two(&a, &b);
+    void *const kept[] = {a.pinned, b.pinned};
+    ndt_cuda_allow_reset(0);
+    expect(cudaMalloc(&of_the_program, 100) == cudaSuccess, "memory of the program around it", NULL);
+    emulated_fail_launches(0, 1);
+    expect(use(&a, 5) == NDT_ERR_DEVICE, "a fault", NULL);
+    close_user(&a);
+    expect(open_user(&a) == NDT_ERR_DEVICE && strstr(a.err.text, "other contexts of this process"),
+           "without leave to reset the device is refused", &a.err);
+    expect(use(&b, 5) == NDT_ERR_DEVICE, "and stays lost", NULL);
+    close_user(&b);
+    ndt_cuda_allow_reset(1);
+    expect(open_user(&a) == NDT_OK && works(&a), "until the reset is allowed", &a.err);
+    close_user(&a);
+    free(kept[0]);
+    free(kept[1]);
+}
+
 /* ---- threads ---- */
 
 static atomic_int wrong, finished;
@@ -335,6 +381,7 @@ static void check_threads(void)
 int main(int argc, char **argv)
 {
     static const struct check_case cases[] = {
+        {.name = "embedded", .run = check_embedded},
         {.name = "memory", .run = check_memory},
         {.name = "not_sticky", .run = check_not_sticky},
         {.name = "sticky/first", .run_with = check_sticky, .value = 0},
@@ -342,8 +389,10 @@ int main(int argc, char **argv)
         {.name = "sticky/third", .run_with = check_sticky, .value = 2},
         {.name = "late", .run = check_late},
         {.name = "stuck", .run = check_stuck},
+        {.name = "reset_fails", .run = check_reset_fails},
         {.name = "threads", .run = check_threads},
         {.name = NULL},
     };
+    ndt_cuda_allow_reset(1);
     return check_main(argc, argv, cases);
 }

@@ -12,6 +12,7 @@
 #include "cuda_runtime_api.h"
 #include "device_kernels.h"
 #include "emulated_device.h"
+#include "ndt_cuda/cuda_backend.h"
 
 enum { NUMBERS = 16 * 1024, COPIED = 64, SEEDS = 40 };
 
@@ -458,5 +459,6 @@ int main(int argc, char **argv)
         {.name = "goes_on", .run = check_goes_on},
         {.name = NULL},
     };
+    ndt_cuda_allow_reset(1);
     return check_main(argc, argv, cases);
 }

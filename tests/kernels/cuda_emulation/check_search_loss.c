@@ -160,6 +160,7 @@ int main(int argc, char **argv)
                                               {.name = "search", .run = search_is_lost},
                                               {.name = "pinned", .run = keeps_fields},
                                               {.name = NULL}};
+    ndt_backends_own_process();
     check_start(argc, argv, NULL);
     if (!check.is_list) {
         struct ndt_search *search = search_case_make(&in, 90, 1) ? search_case_open(&in, NULL, NULL) : NULL;

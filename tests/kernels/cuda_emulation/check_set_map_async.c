@@ -456,6 +456,7 @@ int main(int argc, char **argv)
         {.name = "loss/final", .run = check_final_loss},
         {.name = NULL},
     };
+    ndt_backends_own_process();
     make_inputs();
     const int code = check_main(argc, argv, cases);
     for (int i = 0; i < MAPS; i++)

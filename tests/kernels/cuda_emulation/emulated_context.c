@@ -113,6 +113,8 @@ cudaError_t cudaDeviceReset(void)
     EMULATED_CALL;
     if (emulated_is_shared())
         emulated_misuse("the device is reset", "while another thread is inside a call");
+    if (emulated_planted(__func__) != cudaSuccess)
+        return cudaPeekAtLastError();
     emulated_streams_reset();
     emulated_graphs_reset();
     emulated_kernels_reset();

@@ -131,6 +131,12 @@ int emulated_begins(void)
     return sticky == cudaSuccess;
 }
 
+cudaError_t emulated_planted(const char *call)
+{
+    const int is_planted = of_calls.call && strcmp(of_calls.call, call) == 0 && fails(&of_calls);
+    return emulated_note(is_planted ? of_calls.code : cudaSuccess);
+}
+
 cudaError_t emulated_refusal(const char *call)
 {
     if (sticky == cudaSuccess && of_calls.call && strcmp(of_calls.call, call) == 0 && fails(&of_calls)) {

@@ -24,6 +24,8 @@ int emulated_is_shared(void);
 
 /* The error that this call has to return. */
 cudaError_t emulated_refusal(const char *call);
+/* The error that a test wants of a call that a corrupt context does not fail, or cudaSuccess. */
+cudaError_t emulated_planted(const char *call);
 /* Returns the code and makes it the last error of this thread. */
 cudaError_t emulated_note(cudaError_t code);
 /* The sticky error of the context, or cudaSuccess. */
