@@ -6,7 +6,8 @@
 
 #include "backends.h"
 
-enum { REOPENINGS = 1 };
+/* Failures are forgotten after so many scans without another one: 100 s at 10 Hz. */
+enum { REOPENINGS = 1, GOOD_SCANS = 1000 };
 
 struct failover_backend {
     struct ndt_backend base;
@@ -17,8 +18,8 @@ struct failover_backend {
     struct ndt_map *map; /* in use; the caller of set_map_async repeats the call until its map is taken */
     struct ndt_cloud scan;
     int has_scan;
-    int failures;
-    char history[512];                    /* for describe */
+    int failures, good_scans;             /* not forgotten yet; since the last of them */
+    char history[512];                    /* for describe; empty: nothing ever failed */
     struct ndt_backend_counters finished; /* of the backends closed so far */
 };
 
@@ -55,7 +56,7 @@ static void failover_describe(const struct ndt_backend *backend, char *text, siz
     if (failover->inner && failover->inner->ops->describe)
         failover->inner->ops->describe(failover->inner, text, size);
     const size_t used = strlen(text);
-    if (failover->failures)
+    if (*failover->history)
         snprintf(text + used, size - used, "; %s", failover->history);
 }
 
@@ -94,6 +95,7 @@ static enum ndt_status recover(struct failover_backend *failover, const struct n
                                struct ndt_error *err)
 {
     struct ndt_error failure = *why;
+    failover->good_scans = 0;
     while (failover->failures++ < REOPENINGS) {
         warn(failover, "opened again", failure.text);
         enum ndt_status status = replace(failover, failover->first, &failure);
@@ -102,6 +104,15 @@ static enum ndt_status recover(struct failover_backend *failover, const struct n
     }
     warn(failover, "the CPU took over", failure.text);
     return replace(failover, &ndt_cpu_backend, err);
+}
+
+/* After a call that sets a scan. The CPU, once it has taken over, stays: to open the device again takes longer than
+ * there is time between two scans. */
+static void count_scan(struct failover_backend *failover, enum ndt_status status)
+{
+    const int is_counted = status == NDT_OK && failover->failures > 0 && failover->inner->ops == failover->first;
+    if (is_counted && ++failover->good_scans >= GOOD_SCANS)
+        failover->failures = failover->good_scans = 0;
 }
 
 /* A call of the inner backend. Every operation that may lose the device is written as
@@ -199,6 +210,7 @@ static enum ndt_status failover_set_scan(struct ndt_backend *backend, const stru
     if (call.status == NDT_OK)
         call.status = ndt_cloud_copy(&failover->scan, scan, &call.why);
     failover->has_scan = call.status == NDT_OK;
+    count_scan(failover, call.status);
     return finish(&call, err);
 }
 
@@ -271,6 +283,7 @@ static enum ndt_status failover_set_scans(struct ndt_backend *backend, const str
     failover->has_scan = 0;
     while (next(&call))
         call.status = failover->inner->ops->set_scans(failover->inner, scans, count, &call.why);
+    count_scan(failover, call.status);
     return finish(&call, err);
 }
 
@@ -303,6 +316,7 @@ static enum ndt_status failover_preprocess(struct ndt_backend *backend, const st
     failover->has_scan = 0;
     while (next(&call))
         call.status = failover->inner->ops->preprocess(failover->inner, plan, raw, &call.why);
+    count_scan(failover, call.status);
     return finish(&call, err);
 }
 

@@ -31,10 +31,11 @@ NDT_MUST_CHECK enum ndt_status ndt_backend_open(struct ndt_backend **out, const 
                                                 const struct ndt_backend_config *config, struct ndt_error *err);
 
 /** As ndt_backend_open, but the backend survives the failure of its device: after the first NDT_ERR_DEVICE, or
- * NDT_ERR_MEMORY on a device, it is closed and reopened, after the second it is replaced by the CPU backend. The
- * failed call is repeated with the same map and scan, except set_scans, solve and preprocess, which return
- * NDT_ERR_UNSUPPORTED. One line on stderr and ndt_backend_ops.describe report a replacement. CPU backends are
- * returned without this wrapper; for other backends a copy of the scan is kept. */
+ * NDT_ERR_MEMORY on a device, it is closed and reopened, after the second it is replaced by the CPU backend.
+ * Failures are forgotten after 1000 good scans on the device. The failed call is repeated with the same map and
+ * scan, except set_scans, solve and preprocess, which return NDT_ERR_UNSUPPORTED. One line on stderr and
+ * ndt_backend_ops.describe report a replacement. CPU backends are returned without this wrapper; for other backends
+ * a copy of the scan is kept. */
 NDT_MUST_CHECK enum ndt_status ndt_backend_open_failover(struct ndt_backend **out, const char *name,
                                                          const struct ndt_backend_config *config,
                                                          struct ndt_error *err);

@@ -101,6 +101,29 @@ static void survives(const char *name_after, int lost)
     emulated_fail_launches(0, 0);
 }
 
+/* A failure, so many good scans, and another failure: then the backend is `name`. */
+static void forgets(const char *name, int scans)
+{
+    struct ndt_backend *backend = open_failover();
+    struct ndt_error err = {""};
+    struct ndt_eval first, again;
+    char text[1200];
+    int good = backend != NULL;
+    if (!backend)
+        return;
+    const struct ndt_backend_ops *ops = backend->ops;
+    emulated_fail_launches(0, 1);
+    good &= ops->eval(backend, &in.request, &first, &err) == NDT_OK && strcmp(ops->name, NAME) == 0;
+    for (int i = 0; good && i < scans; i++)
+        good = ops->set_scan(backend, &in.scan, &err) == NDT_OK;
+    emulated_fail_launches(0, 1);
+    good = good && ops->eval(backend, &in.request, &again, &err) == NDT_OK && first.pairs == again.pairs;
+    check_expect(good && strcmp(ops->name, name) == 0, "two failures with scans between them", ops->name);
+    ops->describe(backend, text, sizeof(text));
+    check_expect(strstr(text, "launch failure") != NULL, "the description remembers them all the same", text);
+    backend->ops->close(backend);
+}
+
 /* Operations of a lost device must go through the failover backend: an operation that only the device's backend
  * has, or that is inherited although it takes a backend, would be called on the wrong struct. */
 static void forgets_no_operation(void)
@@ -451,6 +474,8 @@ int main(int argc, char **argv)
         {.name = "plain_backend_is_lost", .run = plain_backend_is_lost},
         {.name = "survives/once", .run_with = survives, .text = "cuda-emulated", .value = 1},
         {.name = "survives/twice", .run_with = survives, .text = "cpu", .value = 2},
+        {.name = "forgets/not_yet", .run_with = forgets, .text = "cpu", .value = 999},
+        {.name = "forgets/failure", .run_with = forgets, .text = "cuda-emulated", .value = 1000},
         {.name = "forgets_no_operation", .run = forgets_no_operation},
         {.name = "memory", .run = has_no_memory},
         {.name = "others/refused", .run_with = others_live_on, .value = cudaErrorInvalidConfiguration},
