@@ -50,11 +50,11 @@ struct cuda_backend {
     struct ndt_cuda_preprocess preprocess;
 };
 
-static enum ndt_status cuda_probe(struct ndt_error *why)
+static enum ndt_status cuda_probe(int device, struct ndt_error *why)
 {
     struct ndt_cuda_facts facts;
     struct ndt_cuda_plan least;
-    enum ndt_status status = ndt_cuda_facts(&facts, 0, why);
+    enum ndt_status status = ndt_cuda_facts(&facts, device, why);
     ndt_cuda_plan_make(&least, &ndt_cuda_pipelines[0], 1, 0);
     if (status == NDT_OK && facts.bytes < least.device_bytes)
         return ndt_fail(why, NDT_ERR_UNSUPPORTED, "%s has only %llu bytes of memory", facts.name, facts.bytes);

@@ -41,7 +41,7 @@ static enum ndt_status open_auto(struct ndt_backend **out, const struct ndt_back
                                  struct ndt_error *err)
 {
     for (size_t i = 0; i < BACKEND_COUNT; i++)
-        if (backends[i]->probe(NULL) == NDT_OK && backends[i]->open(out, config, err) == NDT_OK)
+        if (backends[i]->probe(config->device, NULL) == NDT_OK && backends[i]->open(out, config, err) == NDT_OK)
             return NDT_OK;
     return ndt_fail(err, NDT_ERR_UNSUPPORTED, "no backend works on this machine");
 }
@@ -54,7 +54,7 @@ enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name,
     char known[256] = "auto";
     for (size_t i = 0; i < BACKEND_COUNT; i++) {
         if (strcmp(name, backends[i]->name) == 0) {
-            enum ndt_status status = backends[i]->probe(err);
+            enum ndt_status status = backends[i]->probe(config->device, err);
             return status == NDT_OK ? backends[i]->open(out, config, err)
                                     : ndt_fail_prefix(err, status, "backend %s cannot be used here", name);
         }

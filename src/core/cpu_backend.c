@@ -109,8 +109,9 @@ static enum ndt_status choose_variant(const struct variant **out, const char *is
     return ndt_fail(err, NDT_ERR_ARGUMENT, "CPU variant '%s' is not in this build; there are: auto,%s", isa, names);
 }
 
-static enum ndt_status cpu_probe(struct ndt_error *why)
+static enum ndt_status cpu_probe(int device, struct ndt_error *why)
 {
+    (void)device;
     (void)why;
     return NDT_OK;
 }

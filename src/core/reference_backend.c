@@ -29,8 +29,9 @@ struct reference_backend {
     struct ndt_backend_counters counters;
 };
 
-static enum ndt_status reference_probe(struct ndt_error *why)
+static enum ndt_status reference_probe(int device, struct ndt_error *why)
 {
+    (void)device;
     (void)why;
     return NDT_OK;
 }

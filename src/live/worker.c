@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "ndtd/log.h"
 #include "ndtd/realtime.h"
 #include "ndtd/scan_result.h"
@@ -168,6 +169,20 @@ static void describe(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
+/* With `auto`: one line for a device backend that is built in and not used. */
+static void report_unused_device(const struct ndtd_worker *worker, const struct ndtd_autotune_result *tuned)
+{
+    const struct ndt_backend_ops *ops;
+    char text[LINE_BYTES];
+    for (size_t i = 0; (ops = ndt_backend_at(i)); i++) {
+        const char *why = ops->pipelines
+                              ? ndtd_autotune_why_unused(worker->settings, tuned, ops->name, text, sizeof(text))
+                              : NULL;
+        if (why)
+            ndtd_log_always(NDTD_LOG_INFO, "backend.name: auto does not use %s: %s", ops->name, why);
+    }
+}
+
 /* Measures with the first map, before scans are matched in it; without a result the default backend stays. */
 static void autotune(struct ndtd_worker *worker)
 {
@@ -177,9 +192,13 @@ static void autotune(struct ndtd_worker *worker)
     struct ndtd_autotune_result *tuned = &worker->autotune;
     struct ndt_error err = {""};
     char line[LINE_BYTES];
-    if (worker->is_tuned || !worker->map || !settings->autotune)
+    if (worker->is_tuned || !worker->map)
         return;
     worker->is_tuned = 1;
+    if (!settings->autotune) {
+        report_unused_device(worker, NULL);
+        return;
+    }
     enum ndt_status status = ndtd_autotune_measure(&request, tuned, &err);
     if (status == NDT_OK && tuned->choice.row < 0)
         status = ndt_fail(&err, NDT_ERR_UNSUPPORTED, "nothing could be measured: %s",
@@ -193,6 +212,7 @@ static void autotune(struct ndtd_worker *worker)
     }
     describe(worker);
     ndtd_log_always(NDTD_LOG_INFO, "autotune: %s", ndtd_autotune_line(tuned, line, sizeof(line)));
+    report_unused_device(worker, tuned);
 }
 
 static void between_frames(struct ndtd_worker *worker)

@@ -183,6 +183,45 @@ const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *t
     return text;
 }
 
+/* The fastest row of a backend that was measured, else its first one; -1: it has none. */
+static int row_of(const struct ndtd_autotune_result *tuned, const char *backend)
+{
+    int found = -1;
+    for (size_t i = 0; i < tuned->row_count; i++) {
+        const struct ndtd_autotune_row *row = &tuned->rows[i];
+        if (strcmp(row->candidate.backend, backend) != 0)
+            continue;
+        if (found < 0 ||
+            (is_measured(row) && (!is_measured(&tuned->rows[found]) || row->p95_us < tuned->rows[found].p95_us)))
+            found = (int)i;
+    }
+    return found;
+}
+
+const char *ndtd_autotune_why_unused(const struct ndtd_settings *settings, const struct ndtd_autotune_result *tuned,
+                                     const char *device, char *text, size_t size)
+{
+    char name[80], chosen_name[80];
+    if (strcmp(settings->backend, "auto") != 0)
+        return NULL;
+    if (!ndtd_settings_allow_backend(settings, device))
+        return "security.isolation leaves no way to it";
+    if (!tuned)
+        return "autotune.enable is off, and without a measurement auto means the CPU";
+    const int found = row_of(tuned, device);
+    if (found < 0 || tuned->choice.row < 0)
+        return "it was not measured";
+    const struct ndtd_autotune_row *row = &tuned->rows[found], *chosen = &tuned->rows[tuned->choice.row];
+    if (strcmp(chosen->candidate.backend, device) == 0)
+        return NULL;
+    if (!is_measured(row))
+        return row->why;
+    snprintf(text, size, "p95 %.4g ms (%s), %.4g ms with %s", row->p95_us * 1e-3,
+             ndtd_backend_candidate_name(&row->candidate, name, sizeof(name)), chosen->p95_us * 1e-3,
+             ndtd_backend_candidate_name(&chosen->candidate, chosen_name, sizeof(chosen_name)));
+    return text;
+}
+
 /* ---- sampling ---- */
 
 struct sampling {

@@ -189,7 +189,7 @@ static enum ndt_status open_subject(struct measurement *all, size_t row, struct 
     subject->ops = ndtd_backend_candidate_config(&all->result->rows[row].candidate, &config);
     config.max_points =
         most_together(settings) * whole_blocks(all->scan.count); /* devices allocate for this many */
-    enum ndt_status status = subject->ops->probe(err);
+    enum ndt_status status = subject->ops->probe(config.device, err);
     if (status == NDT_OK)
         status = subject->ops->open(&subject->backend, &config, err);
     if (status == NDT_OK)

@@ -16,18 +16,18 @@ enum { SIZE_COUNT = sizeof(sizes) / sizeof(sizes[0]), LINE_BYTES = 2000 };
 /* Time limit per size, in multiples of autotune.limit_ms. */
 static const double PATIENCE = 2.5;
 
-void ndtd_backends_print(FILE *file, const struct ndt_backend_config *plan_for)
+void ndtd_backends_print(FILE *file, const struct ndt_backend_config *config, int has_plans)
 {
     const struct ndt_backend_ops *ops;
     char text[2000];
     for (size_t i = 0; (ops = ndt_backend_at(i)); i++) {
         struct ndt_error why = {""};
-        const int works = ops->probe(&why) == NDT_OK;
+        const int works = ops->probe(config->device, &why) == NDT_OK;
         fprintf(file, "%-10s %s%s%s\n", ops->name, ops->about, works ? "" : "; not here: ", works ? "" : why.text);
-        if (!plan_for || !ops->plan)
+        if (!has_plans || !ops->plan)
             continue;
         text[0] = '\0';
-        ops->plan(plan_for, text, sizeof(text));
+        ops->plan(config, text, sizeof(text));
         for (const char *line = text; *line;) { /* indented under their backend */
             const size_t length = strcspn(line, "\n");
             fprintf(file, "           %.*s\n", (int)length, line);

@@ -98,7 +98,7 @@ static int act(struct ndtd_command *command)
                                                   : "defaults and --set");
         break;
     case NDTD_LIST_BACKENDS:
-        ndtd_backends_print(stdout, command->verbose ? &command->settings.compute : NULL);
+        ndtd_backends_print(stdout, &command->settings.compute, command->verbose);
         break;
     case NDTD_HELP_OPTIONS:
         ndtd_options_print_help(stdout, command->all ? NDTD_ALL_OPTIONS : NDTD_COMMON_OPTIONS);

@@ -113,7 +113,7 @@ int main(void)
     sent.seq = (unsigned)lround(10 * predicted.T_map_base.t_m[0]);
     sent.map_id = map->id;
     sent.result.outcome = NDT_NO_MAP;
-    if (ndt_cpu_backend.probe(&err) != NDT_OK || ndt_result_encode(&frame, &sent, &err) != NDT_OK ||
+    if (ndt_cpu_backend.probe(0, &err) != NDT_OK || ndt_result_encode(&frame, &sent, &err) != NDT_OK ||
         ndt_result_decode(frame.data, frame.size, &got, &err) != NDT_OK)
         return fail(&err);
     printf("%u voxels, seq %u\n", map->levels[map->level_count - 1].voxel_count - 1, (unsigned)got.seq);

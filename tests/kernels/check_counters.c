@@ -333,7 +333,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; (ops = ndt_backend_at(i)); i++) {
         if (!ops->pipelines)
             continue;
-        if (ops->probe(&err) != NDT_OK) {
+        if (ops->probe(0, &err) != NDT_OK) {
             printf("skipped: %s: %s\n", ops->name, err.text);
             continue;
         }

@@ -242,7 +242,7 @@ static void run_backend(const char *pipeline, int *ran)
     config.pipeline = pipeline;
     config.max_points = 8192;
     config.threads = 2;
-    if (check.is_list || !ops->score_poses || ops->probe(&err) != NDT_OK ||
+    if (check.is_list || !ops->score_poses || ops->probe(0, &err) != NDT_OK ||
         ops->open(&backend, &config, &err) != NDT_OK) {
         printf("skipped: %s %s: %s\n", ops->name, pipeline ? pipeline : "", err.text);
         return;

@@ -844,7 +844,7 @@ static size_t find_backends(const struct ndt_backend_ops *found[SOLVE_PLANS])
     for (size_t i = 0; !options.self_test && count < SOLVE_PLANS && (ops = ndt_backend_at(i)); i++) {
         if (!ops->pipelines || !ops->solve_limit || (options.backend && strcmp(options.backend, ops->name) != 0))
             continue;
-        if (ops->probe(&err) == NDT_OK)
+        if (ops->probe(0, &err) == NDT_OK)
             found[count++] = ops;
         else
             printf("skipped: %s: %s\n", ops->name, err.text);

@@ -67,7 +67,7 @@ static void open_plan(struct kernel_plans *plans, const struct kernel_plan_filte
     struct ndt_backend_config config;
     kernel_plan_config(plan, &config);
     struct ndt_error err = {""};
-    if (ops->probe(&err) != NDT_OK || ops->open(&plan->backend, &config, &err) != NDT_OK) {
+    if (ops->probe(config.device, &err) != NDT_OK || ops->open(&plan->backend, &config, &err) != NDT_OK) {
         plan->backend = NULL;
         snprintf(plan->skipped, sizeof(plan->skipped), "%.500s", err.text);
     }

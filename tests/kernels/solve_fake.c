@@ -350,8 +350,9 @@ static enum ndt_status fake_solve(struct ndt_backend *backend, const struct ndt_
     return status;
 }
 
-static enum ndt_status fake_probe(struct ndt_error *why)
+static enum ndt_status fake_probe(int device, struct ndt_error *why)
 {
+    (void)device;
     (void)why;
     return NDT_OK;
 }

@@ -237,6 +237,33 @@ START_TEST(the_log_line_has_all_rows)
 }
 END_TEST
 
+START_TEST(an_unused_device_has_a_reason)
+{
+    struct ndtd_settings settings;
+    char text[200];
+    ndtd_settings_default(&settings);
+    tuned = (struct ndtd_autotune_result){
+        .rows = {{.candidate = {"cpu", "", 2}, .samples = 60, .p50_us = 279, .p95_us = 310},
+                 {.candidate = {"cuda", "fused", 0}, .why = "no NVIDIA driver"}},
+        .row_count = 2};
+    ck_assert_str_eq(ndtd_autotune_why_unused(&settings, &tuned, "cuda", text, sizeof(text)), "no NVIDIA driver");
+    tuned.rows[tuned.row_count++] = (struct ndtd_autotune_row){
+        .candidate = {"cuda", "resident", 0}, .samples = 60, .p50_us = 400, .p95_us = 500};
+    ck_assert_str_eq(ndtd_autotune_why_unused(&settings, &tuned, "cuda", text, sizeof(text)),
+                     "p95 0.5 ms (cuda resident), 0.31 ms with cpu, 2 threads");
+    tuned.choice.row = 2;
+    ck_assert_ptr_null(ndtd_autotune_why_unused(&settings, &tuned, "cuda", text, sizeof(text)));
+    ck_assert_ptr_nonnull(
+        strstr(ndtd_autotune_why_unused(&settings, NULL, "cuda", text, sizeof(text)), "autotune.enable"));
+    settings.isolation = NDTD_ISOLATION_ON;
+    ck_assert_ptr_nonnull(
+        strstr(ndtd_autotune_why_unused(&settings, NULL, "cuda", text, sizeof(text)), "security.isolation"));
+    strcpy(settings.backend, "cpu");
+    ck_assert_ptr_null(ndtd_autotune_why_unused(&settings, NULL, "cuda", text, sizeof(text)));
+    memset(&tuned, 0, sizeof(tuned));
+}
+END_TEST
+
 /* ---- on this machine ---- */
 
 static void set(const char *name, const char *text)
@@ -497,6 +524,7 @@ int main(void)
     tcase_add_loop_test(recorded, ties_budgets_and_gaps_are_decided, 0, DECISIONS);
     tcase_add_loop_test(recorded, scans_go_together_where_each_takes_less_time, 0, TOGETHER_CASES);
     tcase_add_test(recorded, the_log_line_has_all_rows);
+    tcase_add_test(recorded, an_unused_device_has_a_reason);
     suite_add_tcase(suite, recorded);
     tcase_add_checked_fixture(measured, setup, teardown);
     tcase_set_timeout(measured, 120);

@@ -98,8 +98,8 @@ struct ndt_backend_ops {
 
     /** @name Required
      * @{ */
-    /** NDT_OK, or NDT_ERR_UNSUPPORTED with the reason in one line. */
-    enum ndt_status (*probe)(struct ndt_error *why);
+    /** NDT_OK, or NDT_ERR_UNSUPPORTED with the reason in one line. device: config.device; others ignore it. */
+    enum ndt_status (*probe)(int device, struct ndt_error *why);
     /** Opens the backend; on failure *out is NULL. */
     enum ndt_status (*open)(struct ndt_backend **out, const struct ndt_backend_config *config,
                             struct ndt_error *err);

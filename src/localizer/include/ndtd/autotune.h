@@ -91,6 +91,11 @@ int ndtd_autotune_together(const double *us, size_t count, int has_lanes);
 /** Writes one line with the choice and all rows, cut at `size`; returns `text`. */
 const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *text, size_t size);
 
+/** Why backend.name: auto leaves the backend `device` out, in a few words; NULL: it was chosen, or asked for by its
+ * name. tuned: the measurement, NULL without one (autotune.enable). */
+const char *ndtd_autotune_why_unused(const struct ndtd_settings *settings, const struct ndtd_autotune_result *tuned,
+                                     const char *device, char *text, size_t size);
+
 /** Source of alignment times: this machine, or recorded times. */
 struct ndtd_autotune_target {
     void *context;

@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 /** Prints one line per backend, with the reason where it is unavailable, and one with the CPU's instruction sets.
- * plan_for: also what each backend would allocate for this configuration; may be NULL. */
-void ndtd_backends_print(FILE *file, const struct ndt_backend_config *plan_for);
+ * has_plans: also what each backend would allocate for this configuration. */
+void ndtd_backends_print(FILE *file, const struct ndt_backend_config *config, int has_plans);
 
 /** Measures all candidates (autotune.h) on scans of 756 to 100000 points drawn from the map and prints the table to
  * `report`, then the choice of auto for the configured number of points.
