@@ -27,6 +27,10 @@
 #define NDT_CUDA_NAME "cuda"
 #endif
 
+/* Of the time until a deadline that an evaluation may take before the device counts as lost: so much that the other
+ * evaluations, on the CPU, have the rest, also by what this one took. */
+static const double EVALUATION_PART = 0.3;
+
 #define NAME(kernels, shape, name, about) name,
 static const char *const pipeline_names[] = {NDT_CUDA_PIPELINES(NAME) NULL};
 
@@ -400,7 +404,9 @@ static enum ndt_status evaluate(struct cuda_backend *cuda, const struct ndt_eval
     if (cuda->job.count == 0)
         return NDT_OK;
     prepare_job(cuda, request);
+    cuda->device.until_us = ndt_cuda_give_up_at(request->until_us, EVALUATION_PART);
     status = run(cuda, wants_information, err);
+    cuda->device.until_us = 0;
     if (status == NDT_OK)
         *sums = (const double *)(const void *)(cuda->pinned + cuda->plan.pinned_sums);
     return status;

@@ -11,6 +11,7 @@ enum { POLL_NS = 1000000, PATIENCE_POLLS = 1000 }; /* a second, or little more *
 
 static struct context {
     atomic_uint epoch, inside;
+    struct CUevent_st *_Atomic endless; /* behind work that has not ended in time; NULL: there is none */
 } contexts[NDT_CUDA_MOST_DEVICES];
 static pthread_mutex_t reset_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int is_reset_allowed;
@@ -25,9 +26,24 @@ static int is_corrupt(unsigned epoch)
     return epoch % 2 == 1;
 }
 
+static int still_runs(int index)
+{
+    struct CUevent_st *event = atomic_load(&contexts[index].endless);
+    if (!event)
+        return 0;
+    (void)cudaSetDevice(index);
+    const int runs = cudaEventQuery(event) == cudaErrorNotReady;
+    (void)cudaGetLastError();
+    if (!runs)
+        atomic_store(&contexts[index].endless, NULL);
+    return runs;
+}
+
 static void reset(int index)
 {
     struct context *context = &contexts[index];
+    if (still_runs(index)) /* a reset would wait for it */
+        return;
     for (int i = 0; i < PATIENCE_POLLS && atomic_load(&context->inside) > 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     if (atomic_load(&context->inside) > 0)
@@ -73,7 +89,8 @@ enum ndt_status ndt_cuda_context_open(int index, unsigned *epoch, struct ndt_err
     if (ndt_cuda_context_join(index, epoch))
         return NDT_OK;
     return ndt_fail(err, NDT_ERR_DEVICE, "CUDA device %d: has failed, and %s", index,
-                    !atomic_load(&is_reset_allowed) ? "its reset would end other contexts of this process"
+                    !atomic_load(&is_reset_allowed)         ? "its reset would end other contexts of this process"
+                    : atomic_load(&contexts[index].endless) ? "its work does not end"
                     : atomic_load(&contexts[index].inside) > 0 ? "a call of another thread does not end"
                                                                : "its reset fails, too");
 }
@@ -90,6 +107,13 @@ int ndt_cuda_context_enter(int index, unsigned epoch)
 void ndt_cuda_context_leave(int index)
 {
     atomic_fetch_sub(&contexts[index].inside, 1);
+}
+
+void ndt_cuda_context_give_up(int index, unsigned epoch, struct CUevent_st *event)
+{
+    struct CUevent_st *none = NULL;
+    (void)atomic_compare_exchange_strong(&contexts[index].endless, &none, event);
+    (void)atomic_compare_exchange_strong(&contexts[index].epoch, &epoch, epoch + 1);
 }
 
 /* An error that is sticky is returned by every later call. */

@@ -16,7 +16,9 @@
  *   facts, if the process allows it (ndt_cuda_allow_reset): the reset ends the contexts of the whole process, those
  *   of a program that embeds ndtd included. Without it, and where the reset fails, the device stays lost, and what
  *   was allocated on it, pinned memory included, is kept.
- *   One lock serves the resets only; no call of the runtime but the reset is made under it.
+ * - a device that has not answered in time is corrupt, too, as far as all of this is concerned, but is not reset
+ * while its work goes on: who tries is refused at once. One lock serves the resets only; no call of the runtime but
+ * the reset is made under it.
  *
  * A failure is sticky when cudaDeviceSynchronize still fails after cudaGetLastError has cleared it, twice: that is
  * found out, not looked up. (The documentation of cudaError says "an inconsistent state" of 226, 700, 702, 714 to
@@ -29,7 +31,7 @@
 enum { NDT_CUDA_MOST_DEVICES = 64 };
 
 /** Resets the device if it is corrupt, after waiting for the threads inside a call. 0: it is still corrupt, because
- * one of them has not left within a second, the reset has failed, or it is not allowed. */
+ * one of them has not left within a second, work on it goes on, the reset has failed, or it is not allowed. */
 int ndt_cuda_context_reset_if_corrupt(int index);
 /** The thread is inside a call from now on, in this epoch. Resets as above; 0: in vain, and the thread is not
  * inside. */
@@ -40,6 +42,10 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_context_open(int index, unsigned *epoch,
 /** The same in an epoch that is known; 0: it has ended, and the thread is not inside. */
 int ndt_cuda_context_enter(int index, unsigned epoch);
 void ndt_cuda_context_leave(int index);
+struct CUevent_st;
+/** Inside a call in this epoch: ends it, because the work before `event` does not end. The event is never
+ * destroyed; it tells when the work has ended after all. */
+void ndt_cuda_context_give_up(int index, unsigned epoch, struct CUevent_st *event);
 /** Inside a call in this epoch, with the result of the runtime (cudaError_t): ends the epoch if it is sticky. */
 void ndt_cuda_context_inspect(int index, unsigned epoch, int code);
 

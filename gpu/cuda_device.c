@@ -1,13 +1,18 @@
 #include "cuda_device.h"
 
 #include <cuda_runtime_api.h>
+#include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cuda_context.h"
+#include "ndt/clock.h"
 
-enum { PAGE_BYTES = 4096 };
+enum { PAGE_BYTES = 4096, NAP_NS = 20000 };
+static const double LEAST_WAIT_US = 10e3;
 
 /* ---- calls ---- */
 
@@ -65,19 +70,70 @@ static enum ndt_status enter(struct ndt_cuda_device *device, struct ndt_error *e
     return lost(device, err);
 }
 
+/* ---- waits ---- */
+
+double ndt_cuda_give_up_at(double deadline_us, double part)
+{
+    const double now_us = ndt_clock_us();
+    return deadline_us > 0 ? now_us + fmax(part * (deadline_us - now_us), LEAST_WAIT_US) : 0;
+}
+
+/* What the host does while the device works, as cuda.wait says. The runtime's own ways to wait have no limit. */
+static void pass_time(const struct ndt_cuda_device *device)
+{
+    if (device->wait_flags == cudaDeviceScheduleBlockingSync)
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    else if (device->wait_flags != cudaDeviceScheduleSpin)
+        sched_yield();
+}
+
+/* Until the event has come; cudaErrorNotReady: it has not in time. This thread may have slept beyond the limit
+ * while the device was done long ago: so it is the clock that is read first. */
+static cudaError_t await(const struct ndt_cuda_device *device, struct CUevent_st *event)
+{
+    const double limit_us = device->until_us > 0 ? device->until_us : ndt_clock_us() + NDT_CUDA_PATIENCE_US;
+    for (;;) {
+        const int is_over = ndt_clock_us() > limit_us;
+        const cudaError_t code = cudaEventQuery(event);
+        if (code != cudaErrorNotReady || is_over)
+            return code;
+        pass_time(device);
+    }
+}
+
+static cudaError_t await_stream(const struct ndt_cuda_device *device, enum ndt_cuda_stream stream)
+{
+    const cudaError_t code = cudaEventRecord(device->end, device->streams[stream]);
+    return code == cudaSuccess ? await(device, device->end) : code;
+}
+
+/* The end of a function that has waited for `event`. */
+static enum ndt_status finish_wait(struct ndt_cuda_device *device, cudaError_t code, struct CUevent_st *event,
+                                   struct ndt_error *err)
+{
+    if (code != cudaErrorNotReady)
+        return finish(device, code, "running", err);
+    (void)cudaGetLastError();
+    ndt_cuda_context_give_up(device->index, device->epoch, event);
+    leave(device);
+    device->is_lost = 1;
+    (void)ndt_fail(&device->why, NDT_ERR_DEVICE, "CUDA device %d: running: has not ended in time", device->index);
+    return lost(device, err);
+}
+
 /* ---- instances ---- */
 
 static cudaError_t open_streams(struct ndt_cuda_device *device)
 {
     unsigned flags = 0;
     cudaError_t code = cudaGetDeviceFlags(&flags);
-    /* An event has a way to wait of its own. */
-    const int is_blocking = (flags & cudaDeviceScheduleMask) == cudaDeviceScheduleBlockingSync;
-    const unsigned mark_flags = cudaEventDisableTiming | (is_blocking ? cudaEventBlockingSync : 0);
+    device->wait_flags = flags & cudaDeviceScheduleMask;
     for (int i = 0; code == cudaSuccess && i < NDT_CUDA_STREAMS; i++)
         code = cudaStreamCreateWithFlags(&device->streams[i], cudaStreamNonBlocking);
     for (int i = 0; code == cudaSuccess && i < NDT_CUDA_MARKS; i++)
-        code = cudaEventCreateWithFlags(&device->marks[i], mark_flags);
+        code = cudaEventCreateWithFlags(&device->marks[i], cudaEventDisableTiming);
+    if (code == cudaSuccess)
+        code = cudaEventCreateWithFlags(&device->end, cudaEventDisableTiming);
     if (code == cudaSuccess)
         code = cudaEventCreate(&device->start);
     return code == cudaSuccess ? cudaEventCreate(&device->stop) : code;
@@ -93,6 +149,7 @@ static void close_streams(struct ndt_cuda_device *device)
 {
     destroy_event(device->stop);
     destroy_event(device->start);
+    destroy_event(device->end);
     for (int i = 0; i < NDT_CUDA_MARKS; i++)
         destroy_event(device->marks[i]);
     for (int i = 0; i < NDT_CUDA_STREAMS; i++)
@@ -144,20 +201,29 @@ enum ndt_status ndt_cuda_choose_wait(int index, enum ndt_wait wait, int *taken, 
                     "CUDA device %d: cannot be used: %s", index, cudaGetErrorString(code));
 }
 
-/* Inside: ends the work of the instance, and notes when the device is found corrupt. */
-static void end_work(const struct ndt_cuda_device *device)
+/* Inside: ends the work of the instance, and notes when the device is found corrupt. 0: the work does not end, and
+ * nothing that it uses may be freed. */
+static int end_work(const struct ndt_cuda_device *device)
 {
     (void)cudaSetDevice(device->index);
-    for (int i = 0; i < NDT_CUDA_STREAMS; i++)
-        if (device->streams[i])
-            inspect(device, cudaStreamSynchronize(device->streams[i]));
+    for (int i = 0; i < NDT_CUDA_STREAMS; i++) {
+        if (!device->streams[i] || !device->end)
+            continue;
+        const cudaError_t code = await_stream(device, (enum ndt_cuda_stream)i);
+        if (code == cudaErrorNotReady) {
+            ndt_cuda_context_give_up(device->index, device->epoch, device->end);
+            return 0;
+        }
+        inspect(device, code);
+    }
+    return 1;
 }
 
 void ndt_cuda_device_close(struct ndt_cuda_device *device)
 {
     if (is_inside(device)) {
-        end_work(device);
-        close_streams(device);
+        if (end_work(device))
+            close_streams(device);
         leave(device);
     }
     if (device->is_open)
@@ -245,8 +311,8 @@ void ndt_cuda_release(struct ndt_cuda_device *device, void *memory)
 {
     if (!memory || !is_inside(device))
         return;
-    end_work(device);
-    inspect(device, cudaFree(memory));
+    if (end_work(device))
+        inspect(device, cudaFree(memory));
     leave(device);
 }
 
@@ -255,9 +321,12 @@ void ndt_cuda_release_pinned(struct ndt_cuda_device *device, void *memory)
     if (!memory)
         return;
     if (is_inside(device)) {
-        end_work(device);
-        inspect(device, cudaHostUnregister(memory));
+        const int is_unused = end_work(device);
+        if (is_unused)
+            inspect(device, cudaHostUnregister(memory));
         leave(device);
+        if (!is_unused)
+            return;
     } else if (!ndt_cuda_context_reset_if_corrupt(device->index)) {
         return; /* the device may still write it: it is not freed at all */
     }
@@ -400,7 +469,7 @@ enum ndt_status ndt_cuda_wait_mark(struct ndt_cuda_device *device, int mark, str
     if (status != NDT_OK)
         return status;
     device->counters.synchronisations++;
-    return finish(device, cudaEventSynchronize(device->marks[mark]), "running", err);
+    return finish_wait(device, await(device, device->marks[mark]), device->marks[mark], err);
 }
 
 enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err)
@@ -409,7 +478,7 @@ enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *
     if (status != NDT_OK)
         return status;
     device->counters.synchronisations++;
-    status = finish(device, cudaStreamSynchronize(device->streams[NDT_CUDA_MAIN]), "running", err);
+    status = finish_wait(device, await_stream(device, NDT_CUDA_MAIN), device->end, err);
     device->waits += status == NDT_OK;
     return status;
 }
@@ -418,7 +487,7 @@ enum ndt_status ndt_cuda_settle(struct ndt_cuda_device *device, enum ndt_cuda_st
 {
     if (status == NDT_OK || enter(device, NULL) != NDT_OK)
         return status;
-    const enum ndt_status waited = finish(device, cudaStreamSynchronize(device->streams[stream]), "running", NULL);
+    const enum ndt_status waited = finish_wait(device, await_stream(device, stream), device->end, NULL);
     device->waits += waited == NDT_OK && stream == NDT_CUDA_MAIN;
     return status;
 }
@@ -554,8 +623,8 @@ enum ndt_status ndt_cuda_graph_launch(struct ndt_cuda_device *device, const stru
 void ndt_cuda_graph_free(struct ndt_cuda_device *device, struct ndt_cuda_graph *graph)
 {
     if (graph->exec && is_inside(device)) {
-        end_work(device); /* it may still run */
-        inspect(device, cudaGraphExecDestroy(graph->exec));
+        if (end_work(device)) /* it may still run */
+            inspect(device, cudaGraphExecDestroy(graph->exec));
         leave(device);
     }
     graph->exec = NULL;

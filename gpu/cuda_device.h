@@ -13,6 +13,9 @@
  * failure that corrupts the context loses all instances of the process, and the device is reset: see
  * cuda_context.h.
  *
+ * No wait is without limit: see until_us. Work that has not ended by then counts as such a failure, and the device
+ * as corrupt until it has.
+ *
  * An instance has one owner and is used by one thread at a time; instances on one device do not hinder each other.
  * Pinned memory is the process's own, registered with the device: the host may touch it after a reset. */
 #ifndef NDT_CUDA_DEVICE_H
@@ -27,6 +30,11 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
 
+/* Without a deadline a wait ends after so long: more than any launch takes, under compute-sanitizer, too. */
+#ifndef NDT_CUDA_PATIENCE_US /* a test build has less */
+#define NDT_CUDA_PATIENCE_US 60e6
+#endif
+
 enum ndt_cuda_stream { NDT_CUDA_MAIN, NDT_CUDA_MAP, NDT_CUDA_STREAMS };
 enum { NDT_CUDA_MARKS = 4 }; /**< the map's: see cuda_map.h */
 
@@ -34,9 +42,12 @@ struct ndt_cuda_device {
     int index;
     int is_open, is_lost;
     unsigned epoch;       /**< epoch of the context when it was opened */
+    double until_us;      /**< by ndt_clock_us: waits give up then; 0: after NDT_CUDA_PATIENCE_US */
+    unsigned wait_flags;  /**< how a wait spends its time: cudaDeviceSchedule... */
     uint64_t waits;       /**< successful waits for NDT_CUDA_MAIN: see ndt_cuda_has_waited */
     struct ndt_error why; /**< once it is lost */
     struct CUstream_st *streams[NDT_CUDA_STREAMS];
+    struct CUevent_st *end;          /**< of what a wait is for */
     struct CUevent_st *start, *stop; /**< around the kernels of an evaluation */
     int has_clock; /**< 1: the functions of the clock measure; set by the owner, 0 after opening */
     struct CUevent_st *marks[NDT_CUDA_MARKS];
@@ -150,6 +161,10 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *devi
 NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err);
 /** Waits for everything queued on NDT_CUDA_MAIN. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err);
+/** When waits for work give up that has to be done by deadline_us (ndt_clock_us; 0: there is no deadline): after
+ * this part of the time until then, the rest is for the CPU; after 10 ms at least, because a device is lost by it.
+ */
+double ndt_cuda_give_up_at(double deadline_us, double part);
 /** The end of a sequence of calls that has failed with `status`: waits for what it has queued on `stream`, so that
  * the pinned memory of the sequence can be written again. Nothing after NDT_OK and on a lost device. Returns
  * `status`. */

@@ -9,9 +9,14 @@
 
 /* Evaluations of the first launch while the cost of one is unknown, and the reserve for the rest of the work. */
 enum { UNKNOWN_LIMIT = 4 };
-static const double COST_MARGIN = 1.5, REST_US = 50;
-/* More than any alignment makes. */
-enum { NO_LIMIT = 1 << 20 };
+static const double COST_MARGIN = 2, REST_US = 50;
+/* Of the time until a deadline that a launch may take before the device counts as lost; COST_MARGIN lets it plan
+ * with half of it. */
+static const double SOLVE_PART = 0.8;
+/* More than any alignment makes, and what the longest ones make. A launch that takes so many times what its
+ * evaluations took lately, and most of the time that is left, counts as endless: a debugger slows all of them down.
+ */
+enum { NO_LIMIT = 1 << 20, MANY_PASSES = 40, ENDLESS = 20 };
 
 /* ---- the batch ---- */
 
@@ -217,6 +222,16 @@ static void set_limit(const struct ndt_cuda_resident *resident, const struct lau
     control->pass_limit = left_us > 0 ? (int32_t)fmax(1, fmin(affordable, most)) : 1;
 }
 
+/* When the wait for a launch gives up. */
+static double give_up_at(const struct ndt_cuda_resident *resident, const struct launch *launch, double until_us)
+{
+    if (until_us <= 0)
+        return 0;
+    const int32_t passes = launch->batch->control.pass_limit;
+    const double usual_us = resident->pass_us * (4 + (passes < MANY_PASSES ? passes : MANY_PASSES));
+    return fmax(ndt_cuda_give_up_at(until_us, SOLVE_PART), ndt_clock_us() + ENDLESS * usual_us);
+}
+
 /* The largest number of evaluations of an item. */
 static int32_t evaluations(const struct launch *launch)
 {
@@ -310,7 +325,9 @@ static enum ndt_status run_launch(struct ndt_cuda_resident *resident, const stru
     do {
         const double start_us = ndt_clock_us();
         set_limit(resident, launch, is_first, until_us);
+        resident->device->until_us = give_up_at(resident, launch, until_us);
         enum ndt_status status = run_once(resident, launch, is_first, err);
+        resident->device->until_us = 0;
         if (status != NDT_OK)
             return status;
         after = evaluations(launch);

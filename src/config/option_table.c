@@ -110,7 +110,7 @@ const struct ndtd_option ndtd_option_table[] = {
             "backend.max_points; auto = off")},
     {LABELS(NDTD_ENUM, "cuda.wait", compute.wait, FIXED, device_waits,
             "How a thread waits for the device: spin = at once, with a core of its own; yield = likewise, but others may use "
-            "the core; block = asleep, some 10 us later; auto = as CUDA chooses, mostly spin")},
+            "the core; block = asleep, up to 70 us later; auto = as yield")},
 
     {BOOL("autotune.enable", autotune, FIXED,
           "Measure at the start, on the map, how long every backend and thread count takes, for auto and for deadlines")},

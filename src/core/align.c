@@ -80,7 +80,7 @@ const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner,
 enum ndt_status ndt_aligner_dump(struct ndt_aligner *aligner, size_t iteration, FILE *file, struct ndt_error *err)
 {
     struct ndt_backend *backend = aligner->backend;
-    struct ndt_eval_request request;
+    struct ndt_eval_request request = {.level = 0};
     if (iteration >= aligner->last->count)
         return ndt_fail(err, NDT_ERR_LIMIT, "iteration %zu does not exist: the alignment had %zu", iteration,
                         aligner->last->count);

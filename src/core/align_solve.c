@@ -92,7 +92,8 @@ static enum ndt_status evaluate(struct ndt_solve *solve, struct ndt_eval *sums, 
     struct ndt_backend *backend = solve->aligner->backend;
     const struct ndt_newton *newton = &solve->newton;
     struct ndt_eval_request request = {.level = newton->level,
-                                       .neighbours = (enum ndt_neighbours)newton->neighbours};
+                                       .neighbours = (enum ndt_neighbours)newton->neighbours,
+                                       .until_us = ndt_solve_until_us(solve, 1)};
     memcpy(request.p, newton->query_pose, sizeof(request.p));
     const double start_us = ndt_clock_us();
     enum ndt_status status = backend->ops->eval(backend, &request, sums, err);
@@ -213,7 +214,8 @@ static enum ndt_status observe(struct ndt_solve *solve, struct ndt_error *err)
     struct ndt_backend *backend = solve->aligner->backend;
     const struct ndt_newton *newton = &solve->newton;
     struct ndt_eval_request request = {.level = newton->level,
-                                       .neighbours = (enum ndt_neighbours)newton->neighbours};
+                                       .neighbours = (enum ndt_neighbours)newton->neighbours,
+                                       .until_us = ndt_solve_until_us(solve, 1)};
     memcpy(request.p, newton->p, sizeof(request.p));
     return backend->ops->inform(backend, &request, &solve->information, err);
 }

@@ -132,7 +132,7 @@ static int assess_rows(struct checks *c, const struct solve_case *item, const st
         return fail(c, "%s", err.text);
     for (int i = 0; i < host->newton.row_count; i++) {
         const struct ndt_newton_row *row = &host->rows[i];
-        struct ndt_eval_request request = {row->level, (enum ndt_neighbours)row->neighbours, {0}};
+        struct ndt_eval_request request = {.level = row->level, .neighbours = (enum ndt_neighbours)row->neighbours};
         struct ndt_eval sums;
         memcpy(request.p, row->p, sizeof(request.p));
         memcpy(at.query_pose, row->p, sizeof(at.query_pose));
@@ -331,7 +331,7 @@ static int assess_information(struct checks *c, const struct solve_problem *prob
                               const struct solve_result *host)
 {
     const struct ndt_newton *n = &host->newton;
-    struct ndt_eval_request request = {n->level, (enum ndt_neighbours)n->neighbours, {0}};
+    struct ndt_eval_request request = {.level = n->level, .neighbours = (enum ndt_neighbours)n->neighbours};
     struct ndt_information wanted;
     struct ndt_error err = {""};
     struct solve_difference why;
@@ -776,7 +776,7 @@ static void check_eval_between(struct checks *c)
     struct ndt_error err = {""};
     struct ndt_eval is, wanted;
     const struct ndt_cloud *scan = &c->scene.scans[4];
-    struct ndt_eval_request request = {1, NDT_DIRECT7, {0}};
+    struct ndt_eval_request request = {.level = 1, .neighbours = NDT_DIRECT7};
     if (!begin(c, "limits/eval"))
         return;
     for (int i = 0; i < 3; i++)

@@ -79,7 +79,8 @@ struct ndt_pose solve_pose(struct ndt_map *map, const struct ndt_newton *newton)
 static enum ndt_status inform_on_host(struct solve_host *host, const struct ndt_newton *newton,
                                       struct ndt_information *out, struct ndt_error *err)
 {
-    struct ndt_eval_request request = {newton->level, (enum ndt_neighbours)newton->neighbours, {0}};
+    struct ndt_eval_request request = {.level = newton->level,
+                                       .neighbours = (enum ndt_neighbours)newton->neighbours};
     if (newton->stop == NDT_STOP_OFF_MAP)
         return NDT_OK;
     memcpy(request.p, newton->p, sizeof(request.p));
@@ -100,7 +101,8 @@ enum ndt_status solve_on_host(struct solve_host *host, const struct ndt_newton_r
     ndt_newton_begin(newton, rules);
     while (status == NDT_OK && newton->wants_eval) {
         struct ndt_eval sums;
-        struct ndt_eval_request request = {newton->level, (enum ndt_neighbours)newton->neighbours, {0}};
+        struct ndt_eval_request request = {.level = newton->level,
+                                           .neighbours = (enum ndt_neighbours)newton->neighbours};
         memcpy(request.p, newton->query_pose, sizeof(request.p));
         if (newton->evaluations >= most || (until_us > 0 && ndt_clock_us() > until_us)) {
             ndt_newton_give_up(newton, out->rows, SOLVE_ROWS);

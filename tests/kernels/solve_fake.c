@@ -262,7 +262,7 @@ static enum ndt_status inform_elsewhere(struct fake *fake, const struct ndt_newt
                                         struct solve_result *result, struct ndt_error *err)
 {
     const struct ndt_newton *n = &result->newton;
-    struct ndt_eval_request request = {n->level, (enum ndt_neighbours)n->neighbours, {0}};
+    struct ndt_eval_request request = {.level = n->level, .neighbours = (enum ndt_neighbours)n->neighbours};
     if ((fault != INFORMATION_LEVEL && fault != INFORMATION_POSE) || !rules->wants_information)
         return NDT_OK;
     request.level = fault == INFORMATION_LEVEL ? rules->level[0] : request.level;

@@ -14,6 +14,7 @@
 #include "cuda_runtime_api.h"
 #include "device_kernels.h"
 #include "emulated_device.h"
+#include "ndt/clock.h"
 #include "ndt_cuda/cuda_backend.h"
 
 enum { NUMBERS = 64, ROUNDS = 150, THREADS = 3 };
@@ -166,15 +167,23 @@ static void check_memory(void)
     static const struct {
         enum ndt_status (*act)(struct user *user);
         const char *call;
-    } calls[] = {{use_once, "cudaSetDevice"},           {use_once, "cudaMemcpyAsync"},
-                 {use_once, "cudaMemsetAsync"},         {use_once, "cudaLaunchKernelExC"},
-                 {use_once, "cudaEventRecord"},         {use_once, "cudaStreamWaitEvent"},
-                 {use_once, "cudaGraphLaunch"},         {use_once, "cudaStreamSynchronize"},
-                 {make_graph, "cudaGraphCreate"},       {make_graph, "cudaGraphAddNode"},
-                 {make_graph, "cudaGraphInstantiate"},  {make_graph, "cudaGraphUpload"},
-                 {take_time, "cudaEventElapsedTime"},   {ask_mark, "cudaEventQuery"},
-                 {ask_mark, "cudaEventSynchronize"},    {ask_memory, "cudaMemGetInfo"},
-                 {ask_memory, "cudaFuncGetAttributes"}, {allocate, "cudaMalloc"},
+    } calls[] = {{use_once, "cudaSetDevice"},
+                 {use_once, "cudaMemcpyAsync"},
+                 {use_once, "cudaMemsetAsync"},
+                 {use_once, "cudaLaunchKernelExC"},
+                 {use_once, "cudaEventRecord"},
+                 {use_once, "cudaStreamWaitEvent"},
+                 {use_once, "cudaGraphLaunch"},
+                 {use_once, "cudaEventQuery"},
+                 {make_graph, "cudaGraphCreate"},
+                 {make_graph, "cudaGraphAddNode"},
+                 {make_graph, "cudaGraphInstantiate"},
+                 {make_graph, "cudaGraphUpload"},
+                 {take_time, "cudaEventElapsedTime"},
+                 {ask_mark, "cudaEventQuery"},
+                 {ask_memory, "cudaMemGetInfo"},
+                 {ask_memory, "cudaFuncGetAttributes"},
+                 {allocate, "cudaMalloc"},
                  {allocate, "cudaHostRegister"}};
     struct user user;
     expect(open_user(&user) == NDT_OK && works(&user), "an instance", &user.err);
@@ -280,6 +289,67 @@ static void check_stuck(void)
     close_user(&a);
     expect(open_user(&b) == NDT_OK && works(&b), "until the call has ended", &b.err);
     close_user(&b);
+}
+
+/* How long the call took [s]. */
+static double timed(enum ndt_status (*act)(struct user *user), struct user *user, enum ndt_status *status)
+{
+    const double begin_us = ndt_clock_us();
+    *status = act(user);
+    return (ndt_clock_us() - begin_us) * 1e-6;
+}
+
+/* Opens when the device is done with what is before the hang and after it, which takes it some questions. */
+static int opens_in_the_end(struct user *user)
+{
+    emulated_end_hang();
+    for (int i = 0; i < 100; i++)
+        if (open_user(user) == NDT_OK)
+            return works(user);
+    return 0;
+}
+
+/* A kernel that does not end: no call waits for it, and what it may write to is kept. The emulation ends the
+ * program at a wait without limit, and at a reset. */
+static void check_hang(const char *unused, int with_deadline)
+{
+    (void)unused;
+    struct user a, b, c;
+    enum ndt_status status;
+    open_two(&a, &b);
+    void *const kept = a.pinned;
+    emulated_hang_launches(0, 1);
+    a.device.until_us = with_deadline ? ndt_clock_us() + 20e3 : 0;
+    const double took_s = timed(use_once, &a, &status);
+    printf("     gave up after %.3f s\n", took_s);
+    expect(status == NDT_ERR_DEVICE && strstr(a.err.text, "has not ended in time"), "a kernel that hangs", &a.err);
+    expect(with_deadline ? took_s < 0.5 : took_s < 3, "is not waited for any longer than was said", NULL);
+    b.numbers[0] = 1;
+    expect(use(&b, 5) == NDT_ERR_DEVICE, "others are lost at once", NULL);
+    close_user(&a);
+    expect(timed(open_user, &c, &status) < 0.5 && status == NDT_ERR_DEVICE && strstr(c.err.text, "does not end"),
+           "the device is refused at once", &c.err);
+    expect(opens_in_the_end(&c), "until the kernel has ended", &c.err);
+    close_user(&b);
+    expect(works(&c), "what was lost takes nothing along", &c.err);
+    close_user(&c);
+    free(kept); /* b was closed after the reset, which frees its memory */
+}
+
+/* An instance that is closed while its kernel hangs. */
+static void check_hang_close(void)
+{
+    struct user a, b, c;
+    open_two(&a, &b);
+    void *const kept = a.pinned;
+    emulated_hang_launches(0, 1);
+    expect(launch(&a) == NDT_OK, "a kernel that hangs is queued", &a.err);
+    close_user(&a);
+    expect(use(&b, 5) == NDT_ERR_DEVICE, "its instance can be closed, and others are lost", NULL);
+    expect(opens_in_the_end(&c), "until it has ended", &c.err);
+    close_user(&b);
+    close_user(&c);
+    free(kept);
 }
 
 /* A reset that fails has freed nothing: the device stays lost and is refused, until one succeeds. */
@@ -389,6 +459,9 @@ int main(int argc, char **argv)
         {.name = "sticky/third", .run_with = check_sticky, .value = 2},
         {.name = "late", .run = check_late},
         {.name = "stuck", .run = check_stuck},
+        {.name = "hang/deadline", .run_with = check_hang, .value = 1},
+        {.name = "hang/patience", .run_with = check_hang, .value = 0},
+        {.name = "hang/close", .run = check_hang_close},
         {.name = "reset_fails", .run = check_reset_fails},
         {.name = "threads", .run = check_threads},
         {.name = NULL},

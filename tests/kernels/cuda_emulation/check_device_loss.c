@@ -8,6 +8,8 @@
 #include "backends.h"
 #include "check_harness.h"
 #include "cuda_runtime_api.h"
+#include "ndt/align.h"
+#include "ndt/clock.h"
 #include "street_world.h"
 
 static const char *const NAME = "cuda-emulated";
@@ -122,6 +124,52 @@ static void forgets(const char *name, int scans)
     ops->describe(backend, text, sizeof(text));
     check_expect(strstr(text, "launch failure") != NULL, "the description remembers them all the same", text);
     backend->ops->close(backend);
+}
+
+/* A kernel that does not end, in an alignment with a deadline: the CPU answers before it, with its own pose. */
+static void answers_in_time(const char *pipeline, int unused)
+{
+    (void)unused;
+    const struct world world = {WORLD_STREET, 3, 40.0, 0.02};
+    struct ndt_pose guess = world_pose(&world, 0.5, 0.0);
+    struct ndt_backend_config config;
+    struct ndt_backend *backends[2] = {NULL, NULL};
+    struct ndt_align_params params;
+    struct ndt_align_result results[2];
+    struct ndt_error err = {""};
+    double took_s = 0;
+    int good = 1;
+    guess.t_m[0] += 0.3;
+    ndt_backend_config_default(&config);
+    ndt_align_params_default(&params);
+    config.pipeline = pipeline;
+    for (int i = 0; i < 2; i++) { /* on the CPU, and on the device */
+        struct ndt_aligner *aligner = NULL;
+        params.deadline_s = i == 0 ? 0 : 0.3;
+        good = good && ndt_backend_open_failover(&backends[i], i == 0 ? "cpu" : NAME, &config, &err) == NDT_OK &&
+               ndt_aligner_create(&aligner, backends[i], &err) == NDT_OK &&
+               ndt_aligner_set_map(aligner, in.map, &err) == NDT_OK;
+        emulated_hang_launches(0, i);
+        const double begin_us = ndt_clock_us();
+        good = good && ndt_align(aligner, &params, &in.scan, &guess, &results[i], &err) == NDT_OK;
+        took_s = (ndt_clock_us() - begin_us) * 1e-6;
+        good = good && results[i].outcome == NDT_CONVERGED;
+        ndt_aligner_destroy(aligner);
+    }
+    check_expect(good, "a kernel that hangs does not keep an alignment from its end", err.text);
+    printf("     answered after %.3f s of %.3f s\n", took_s, params.deadline_s);
+    check_expect(good && took_s < params.deadline_s, "before its deadline", "");
+    check_expect(good && memcmp(&results[0].T_map_sensor, &results[1].T_map_sensor, sizeof(guess)) == 0 &&
+                     strcmp(backends[1]->ops->name, "cpu") == 0,
+                 "by the CPU, with its bits", "");
+    emulated_end_hang();
+    for (int i = 0; i < 2; i++)
+        if (backends[i])
+            backends[i]->ops->close(backends[i]);
+    for (int i = 0; i < 100 && device_ops()->open(&backends[0], &config, NULL) != NDT_OK; i++)
+        backends[0] = NULL;
+    check_expect(backends[0] != NULL, "the device can be opened again when the kernel has ended", "");
+    device_ops()->close(backends[0]);
 }
 
 /* Operations of a lost device must go through the failover backend: an operation that only the device's backend
@@ -477,6 +525,9 @@ int main(int argc, char **argv)
         {.name = "survives/twice", .run_with = survives, .text = "cpu", .value = 2},
         {.name = "forgets/not_yet", .run_with = forgets, .text = "cpu", .value = 999},
         {.name = "forgets/failure", .run_with = forgets, .text = "cuda-emulated", .value = 1000},
+        {.name = "hang/fused", .run_with = answers_in_time, .text = "fused"},
+        {.name = "hang/resident", .run_with = answers_in_time, .text = "resident"},
+        {.name = "hang/resident-graph", .run_with = answers_in_time, .text = "resident-graph"},
         {.name = "forgets_no_operation", .run = forgets_no_operation},
         {.name = "memory", .run = has_no_memory},
         {.name = "others/refused", .run_with = others_live_on, .value = cudaErrorInvalidConfiguration},

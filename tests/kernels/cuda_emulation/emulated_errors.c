@@ -3,7 +3,8 @@
  *
  * NDT_EMULATION_FAIL=AFTER,COUNT[,KIND]: after AFTER good launches COUNT fail; a graph is one launch. KIND:
  * `launch` (the default): when it runs, not when it is queued, and sticky: then all calls fail until the device is
- * reset. `memory`, `configuration`: when it is queued, which then does not happen, and not sticky.
+ * reset. `memory`, `configuration`: when it is queued, which then does not happen, and not sticky. `hang`: it runs
+ * without an end; a wait for it that has no limit ends the program.
  *
  * The last error belongs to a thread. cudaGetLastError returns it and forgets it unless it is sticky. */
 #define _GNU_SOURCE /* a recursive mutex */
@@ -18,6 +19,7 @@
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static atomic_int threads_inside;
 static _Thread_local int depth;
+static _Thread_local unsigned long calls;
 static _Thread_local cudaError_t last;
 
 struct failure {
@@ -25,7 +27,7 @@ struct failure {
     long after, count;
     cudaError_t code;
 };
-static struct failure of_launches, of_calls;
+static struct failure of_launches, of_calls, of_ends;
 static cudaError_t sticky;
 static int knows_environment;
 
@@ -33,8 +35,10 @@ static int knows_environment;
 
 int emulated_begin_call(void)
 {
-    if (depth++ == 0)
+    if (depth++ == 0) {
         atomic_fetch_add(&threads_inside, 1);
+        calls++;
+    }
     return pthread_mutex_lock(&lock);
 }
 
@@ -44,6 +48,11 @@ void emulated_end_call(const int *unused)
     pthread_mutex_unlock(&lock);
     if (--depth == 0)
         atomic_fetch_sub(&threads_inside, 1);
+}
+
+unsigned long emulated_calls(void)
+{
+    return calls;
 }
 
 int emulated_is_shared(void)
@@ -78,6 +87,12 @@ void emulated_fail_launches(int after, int count)
     emulated_fail_launches_with(after, count, cudaErrorLaunchFailure);
 }
 
+void emulated_hang_launches(int after, int count)
+{
+    knows_environment = 1;
+    of_ends = (struct failure){NULL, after, count, cudaSuccess};
+}
+
 void emulated_fail_calls(const char *call, int after, int count, cudaError_t code)
 {
     of_calls = (struct failure){call, after, count, code};
@@ -91,13 +106,17 @@ static void read_environment(void)
     knows_environment = 1;
     if (!text || sscanf(text, "%ld,%ld,%15s", &after, &count, kind) < 2)
         return;
+    if (strcmp(kind, "hang") == 0) {
+        of_ends = (struct failure){NULL, after, count, cudaSuccess};
+        return;
+    }
     of_launches = (struct failure){NULL, after, count, cudaErrorLaunchFailure};
     if (strcmp(kind, "memory") == 0)
         of_launches.code = cudaErrorMemoryAllocation;
     else if (strcmp(kind, "configuration") == 0)
         of_launches.code = cudaErrorInvalidConfiguration;
     else if (strcmp(kind, "launch") != 0)
-        emulated_misuse("NDT_EMULATION_FAIL: launch, memory or configuration, not", kind);
+        emulated_misuse("NDT_EMULATION_FAIL: launch, memory, configuration or hang, not", kind);
 }
 
 /* Whether it is this one that fails; counts it. */
@@ -129,6 +148,12 @@ int emulated_begins(void)
     if (is_sticky(of_launches.code) && fails(&of_launches))
         sticky = of_launches.code;
     return sticky == cudaSuccess;
+}
+
+int emulated_hangs(void)
+{
+    read_environment();
+    return fails(&of_ends);
 }
 
 cudaError_t emulated_planted(const char *call)

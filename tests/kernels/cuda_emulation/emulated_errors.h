@@ -33,6 +33,10 @@ cudaError_t emulated_result(void);
 int emulated_works(void);
 void emulated_repair(void);
 
+/* Calls of this thread so far, those within calls not counted. */
+unsigned long emulated_calls(void);
+/* A queued launch begins: whether it never ends. */
+int emulated_hangs(void);
 /* A launch is queued: what it returns. A queued launch begins: whether it runs. */
 cudaError_t emulated_queues(void);
 int emulated_begins(void);

@@ -41,6 +41,8 @@ struct CUstream_st {
     struct CUstream_st *next; /* of all */
     enum emulated_handle state;
     uint64_t queued, done; /* last positions */
+    int is_stuck;          /* its first item runs without an end */
+    int was_stuck;         /* it has ended after all */
     struct item *first, *last;
 };
 
@@ -120,7 +122,7 @@ static void run(const struct item *item)
 static int can_run(const struct CUstream_st *stream)
 {
     const struct item *item = stream->first;
-    return item && (item->kind != WAIT || item->other->done >= item->until);
+    return item && !stream->is_stuck && (item->kind != WAIT || item->other->done >= item->until);
 }
 
 /* One item of any stream; 0 when nothing is queued. */
@@ -134,6 +136,12 @@ static int run_any(void)
     if (count == 0)
         return 0;
     struct CUstream_st *stream = able[count == 1 ? 0 : emulated_chance(count)];
+    const int is_launch = stream->first->kind == LAUNCH || stream->first->kind == GRAPH;
+    if (is_launch && emulated_works() && !stream->was_stuck && emulated_hangs()) {
+        stream->is_stuck = 1;
+        return 1;
+    }
+    stream->was_stuck = 0;
     run(stream->first);
     forget(stream);
     if (!emulated_works())
@@ -141,17 +149,29 @@ static int run_any(void)
     return 1;
 }
 
+/* Without a launch that hangs an item only waits for earlier ones: one of them can always run. */
 static void run_until(const struct CUstream_st *stream, uint64_t position)
 {
     while (stream->done < position)
         if (!run_any())
-            abort(); /* an item only waits for earlier ones: one of them can always run */
+            emulated_misuse("a call waits", "for a kernel that does not end");
 }
 
 void emulated_finish_all(void)
 {
     while (run_any())
         ;
+    for (const struct CUstream_st *stream = streams; stream; stream = stream->next)
+        if (stream->first)
+            emulated_misuse("a call waits", "for a kernel that does not end");
+}
+
+void emulated_end_hang(void)
+{
+    for (struct CUstream_st *stream = streams; stream; stream = stream->next) {
+        stream->was_stuck |= stream->is_stuck;
+        stream->is_stuck = 0;
+    }
 }
 
 /* A new item at the end of the stream; NULL when the device does not work or there is no memory. */
@@ -413,12 +433,22 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     return emulated_result();
 }
 
-/* The device goes on while it is asked, so that who asks again and again gets there. */
+/* The device goes on while it is asked, so that who asks again and again gets there. Who asks again at once waits:
+ * the time that the device takes then is that of one question, so that no limit of time passes between two of them.
+ */
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+    static _Thread_local cudaEvent_t last;
+    static _Thread_local unsigned long last_call;
     EMULATED_CONTEXT_CALL;
     check_event(event);
-    if (emulated_chance(2) == 0)
+    const int is_waiting = event == last && emulated_calls() == last_call + 1;
+    last = event;
+    last_call = emulated_calls();
+    if (is_waiting)
+        while (event->stream && event->stream->done < event->position && run_any())
+            ;
+    else if (emulated_chance(2) == 0)
         run_any();
     if (!emulated_works() || !event->stream || event->stream->done >= event->position)
         return emulated_result();
@@ -440,6 +470,9 @@ cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t 
 
 void emulated_streams_reset(void)
 {
+    for (const struct CUstream_st *stream = streams; stream; stream = stream->next)
+        if (stream->is_stuck)
+            emulated_misuse("the device is reset", "while a kernel runs");
     forget_all();
     for (struct CUstream_st *stream = streams; stream; stream = stream->next)
         stream->state = stream->state == EMULATED_OPEN ? EMULATED_RESET : stream->state;

@@ -28,8 +28,8 @@
 extern "C" {
 #endif
 
-/** How the host waits for a device: as its runtime chooses, in a loop, in a loop that gives the core to other
- * threads, or asleep. */
+/** How the host waits for a device: as yield, unless the process has chosen another way, in a loop, in a loop that
+ * gives the core to other threads, or asleep. */
 enum ndt_wait { NDT_WAIT_AUTO, NDT_WAIT_SPIN, NDT_WAIT_YIELD, NDT_WAIT_BLOCK };
 
 /** How a backend is opened; ndt_backend_config_default gives the values in brackets. */

@@ -15,6 +15,9 @@ struct ndt_eval_request {
     enum ndt_neighbours neighbours;
     /** (tx, ty, tz, a, b, c): x_map = Rx(a) Ry(b) Rz(c) x + t with t relative to the origin of the map [m, rad]. */
     double p[6];
+    /** By ndt_clock_us: when the sums are needed; 0: there is no deadline. A device without an answer in most of
+     * the time until then counts as lost; nothing else depends on it. */
+    double until_us;
 };
 
 /** The 31 sums over the points of a scan. The score is positive and is maximised. */

@@ -37,7 +37,10 @@
  * launches that need more registers, shared memory or processors than a device has, speed.
  *
  * Kernels have one argument, a struct ndt_gpu_job by value, or a struct ndt_gpu_single as a second one; the array
- * of arguments ends with NULL where it has one. */
+ * of arguments ends with NULL where it has one.
+ *
+ * A thread that asks for an event twice in a row waits for it: then what is before it runs. A launch that hangs
+ * lets no later work of its stream begin; only such questions come back. */
 #ifndef EMULATED_CUDA_RUNTIME_API_H
 #define EMULATED_CUDA_RUNTIME_API_H
 
@@ -213,6 +216,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 void emulated_fail_launches(int after, int count); /* `count` launches fail, `after` good ones from now; sticky */
 void emulated_fail_launches_with(int after, int count, cudaError_t code);
 void emulated_fail_calls(const char *call, int after, int count, cudaError_t code); /* the same of a function */
+void emulated_hang_launches(int after, int count);                                  /* the same, without an end */
+void emulated_end_hang(void);                                                       /* they end after all */
 extern int emulated_keeps_flags; /* 1: a device in use refuses other flags, as with older runtimes; 0: takes them */
 extern int emulated_allows_overwriting; /* 1: pinned memory may be written while a queued copy reads it */
 
