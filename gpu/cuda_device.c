@@ -408,25 +408,39 @@ enum ndt_status ndt_cuda_launch_single(struct ndt_cuda_device *device, const voi
     return finish(device, cudaLaunchKernelExC(&config, kernel, arguments), "launch", err);
 }
 
-/* More than eight blocks are not portable: the kernel has to allow them, and a device may have no room (programming
- * guide, "Thread Block Clusters"). A device that refuses goes on with eight. */
-enum ndt_status ndt_cuda_largest_cluster(struct ndt_cuda_device *device, const void *kernel, unsigned threads,
-                                         unsigned *out, struct ndt_error *err)
+/* Whether the device has room for a cluster of so many blocks now; 0 as well where it cannot tell. */
+static int has_room(const void *kernel, unsigned threads, unsigned blocks)
 {
-    enum ndt_status status = enter(device, err);
-    if (status != NDT_OK)
-        return status;
     int clusters = 0;
     cudaLaunchAttribute team = {.id = cudaLaunchAttributeClusterDimension};
-    team.val.clusterDim.x = NDT_GPU_CLUSTER;
+    team.val.clusterDim.x = blocks;
     team.val.clusterDim.y = team.val.clusterDim.z = 1;
     const cudaLaunchConfig_t config = {
-        .gridDim = {NDT_GPU_CLUSTER, 1, 1}, .blockDim = {threads, 1, 1}, .attrs = &team, .numAttrs = 1};
-    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
-        cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0)
-        *out = NDT_GPU_CLUSTER;
-    else
+        .gridDim = {blocks, 1, 1}, .blockDim = {threads, 1, 1}, .attrs = &team, .numAttrs = 1};
+    const int is_told = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
+    if (!is_told)
         (void)cudaGetLastError(); /* a device that cannot is no failure */
+    return is_told && clusters > 0;
+}
+
+/* More than eight blocks are not portable: the kernel has to allow them (programming guide, "Thread Block
+ * Clusters"). Eight are, on a whole device; a partition of one (MIG) or a share of it (MPS) may have room for
+ * fewer. */
+enum ndt_status ndt_cuda_largest_cluster(struct ndt_cuda_device *device, const void *kernel, unsigned threads,
+                                         unsigned portable, unsigned *out, struct ndt_error *err)
+{
+    enum ndt_status status = enter(device, err);
+    *out = 1;
+    if (status != NDT_OK)
+        return status;
+    unsigned blocks = NDT_GPU_CLUSTER;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess) {
+        (void)cudaGetLastError();
+        blocks = portable;
+    }
+    while (blocks > 1 && !has_room(kernel, threads, blocks))
+        blocks = blocks > portable ? portable : blocks / 2;
+    *out = blocks;
     return finish(device, cudaSuccess, "clusters", err);
 }
 

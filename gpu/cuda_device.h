@@ -120,9 +120,11 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_launch_single(struct ndt_cuda_device *de
                                                       const struct ndt_gpu_job *job,
                                                       const struct ndt_gpu_single *single, struct ndt_error *err);
 /** The most blocks of `threads` that may form a cluster with this kernel: NDT_GPU_CLUSTER where the device has room
- * for such a cluster, otherwise *out is left as it is. Loads the kernel. */
+ * for such a cluster, else `portable` (facts.largest_cluster), or half of it and so on; 1: there is no room for
+ * two. Loads the kernel. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_largest_cluster(struct ndt_cuda_device *device, const void *kernel,
-                                                        unsigned threads, unsigned *out, struct ndt_error *err);
+                                                        unsigned threads, unsigned portable, unsigned *out,
+                                                        struct ndt_error *err);
 
 /** A graph that is made once and launched often; its kernels read everything that varies from device memory. It
  * launches one kernel `length` times in a row or, with length 0, until the kernel calls
@@ -159,12 +161,12 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_wait_mark(struct ndt_cuda_device *device
  * recorded, and the counters stay. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err);
-/** Waits for everything queued on NDT_CUDA_MAIN. */
-NDT_MUST_CHECK enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err);
 /** When waits for work give up that has to be done by deadline_us (ndt_clock_us; 0: there is no deadline): after
  * this part of the time until then, the rest is for the CPU; after 10 ms at least, because a device is lost by it.
  */
 double ndt_cuda_give_up_at(double deadline_us, double part);
+/** Waits for everything queued on NDT_CUDA_MAIN. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err);
 /** The end of a sequence of calls that has failed with `status`: waits for what it has queued on `stream`, so that
  * the pinned memory of the sequence can be written again. Nothing after NDT_OK and on a lost device. Returns
  * `status`. */

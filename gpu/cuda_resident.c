@@ -405,16 +405,20 @@ static enum ndt_status explore(struct ndt_cuda_resident *resident, struct ndt_er
     resident->largest_cluster = (unsigned)resident->facts->largest_cluster;
     if (resident->largest_cluster < 2)
         return NDT_OK;
-    return ndt_cuda_largest_cluster(resident->device, ndt_kernel_resident_cluster(), NDT_GPU_CLUSTER_TEAM,
-                                    &resident->largest_cluster, err);
+    const enum ndt_status status =
+        ndt_cuda_largest_cluster(resident->device, ndt_kernel_resident_cluster(), NDT_GPU_CLUSTER_TEAM,
+                                 resident->largest_cluster, &resident->largest_cluster, err);
+    if (status == NDT_OK && resident->largest_cluster < (unsigned)resident->facts->largest_cluster)
+        resident->facts->largest_cluster = (int)resident->largest_cluster;
+    return status;
 }
 
 /* Kernels are loaded with their first launch. That of the loop is left alone where the driver cannot load it. */
 enum ndt_status ndt_cuda_resident_warm_up(struct ndt_cuda_resident *resident, struct ndt_error *err)
 {
     const struct ndt_cuda_facts *facts = resident->facts;
-    const int has_clusters = facts->largest_cluster > 1, automatic = resident->shape == NDT_CUDA_AUTOMATIC;
-    if (resident->shape == NDT_CUDA_CLUSTER && !has_clusters)
+    const int automatic = resident->shape == NDT_CUDA_AUTOMATIC, knows_clusters = facts->largest_cluster > 1;
+    if (resident->shape == NDT_CUDA_CLUSTER && !knows_clusters)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED,
                         "cuda.pipeline resident-cluster: %s has no thread-block clusters (compute capability 9.0)",
                         facts->name);
@@ -422,6 +426,11 @@ enum ndt_status ndt_cuda_resident_warm_up(struct ndt_cuda_resident *resident, st
         return ndt_fail(err, NDT_ERR_UNSUPPORTED,
                         "cuda.pipeline resident-graph: graphs that loop need a driver for CUDA 12.4");
     enum ndt_status status = explore(resident, err);
+    const int has_clusters = facts->largest_cluster > 1; /* there is room for them, too */
+    if (status == NDT_OK && resident->shape == NDT_CUDA_CLUSTER && !has_clusters)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED,
+                        "cuda.pipeline resident-cluster: this part of %s has no room for a thread-block cluster",
+                        facts->name);
     if (!automatic)
         return status == NDT_OK ? warm_up(resident, resident->shape, err) : status;
     if (status == NDT_OK)

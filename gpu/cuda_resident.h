@@ -21,7 +21,7 @@ struct ndt_cuda_scan {
 struct ndt_cuda_resident {
     enum ndt_cuda_shape shape; /**< NDT_CUDA_HOST: this pipeline has no alignments */
     struct ndt_cuda_device *device;
-    const struct ndt_cuda_facts *facts;
+    struct ndt_cuda_facts *facts; /**< largest_cluster becomes smaller where there is no room for it */
     const struct ndt_cuda_plan *plan;
     char *memory, *pinned; /**< of the plan */
     struct ndt_gpu_job job;

@@ -2,8 +2,10 @@
  * @brief Which shape of `resident` is chosen on which device, the clusters of a batch, and the graphs that are
  * kept. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "check_harness.h"
 #include "cuda_graphs.h"
 #include "cuda_shape.h"
@@ -75,6 +77,58 @@ static void check_fallback(void)
                  "resident-block with any number of rows", "");
 }
 
+/* Sixteen blocks, eight, four, two, or no cluster, as the device has room. The emulation runs eight. */
+static void check_room(void)
+{
+    static const struct {
+        const char *room;
+        unsigned portable, largest;
+    } rooms[] = {{NULL, 8, 8}, {"7", 8, 4}, {"4", 8, 4}, {"3", 8, 2}, {"2", 8, 2}, {"1", 8, 1}, {"8", 2, 2}};
+    struct ndt_cuda_device device;
+    struct ndt_error err = {""};
+    check_expect(ndt_cuda_device_open(&device, 0, &err) == NDT_OK, "a device", err.text);
+    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+        unsigned largest = 0;
+        char line[80];
+        if (rooms[i].room)
+            setenv("NDT_EMULATION_CLUSTER_ROOM", rooms[i].room, 1);
+        const enum ndt_status status =
+            ndt_cuda_largest_cluster(&device, kernel_take(), 384, rooms[i].portable, &largest, &err);
+        snprintf(line, sizeof(line), "room for %s blocks, of at most %u: clusters of %u",
+                 rooms[i].room ? rooms[i].room : "8", rooms[i].portable, largest);
+        check_expect(status == NDT_OK && largest == rooms[i].largest, line, err.text);
+    }
+    unsetenv("NDT_EMULATION_CLUSTER_ROOM");
+    ndt_cuda_device_close(&device);
+}
+
+/* A pipeline is opened with what there is room for; `cluster` is refused without. */
+static void check_no_room(void)
+{
+    static const char *const rooms[] = {"8", "4", "2", "1"};
+    struct ndt_backend_config config;
+    struct ndt_error err = {""};
+    ndt_backend_config_default(&config);
+    config.max_points = 2000;
+    for (int i = 0; i < 4; i++) {
+        struct ndt_backend *backend = NULL;
+        setenv("NDT_EMULATION_CLUSTER_ROOM", rooms[i], 1);
+        config.pipeline = "resident";
+        check_expect(ndt_backend_open(&backend, "cuda-emulated", &config, &err) == NDT_OK, "resident is opened",
+                     err.text);
+        if (backend)
+            backend->ops->close(backend);
+        config.pipeline = "resident-cluster";
+        backend = NULL;
+        const enum ndt_status status = ndt_backend_open(&backend, "cuda-emulated", &config, &err);
+        check_expect(i < 3 ? status == NDT_OK : status == NDT_ERR_UNSUPPORTED && strstr(err.text, "no room"),
+                     "resident-cluster with room, and without", err.text);
+        if (backend)
+            backend->ops->close(backend);
+    }
+    unsetenv("NDT_EMULATION_CLUSTER_ROOM");
+}
+
 /* ---- graphs ---- */
 
 struct kept {
@@ -132,6 +186,10 @@ int main(int argc, char **argv)
         check_choices();
     if (check_begin("fallback"))
         check_fallback();
+    if (check_begin("room"))
+        check_room();
+    if (check_begin("no_room"))
+        check_no_room();
     if (check_begin("graphs"))
         check_graphs();
     return check_finish(1);

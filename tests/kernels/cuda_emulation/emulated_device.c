@@ -3,6 +3,7 @@
  *
  * NDT_EMULATION_SEED=N: the seed of all random choices (1).
  * NDT_EMULATION_CLUSTERS=0: no thread-block clusters. NDT_EMULATION_LOOPS=0: no conditional nodes in graphs.
+ * NDT_EMULATION_CLUSTER_ROOM=N: no room for clusters of more than N blocks (8), as on a part of a device.
  * NDT_EMULATION_MAPPED=0: kernels cannot write memory of the host. */
 #include "emulated_device.h"
 
@@ -39,6 +40,12 @@ static int is_left_out(const char *variable)
 int emulated_has_clusters(void)
 {
     return !is_left_out("NDT_EMULATION_CLUSTERS");
+}
+
+unsigned emulated_cluster_room(void)
+{
+    const char *text = getenv("NDT_EMULATION_CLUSTER_ROOM");
+    return text ? (unsigned)strtoul(text, NULL, 10) : EMULATED_MOST_CLUSTER;
 }
 
 int emulated_has_loops(void)

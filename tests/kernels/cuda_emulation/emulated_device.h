@@ -14,6 +14,7 @@ void emulated_set_seed(unsigned seed);
 
 /* Whether the device knows clusters, and loops in graphs. */
 int emulated_has_clusters(void);
+unsigned emulated_cluster_room(void); /* most blocks of one */
 int emulated_has_loops(void);
 /* Whether kernels can write pinned memory. */
 int emulated_can_map(void);

@@ -452,7 +452,8 @@ cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel
 {
     if (block.x == 0 || block.x > EMULATED_MOST_THREADS || block.x % 32 != 0 || block.y != 1 || block.z != 1 ||
         grid.x == 0 || grid.y != 1 || grid.z != 1 || team_size == 0 || team_size > EMULATED_MOST_CLUSTER ||
-        grid.x % team_size != 0 || (team_size > 1 && !emulated_has_clusters()))
+        (team_size > 1 && team_size > emulated_cluster_room()) || grid.x % team_size != 0 ||
+        (team_size > 1 && !emulated_has_clusters()))
         return cudaErrorInvalidConfiguration;
     *out = (struct emulated_launch){
         .kernel = kernel, .grid = grid, .block = block, .cluster = team_size, .has_single = arguments[1] != NULL};

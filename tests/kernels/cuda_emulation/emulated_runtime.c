@@ -330,13 +330,13 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     return emulated_result();
 }
 
-/* There is room for one cluster of the most blocks that the emulation runs. */
+/* There is room for one cluster. */
 cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, const cudaLaunchConfig_t *config)
 {
     EMULATED_CONTEXT_CALL;
     if (!kernel || config->numAttrs != 1 || !emulated_has_clusters())
         return emulated_note(cudaErrorInvalidValue);
-    *clusters = config->attrs[0].val.clusterDim.x <= EMULATED_MOST_CLUSTER;
+    *clusters = config->attrs[0].val.clusterDim.x <= emulated_cluster_room();
     return emulated_result();
 }
 
