@@ -60,7 +60,8 @@ static const struct ndt_label device_waits[] = {{"auto", NDT_WAIT_AUTO}, {"spin"
                                                 {"yield", NDT_WAIT_YIELD}, {"block", NDT_WAIT_BLOCK}, {NULL, 0}};
 static const struct ndt_label receivers[] = {{"sub", NDTD_SCANS_SUB}, {"pull", NDTD_SCANS_PULL}, {NULL, 0}};
 static const struct ndt_label modes[] = {{"0600", NDTD_MODE_0600}, {"0660", NDTD_MODE_0660}, {NULL, 0}};
-static const struct ndt_label isolations[] = {{"off", NDTD_ISOLATION_OFF}, {"on", NDTD_ISOLATION_ON}, {NULL, 0}};
+static const struct ndt_label isolations[] = {{"off", NDTD_ISOLATION_OFF}, {"on", NDTD_ISOLATION_ON},
+                                              {"gpu", NDTD_ISOLATION_GPU}, {NULL, 0}};
 static const struct ndt_label log_levels[] = {{"error", NDTD_LEVEL_ERROR}, {"warning", NDTD_LEVEL_WARNING},
                                               {"info", NDTD_LEVEL_INFO}, {"debug", NDTD_LEVEL_DEBUG}, {NULL, 0}};
 static const struct ndt_label pose_modes[] = {{"auto", NDTD_POSE_AUTO}, {"given", NDTD_POSE_GIVEN},
@@ -350,7 +351,8 @@ const struct ndtd_option ndtd_option_table[] = {
             "A recording ends when less than this is free on its disk; 0 = no limit")},
 
     {LABELS(NDTD_ENUM, "security.isolation", isolation, FIXED, isolations,
-            "The daemon gives up system calls (seccomp) and files (Landlock) that it does not need; excludes CUDA devices")},
+            "The daemon gives up system calls (seccomp) and files (Landlock) that it does not need; on excludes CUDA devices, "
+            "gpu keeps what they need")},
     {TEXT(NDTD_STRING, "security.map_paths", map_paths, FIXED,
           "With isolation: directories that may be read for load_map and load_tile besides that of map.path, "
           "separated by ':'")},

@@ -213,5 +213,5 @@ int ndtd_settings_threads(const struct ndtd_settings *settings)
 
 int ndtd_settings_allow_backend(const struct ndtd_settings *settings, const char *name)
 {
-    return settings->isolation == NDTD_ISOLATION_OFF || strcmp(name, "cuda") != 0;
+    return settings->isolation != NDTD_ISOLATION_ON || strcmp(name, "cuda") != 0;
 }

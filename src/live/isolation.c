@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,15 @@ static const char *const system_files[] = {
     "/etc/protocols", "/etc/localtime",      "/usr/share/zoneinfo", "/proc/self",     "/proc/meminfo",
     "/proc/sys/vm",   "/sys/devices/system", "/dev/urandom",
 };
+
+/* What the driver of NVIDIA reads beside that (libcuda): which devices and modules there are, their settings. */
+static const char *const gpu_files[] = {
+    "/proc/driver", "/proc/devices", "/proc/modules", "/proc/cpuinfo", "/sys/module",
+    "/sys/bus/pci", "/sys/class",    "/sys/devices",  "/etc/nvidia",   "/usr/share/nvidia",
+};
+/* Its devices: of cards, then of Jetson. Those that appear only after the start stay forbidden. */
+static const char *const gpu_devices[] = {"/dev/nvidia*", "/dev/nvhost*", "/dev/nvmap", "/dev/nvgpu*",
+                                          "/dev/nvsciipc"};
 
 /* Calls `take` for every part of a list with ':'. */
 static enum ndt_status for_each_path(const char *list, void *context,
@@ -56,10 +66,9 @@ enum ndt_status ndtd_isolation_check(const struct ndtd_settings *settings, struc
     if (settings->isolation == NDTD_ISOLATION_OFF)
         return NDT_OK;
     if (!ndtd_settings_allow_backend(settings, settings->backend))
-        return ndt_fail(
-            err, NDT_ERR_ARGUMENT,
-            "backend.name: %s needs devices that security.isolation: on leaves no way to; switch it off",
-            settings->backend);
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "backend.name: %s needs devices that security.isolation: on leaves no way to; gpu does",
+                        settings->backend);
     return for_each_path(settings->map_paths, NULL, check_directory, err);
 }
 
@@ -116,12 +125,30 @@ static enum ndt_status allow_socket(int rules, const char *text, struct ndt_erro
     return ndtd_landlock_allow(rules, dirname(address.path), NDTD_LANDLOCK_SOCKETS, err);
 }
 
+static enum ndt_status allow_gpu(int rules, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    for (size_t i = 0; status == NDT_OK && i < sizeof(gpu_files) / sizeof(gpu_files[0]); i++)
+        status = allow_read(&rules, gpu_files[i], err);
+    for (size_t i = 0; status == NDT_OK && i < sizeof(gpu_devices) / sizeof(gpu_devices[0]); i++) {
+        glob_t found;
+        if (glob(gpu_devices[i], 0, NULL, &found) != 0)
+            continue;
+        for (size_t k = 0; status == NDT_OK && k < found.gl_pathc; k++)
+            status = ndtd_landlock_allow(rules, found.gl_pathv[k], NDTD_LANDLOCK_CONTROL, err);
+        globfree(&found);
+    }
+    return status;
+}
+
 static enum ndt_status allow_all(int rules, const struct ndtd_settings *settings,
                                  const struct ndtd_isolation_paths *paths, struct ndt_error *err)
 {
     enum ndt_status status = ndtd_landlock_allow(rules, "/dev/null", NDTD_LANDLOCK_DEVICE, err);
     for (size_t i = 0; status == NDT_OK && i < sizeof(system_files) / sizeof(system_files[0]); i++)
         status = allow_read(&rules, system_files[i], err);
+    if (status == NDT_OK && settings->isolation == NDTD_ISOLATION_GPU)
+        status = allow_gpu(rules, err);
     if (status == NDT_OK)
         status = allow_read(&rules, settings->server_secret_key_file, err);
     if (status == NDT_OK)
@@ -156,7 +183,8 @@ enum ndt_status ndtd_isolation_restrict_files(struct ndtd_isolation *isolation,
                                               const struct ndtd_isolation_paths *paths, struct ndt_error *err)
 {
     const char *manager = getenv("NOTIFY_SOCKET");
-    *isolation = (struct ndtd_isolation){.is_on = settings->isolation != NDTD_ISOLATION_OFF};
+    *isolation = (struct ndtd_isolation){.is_on = settings->isolation != NDTD_ISOLATION_OFF,
+                                         .has_gpu = settings->isolation == NDTD_ISOLATION_GPU};
     enum ndt_status status = ndtd_isolation_check(settings, err);
     if (status != NDT_OK || !isolation->is_on || ndtd_landlock_version() == 0)
         return status;
@@ -185,7 +213,7 @@ void ndtd_isolation_restrict_calls(const struct ndtd_isolation *isolation)
     unsigned allowed;
     if (!isolation->is_on)
         return;
-    const int is_filtered = ndtd_syscall_filter_enforce(&allowed, &why) == NDT_OK;
+    const int is_filtered = ndtd_syscall_filter_enforce(isolation->has_gpu, &allowed, &why) == NDT_OK;
     const int has_all_threads = isolation->thread_count <= 1;
     if (isolation->landlock_version == 0)
         snprintf(files, sizeof(files),
@@ -198,7 +226,8 @@ void ndtd_isolation_restrict_calls(const struct ndtd_isolation *isolation)
     else
         snprintf(calls, sizeof(calls), "system calls are not restricted: %s", why.text);
     const int is_whole = is_filtered && isolation->landlock_version > 0 && has_all_threads;
-    ndtd_log_always(is_whole ? NDTD_LOG_INFO : NDTD_LOG_WARNING, "isolation: %s; %s", files, calls);
+    ndtd_log_always(is_whole ? NDTD_LOG_INFO : NDTD_LOG_WARNING, "isolation: %s; %s%s", files, calls,
+                    isolation->has_gpu ? "; both less, for a GPU" : "");
 }
 
 /* ---- requests ---- */

@@ -68,6 +68,7 @@ enum ndt_status ndtd_landlock_allow(int rules, const char *path, enum ndtd_landl
         [NDTD_LANDLOCK_WRITE] = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | MAKE_REG | REMOVE_FILE,
         [NDTD_LANDLOCK_SOCKETS] = READ_DIR | MAKE_SOCK | REMOVE_FILE,
         [NDTD_LANDLOCK_DEVICE] = READ_FILE | WRITE_FILE | TRUNCATE,
+        [NDTD_LANDLOCK_CONTROL] = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | IOCTL_DEV,
     };
     struct path_rule rule = {.allowed = rights[use] & known_rights(ndtd_landlock_version())};
     struct stat info;

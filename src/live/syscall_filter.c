@@ -3,8 +3,9 @@
 
 #ifndef NDT_HAVE_SECCOMP
 
-enum ndt_status ndtd_syscall_filter_enforce(unsigned *allowed, struct ndt_error *err)
+enum ndt_status ndtd_syscall_filter_enforce(int has_gpu, unsigned *allowed, struct ndt_error *err)
 {
+    (void)has_gpu;
     *allowed = 0;
     return ndt_fail(err, NDT_ERR_UNSUPPORTED, "built without libseccomp");
 }
@@ -71,10 +72,18 @@ static const char *const deadly_calls[] = {
     "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid",
     "capset"};
 
+/* What the driver of NVIDIA (libcuda) needs beside these: requests to its devices without number, memory that it
+ * writes and executes, its placement on nodes, and a local socket of its own. */
+static const char *const gpu_calls[] = {"ioctl",         "mmap", "mprotect", "mbind",   "get_mempolicy",
+                                        "set_mempolicy", "bind", "listen",   "getpgrp", "capget"};
+/* It starts a program that makes its device files where they are missing: that fails, and is no attack. */
+static const char *const programs[] = {"execve", "execveat", "fork", "vfork"};
+
 struct rules {
     scmp_filter_ctx filter;
     unsigned allowed;
     int failure; /* the first one; negative errno */
+    int has_gpu;
 };
 
 static void note(struct rules *rules, int result)
@@ -99,16 +108,23 @@ static void allow_if(struct rules *rules, const char *name, unsigned argument, u
     add(rules, SCMP_ACT_ALLOW, name, 1, &condition);
 }
 
-/* Calls whose arguments decide. Of an argument of type int the upper half is not looked at. */
-static void add_conditional(struct rules *rules)
+/* Without a GPU. */
+static void add_narrow(struct rules *rules)
 {
     static const uint64_t terminal_calls[] = {TCGETS, FIONREAD, FIONBIO};
-    static const uint64_t own[] = {PR_SET_NAME, PR_GET_NAME};
-    const uint64_t number = 0xffffffff, process = (uint64_t)getpid() & number;
     /* No memory is writable and executable; code comes from files, by mmap. */
     allow_if(rules, "mmap", 2, PROT_EXEC, 0);
     allow_if(rules, "mmap", 2, PROT_WRITE | PROT_EXEC, PROT_EXEC);
     allow_if(rules, "mprotect", 2, PROT_EXEC, 0);
+    for (size_t i = 0; i < sizeof(terminal_calls) / sizeof(terminal_calls[0]); i++)
+        allow_if(rules, "ioctl", 1, UINT32_MAX, terminal_calls[i]);
+}
+
+/* Calls whose arguments decide. Of an argument of type int the upper half is not looked at. */
+static void add_conditional(struct rules *rules)
+{
+    static const uint64_t own[] = {PR_SET_NAME, PR_GET_NAME};
+    const uint64_t number = 0xffffffff, process = (uint64_t)getpid() & number;
     /* Threads, no processes. glibc falls back to clone, whose flags can be seen. */
     allow_if(rules, "clone", 0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM);
     add(rules, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
@@ -116,26 +132,42 @@ static void add_conditional(struct rules *rules)
     allow_if(rules, "tgkill", 0, number, process);
     allow_if(rules, "prlimit64", 2, UINT64_MAX, 0);
     allow_if(rules, "socket", 0, number, AF_UNIX);
-    for (size_t i = 0; i < sizeof(terminal_calls) / sizeof(terminal_calls[0]); i++)
-        allow_if(rules, "ioctl", 1, number, terminal_calls[i]);
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
         allow_if(rules, "prctl", 0, number, own[i]);
 }
 
-static void add_all(struct rules *rules)
+static void allow(struct rules *rules, const char *name)
 {
-    for (size_t i = 0; i < sizeof(allowed_calls) / sizeof(allowed_calls[0]); i++) {
-        add(rules, SCMP_ACT_ALLOW, allowed_calls[i], 0, NULL);
-        rules->allowed += seccomp_syscall_resolve_name(allowed_calls[i]) >= 0;
-    }
-    for (size_t i = 0; i < sizeof(deadly_calls) / sizeof(deadly_calls[0]); i++)
-        add(rules, SCMP_ACT_KILL_PROCESS, deadly_calls[i], 0, NULL);
-    add_conditional(rules);
+    add(rules, SCMP_ACT_ALLOW, name, 0, NULL);
+    rules->allowed += seccomp_syscall_resolve_name(name) >= 0;
 }
 
-enum ndt_status ndtd_syscall_filter_enforce(unsigned *allowed, struct ndt_error *err)
+/* Whether a call ends the process. */
+static int is_deadly(const struct rules *rules, const char *name)
 {
-    struct rules rules = {.filter = seccomp_init(SCMP_ACT_ERRNO(EPERM))};
+    for (size_t i = 0; rules->has_gpu && i < sizeof(programs) / sizeof(programs[0]); i++)
+        if (strcmp(name, programs[i]) == 0)
+            return 0;
+    return 1;
+}
+
+static void add_all(struct rules *rules)
+{
+    for (size_t i = 0; i < sizeof(allowed_calls) / sizeof(allowed_calls[0]); i++)
+        allow(rules, allowed_calls[i]);
+    for (size_t i = 0; i < sizeof(deadly_calls) / sizeof(deadly_calls[0]); i++)
+        if (is_deadly(rules, deadly_calls[i]))
+            add(rules, SCMP_ACT_KILL_PROCESS, deadly_calls[i], 0, NULL);
+    add_conditional(rules);
+    if (!rules->has_gpu)
+        add_narrow(rules);
+    for (size_t i = 0; rules->has_gpu && i < sizeof(gpu_calls) / sizeof(gpu_calls[0]); i++)
+        allow(rules, gpu_calls[i]);
+}
+
+enum ndt_status ndtd_syscall_filter_enforce(int has_gpu, unsigned *allowed, struct ndt_error *err)
+{
+    struct rules rules = {.filter = seccomp_init(SCMP_ACT_ERRNO(EPERM)), .has_gpu = has_gpu};
     if (!rules.filter)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the filter of system calls");
     note(&rules, seccomp_attr_set(rules.filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));

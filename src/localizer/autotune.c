@@ -205,7 +205,7 @@ const char *ndtd_autotune_why_unused(const struct ndtd_settings *settings, const
     if (strcmp(settings->backend, "auto") != 0)
         return NULL;
     if (!ndtd_settings_allow_backend(settings, device))
-        return "security.isolation leaves no way to it";
+        return "security.isolation leaves no way to it (gpu does)";
     if (!tuned)
         return "autotune.enable is off, and without a measurement auto means the CPU";
     const int found = row_of(tuned, device);

@@ -46,6 +46,7 @@ for program in "$bin"/ndtd "$bin"/ndt-*; do
 done
 has "$usr" share/bash-completion/completions/ndtd share/zsh/site-functions/_ndtd
 ! command -v help2man >/dev/null || has "$usr" share/man/man1/ndtd.1
+grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolation=gpu$' stage/usr/share/ndtd/ndtd-gpu.conf || fail "ExecStart of the drop-in for GPUs"
 grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolation=on$' stage/usr/lib/systemd/system/ndtd.service || fail "ExecStart for /usr"
 "$usr/bin/ndtd" --check-config --config stage/etc/ndtd/ndtd.yaml >/dev/null || fail "the installed configuration is refused"
 [ -z "$(find stage -name 'libndt_daemon*')" ] || fail "private parts were installed"
@@ -58,6 +59,8 @@ cmake --install "$build" --prefix "$work/other" >log 2>&1 || fail "cmake --insta
 grep -qx '# mine' other/etc/ndtd/ndtd.yaml || fail "an existing configuration was overwritten"
 grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml --set security.isolation=on\$" other/lib/systemd/system/ndtd.service ||
     fail "ExecStart for another prefix"
+grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml --set security.isolation=gpu\$" other/share/ndtd/ndtd-gpu.conf ||
+    fail "ExecStart of the drop-in for another prefix"
 [ ! -x "$bin/ndt-web" ] || grep -qx "ExecStart=$work/other/bin/ndt-web" other/lib/systemd/system/ndt-web.service || fail "ExecStart of ndt-web"
 
 # A consumer of all libraries: writes a cloud, builds a map from it, predicts a pose, encodes and decodes a message.
@@ -175,7 +178,7 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && com
         deb=$(echo packages/ndtd_"$version"_*.deb)
         dpkg-deb --contents "$deb" >listing
         awk '{print $6}' listing >contents
-        for path in usr/bin/ndtd usr/bin/ndt-bag etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service \
+        for path in usr/bin/ndtd usr/bin/ndt-bag etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/ndtd-gpu.conf \
             usr/include/ndt/map.h usr/share/doc/ndtd/LICENSE usr/share/bash-completion/completions/ndt-bag \
             usr/share/zsh/vendor-completions/_ndt-bag; do
             grep -qx "./$path" contents || fail "$path is not in the package"

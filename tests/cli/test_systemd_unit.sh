@@ -46,6 +46,19 @@ if systemd-analyze security --offline=yes --no-pager ndtd.service >report 2>/dev
     [ "${level:-99}" -le 12 ] || fail "exposure: $(tail -n 1 report)"
 fi
 
+# With the drop-in for GPUs: what it takes back, and no more.
+mkdir ndtd.service.d
+sed "s#^ExecStart=/[^ ]*#ExecStart=$bin/ndtd#" "${unit%/*}/ndtd-gpu.conf" >ndtd.service.d/ndtd-gpu.conf
+verify ndtd.service || fail "systemd-analyze verify with ndtd-gpu.conf: $(cat said)"
+[ -s ours ] && fail "systemd-analyze verify complains about ndtd-gpu.conf: $(cat ours)"
+"$bin/ndtd" --check-config --set security.isolation=gpu >/dev/null || fail "ndtd-gpu.conf: security.isolation=gpu is refused"
+if systemd-analyze security --offline=yes --no-pager ndtd.service >report 2>/dev/null; then
+    level=$(sed -n 's/.*exposure level[^:]*: \([0-9]*\)\.\([0-9]*\).*/\1\2/p' report)
+    echo "exposure level with a GPU: ${level:0:${#level}-1}.${level: -1}"
+    [ "${level:-99}" -le 16 ] || fail "exposure with ndtd-gpu.conf: $(tail -n 1 report)"
+fi
+rm -r ndtd.service.d
+
 # That of the live page, which browsers reach: as narrow, and nothing of control in it.
 sed "s#^ExecStart=[^ ]*#ExecStart=$bin/ndtd#" "${unit%/*}/ndt-web.service" >ndt-web.service
 grep -qx 'ExecStart=/usr/bin/ndt-web' "${unit%/*}/ndt-web.service" || fail "another ExecStart of ndt-web"

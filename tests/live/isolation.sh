@@ -100,6 +100,12 @@ check "answered over tiles" "$(value answered "$work/out")" == 30
 check "loads of tiles" "${loads:-0}" ">=" 2
 stop_daemon TERM
 
+# For a GPU less is taken away; without one the CPU is used, and the log says why.
+start_daemon --set security.isolation=gpu --map "$work/city/map.pcd"
+line=$(grep 'isolation:' "$work/ndtd.log")
+says "isolation for a GPU" 'for a GPU' "$line"
+stop_daemon TERM
+
 # What cannot be isolated is refused at the start.
 refuse() { # PATTERN OPTIONS...
     local pattern=$1

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -133,6 +134,28 @@ static int uses_files(void)
     return open("/dev/null", O_RDWR) < 0 ? 3 : 0;
 }
 
+/* What a GPU's driver needs beside the rest, and what stays forbidden. */
+static int has_what_a_gpu_needs(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    char *const arguments[] = {(char[]){"true"}, NULL};
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (mmap(NULL, 4096, PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+        return 1;
+    if (ioctl(fd, 0xc0084601u, NULL) != -1 || errno == EPERM)
+        return 2;
+    if (bind(fd, (struct sockaddr *)&name, sizeof(name.sun_family)) != 0 || listen(fd, 1) != 0)
+        return 3;
+    if (isolation.landlock_version > 0 && open("/proc/devices", O_RDONLY) < 0)
+        return 4;
+    execve("/bin/true", arguments, NULL);
+    if (errno != EPERM && errno != EACCES)
+        return 5;
+    if (fork() != -1 || socket(AF_INET, SOCK_STREAM, 0) >= 0)
+        return 6;
+    return isolation.landlock_version > 0 && open("/etc/hostname", O_RDONLY) >= 0 ? 7 : 0;
+}
+
 /* 77: without libseccomp or Landlock, as isolation.sh says. */
 static void expect_exit(int status)
 {
@@ -144,6 +167,16 @@ START_TEST(calls_that_are_not_needed_fail)
 {
     expect_exit(isolated(denied_with_eperm, NULL));
     expect_exit(isolated(starts_a_thread, NULL));
+}
+END_TEST
+
+START_TEST(a_gpu_keeps_what_it_needs)
+{
+    settings.isolation = NDTD_ISOLATION_GPU;
+    expect_exit(isolated(has_what_a_gpu_needs, NULL));
+    const int status = isolated(traces_a_process, NULL);
+    ck_assert((WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) ||
+              (WIFEXITED(status) && WEXITSTATUS(status) == 77));
 }
 END_TEST
 
@@ -197,6 +230,10 @@ START_TEST(contradictions_are_named)
     snprintf(settings.map_paths, sizeof(settings.map_paths), "%s:/dev/null", temp_dir);
     ck_assert_int_eq(ndtd_isolation_check(&settings, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "'/dev/null': Not a directory"));
+    settings.map_paths[0] = '\0';
+    settings.isolation = NDTD_ISOLATION_GPU;
+    strcpy(settings.backend, "cuda");
+    ck_assert_int_eq(ndtd_isolation_check(&settings, &err), NDT_OK);
     settings.isolation = NDTD_ISOLATION_OFF;
     ck_assert_int_eq(ndtd_isolation_check(&settings, &err), NDT_OK);
     ck_assert(ndtd_settings_allow_backend(&settings, "cuda"));
@@ -209,6 +246,7 @@ int main(void)
     TCase *all = tcase_create("isolation");
     tcase_add_checked_fixture(all, setup, temp_dir_remove);
     tcase_add_test(all, calls_that_are_not_needed_fail);
+    tcase_add_test(all, a_gpu_keeps_what_it_needs);
     tcase_add_test(all, calls_of_attackers_kill);
     tcase_add_test(all, threads_that_run_already_are_filtered);
     tcase_add_test(all, files_that_are_not_needed_are_denied);

@@ -136,7 +136,8 @@ install(CODE "
   set(source \"${PROJECT_SOURCE_DIR}/config\")
   set(build \"${PROJECT_BINARY_DIR}\")
   set(units ndtd.service $<$<TARGET_EXISTS:ndt-web>:ndt-web.service>)
-  set(bindir \"${CMAKE_INSTALL_BINDIR}\")")
+  set(bindir \"${CMAKE_INSTALL_BINDIR}\")
+  set(datadir \"${CMAKE_INSTALL_DATADIR}\")")
 install(CODE [[
   set(prefix "${CMAKE_INSTALL_PREFIX}")
   set(etc "${prefix}/etc/ndtd")
@@ -152,6 +153,11 @@ install(CODE [[
     string(REPLACE "/usr/bin/ndt-web" "${prefix}/${bindir}/ndt-web" text "${text}")
     file(WRITE "${build}/${unit}" "${text}")
     file(INSTALL DESTINATION "${prefix}/lib/systemd/system" TYPE FILE FILES "${build}/${unit}")
-  endforeach()]])
+  endforeach()
+  file(READ "${source}/ndtd-gpu.conf" text) # a drop-in, for those who have a GPU
+  string(REPLACE "/usr/bin/ndtd -c /etc/ndtd" "${prefix}/${bindir}/ndtd -c ${etc}" text "${text}")
+  string(REPLACE "/usr/share" "${prefix}/${datadir}" text "${text}")
+  file(WRITE "${build}/ndtd-gpu.conf" "${text}")
+  file(INSTALL DESTINATION "${prefix}/${datadir}/ndtd" TYPE FILE FILES "${build}/ndtd-gpu.conf")]])
 
 include(${CMAKE_CURRENT_LIST_DIR}/package.cmake)

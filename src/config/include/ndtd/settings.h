@@ -93,7 +93,7 @@ struct ndtd_settings {
     int rt_priority;                 /**< rt.priority: SCHED_FIFO of the matching thread; 0 = off */
     char rt_cpus[NDTD_CPU_LIST_MAX]; /**< rt.cpus, such as "0,2-3"; empty = any core */
     int rt_lock_memory;              /**< rt.lock_memory */
-    enum { NDTD_ISOLATION_OFF, NDTD_ISOLATION_ON } isolation; /**< security.isolation */
+    enum { NDTD_ISOLATION_OFF, NDTD_ISOLATION_ON, NDTD_ISOLATION_GPU } isolation; /**< security.isolation */
     char map_paths[NDTD_PATH_MAX]; /**< security.map_paths: directories, separated by ':' */
 };
 
@@ -113,8 +113,8 @@ int ndtd_settings_starts_at_pose(const struct ndtd_settings *settings);
 double ndtd_settings_budget_s(const struct ndtd_settings *settings);
 /** Number of CPU threads that cpu.threads means on this machine. */
 int ndtd_settings_threads(const struct ndtd_settings *settings);
-/** Whether security.isolation leaves a backend what it needs: a CUDA device needs files, system calls and programs
- * without number. */
+/** Whether security.isolation leaves a backend what it needs: a CUDA device needs files and system calls that only
+ * `gpu` leaves. */
 int ndtd_settings_allow_backend(const struct ndtd_settings *settings, const char *name);
 
 #ifdef __cplusplus

@@ -20,6 +20,7 @@ extern "C" {
 /** The restrictions in force. Zero-initialised: none. */
 struct ndtd_isolation {
     int is_on;
+    int has_gpu;           /**< security.isolation: gpu */
     int landlock_version;  /**< 0: files are not restricted */
     unsigned thread_count; /**< threads that the process had before; the others are not restricted in their files */
 };
@@ -33,11 +34,12 @@ struct ndtd_isolation_paths {
         *sockets[NDTD_ISOLATION_PATHS]; /**< addresses; ipc sockets are made and removed in their directories */
 };
 
-/** NDT_ERR_ARGUMENT, with one line, when the settings contradict the isolation: backend.name cuda, or a directory
- * of security.map_paths that does not exist. */
+/** NDT_ERR_ARGUMENT, with one line, when the settings contradict the isolation: backend.name cuda without `gpu`, or
+ * a directory of security.map_paths that does not exist. */
 NDT_MUST_CHECK enum ndt_status ndtd_isolation_check(const struct ndtd_settings *settings, struct ndt_error *err);
 /** Readable: the directory of map.path, security.map_paths, the directories of the configuration, key files,
- * libraries and what the C library reads under /proc, /sys and /etc. Fails as ndtd_isolation_check, or when the
+ * libraries and what the C library reads under /proc, /sys and /etc; with `gpu` also what the driver of NVIDIA
+ * reads there, and its devices, which may be written and controlled. Fails as ndtd_isolation_check, or when the
  * kernel refuses a rule. */
 NDT_MUST_CHECK enum ndt_status ndtd_isolation_restrict_files(struct ndtd_isolation *isolation,
                                                              const struct ndtd_settings *settings,
