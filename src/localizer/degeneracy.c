@@ -161,13 +161,20 @@ static enum ndt_status align_peaks(const struct ndtd_relocalization *now, const 
     return ndtd_matcher_align_batch(now->matcher, params, count, err);
 }
 
+/* The lead of another place that makes it the result. Motion that nothing has undone moves the points of one view
+ * together: the blocks are not independent then, and half of the lead may be its doing. */
+static double significant_elsewhere(const struct ndtd_relocalization *now)
+{
+    return now->scan->distorted_s > 0 ? 2 * NDTD_SIGNIFICANT : NDTD_SIGNIFICANT;
+}
+
 /* Whether the scan fits significantly better at a pose than at all results of the batch that are distinct from it.
  * *best: the number of the result that fits best, and significantly better than the pose; count: none does. */
 static int is_alone(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor, size_t count,
                     size_t *best)
 {
     const struct ndt_align_result *found = now->matcher->batch.results;
-    double most = NDTD_SIGNIFICANT;
+    double most = significant_elsewhere(now);
     int alone = 1;
     *best = count;
     for (size_t i = 0; i < count; i++) {
