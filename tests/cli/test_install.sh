@@ -145,7 +145,7 @@ else
 fi
 
 mkdir project && cat >project/CMakeLists.txt <<END
-cmake_minimum_required(VERSION 3.25)
+cmake_minimum_required(VERSION 3.22)
 project(consumer LANGUAGES C)
 find_package(ndtd ${version%.*} REQUIRED COMPONENTS core track io proto)
 add_executable(consumer ../consumer.c)
