@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The installed files: programs, libraries by pkg-config and by find_package, each header alone, and the .deb.
+# The installed files: programs, libraries by pkg-config and by find_package, each header alone, and the Debian packages.
 #   test_install.sh BIN_DIR      (the build folder is the one above it)
 # Exit codes: 0 passed, 1 failed, 77 skipped: a sanitizer build, or a tool is missing.
 set -uo pipefail
@@ -38,7 +38,7 @@ DESTDIR=$work/stage cmake --install "$build" --prefix /usr >log 2>&1 || { fail "
 lib=$(cached CMAKE_INSTALL_LIBDIR)
 usr=$work/stage/usr
 has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/{autoware.yaml,prometheus-scrape.yaml,prometheus-alerts.yaml,grafana-dashboard.json} \
-    usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_track/track.h,ndt_search/search.h,ndt_io/bag.h,ndt_proto/message.h} \
+    usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE,docs/operations.md} usr/include/{ndt/map.h,ndt_track/track.h,ndt_search/search.h,ndt_io/bag.h,ndt_proto/message.h} \
     usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_odometry.a,libndt_search.a,libndt_io.a,libndt_proto.a,libndt_base.a,libndt_config.a,libndt_localizer.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
 [ ! -x "$bin/ndt-web" ] || has stage usr/lib/systemd/system/ndt-web.service
 for program in "$bin"/ndtd "$bin"/ndt-*; do
@@ -172,37 +172,54 @@ done >bad-headers
 [ -s bad-headers ] && fail "$(cat bad-headers)"
 [ "$(find "$usr/include" -name '*.h' | wc -l)" -ge 15 ] || fail "headers are missing"
 
-# The package. Its name contains version and architecture.
-if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v cpack >/dev/null; then
+# The packages, one for each component. Their names contain version and architecture.
+if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null && command -v cpack >/dev/null; then
     if cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/packages" >log 2>&1; then
-        deb=$(echo packages/ndtd_"$version"_*.deb)
-        dpkg-deb --contents "$deb" >listing
-        awk '{print $6}' listing >contents
-        for path in usr/bin/ndtd usr/bin/ndt-bag etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/ndtd-gpu.conf \
-            usr/include/ndt/map.h usr/share/doc/ndtd/LICENSE usr/share/bash-completion/completions/ndt-bag \
-            usr/share/zsh/vendor-completions/_ndt-bag; do
-            grep -qx "./$path" contents || fail "$path is not in the package"
+        library=libndtd${version%.*}
+        for name in ndtd libndtd-dev ndtd-doc "$library"; do
+            deb=$(echo packages/"${name}_${version}"_*.deb)
+            [ -e "$deb" ] || { [[ $name = "$library" && $(cached NDT_SHARED) != ON ]] || fail "no package $name"; continue; }
+            dpkg-deb --contents "$deb" >"$name.listing"
+            awk '{print $6}' "$name.listing" >"$name.contents"
+            dpkg-deb --extract "$deb" unpacked && dpkg-deb --control "$deb" "$name.control"
+            grep -vE '^\./(usr|etc)/' "$name.contents" | grep -qvE '^\./((usr|etc)/)?$' && fail "$name: strange places: $(cat "$name.contents")"
+            for path in usr/share/doc/"$name"/{copyright,changelog.gz}; do
+                grep -qx "./$path" "$name.contents" || fail "$path is not in $name"
+            done
+            grep -q 'Apache-2.0' unpacked/usr/share/doc/"$name"/copyright || fail "the copyright file of $name names no licence"
+            grep -qF "\"$(dpkg-deb --field "$deb" Maintainer)\"" "$build/CPackConfig.cmake" || fail "$name: another maintainer"
+            echo "$(basename "$deb"): $(du -k "$deb" | cut -f1) KiB, Depends: $(dpkg-deb --field "$deb" Depends)"
         done
-        grep -vE '^\./(usr|etc)/' contents | grep -qvE '^\./((usr|etc)/)?$' && fail "strange places: $(grep -vE '^\./(usr|etc)/' contents)"
-        depends=$(dpkg-deb --field "$deb" Depends)
-        for library in libc6 libyaml-0-2 libzmq5; do
-            grep -q "$library" <<<"$depends" || fail "Depends lacks $library: $depends"
+        in_package() { # PACKAGE PATH...
+            local name=$1 path
+            shift
+            for path in "$@"; do grep -qx "./$path" "$name.contents" || fail "$path is not in the package $name"; done
+        }
+        in_package ndtd usr/bin/{ndtd,ndt-bag,ndt-demo} etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/ndtd-gpu.conf usr/share/doc/ndtd/LICENSE \
+            usr/share/bash-completion/completions/ndt-bag usr/share/zsh/vendor-completions/_ndt-bag usr/lib/sysusers.d/ndtd.conf
+        in_package libndtd-dev usr/include/ndt/map.h "usr/$lib"/{libndt_core.a,pkgconfig/ndt-core.pc,cmake/ndtd/ndtdConfig.cmake} \
+            usr/share/doc/ndtd/examples/example_align.c
+        in_package ndtd-doc usr/share/doc/ndtd/{README.md,SCHEMA.md,docs/operations.md,docs/images/web-live.png}
+        if [ "$(cached NDT_SHARED)" = ON ]; then
+            in_package "$library" "usr/$lib/libndtd.so.$version"
+            in_package libndtd-dev "usr/$lib/libndtd.so"
+            [[ $(dpkg-deb --field packages/libndtd-dev_*.deb Depends) = "$library (= $version), "* ]] || fail "libndtd-dev needs another library"
+            grep -qx "libndtd ${version%.*} $library (>= $version)" "$library.control/shlibs" || fail "shlibs: $(cat "$library.control/shlibs")"
+        fi
+        [ -z "$(cat ./*.contents | grep -v '/$' | sort | uniq -d)" ] || fail "in two packages: $(cat ./*.contents | grep -v '/$' | sort | uniq -d)"
+        ! grep -E '\.(a|h|pc|so|cmake)$' ndtd.contents || fail "ndtd has what only compilers use"
+        depends=$(dpkg-deb --field packages/ndtd_*.deb Depends)
+        for needed in libc6 libyaml-0-2 libzmq5; do
+            grep -q "$needed" <<<"$depends" || fail "Depends lacks $needed: $depends"
         done
         grep -q libpcl <<<"$depends" && fail "the package depends on PCL: $depends"
-        dpkg-deb --control "$deb" control
-        grep -qx /etc/ndtd/ndtd.yaml control/conffiles || fail "the configuration is not a conffile"
-        grep -qF "\"$(dpkg-deb --field "$deb" Maintainer)\"" "$build/CPackConfig.cmake" || fail "another maintainer"
-        mkdir unpacked && dpkg-deb --extract "$deb" unpacked && unpacked/usr/bin/ndtd --version >/dev/null ||
-            fail "ndtd of the package does not run"
-        for path in usr/lib/sysusers.d/ndtd.conf usr/share/doc/ndtd/{copyright,changelog.gz}; do
-            grep -qx "./$path" contents || fail "$path is not in the package"
-        done
-        grep -q 'Apache-2.0' unpacked/usr/share/doc/ndtd/copyright || fail "the copyright file names no licence"
+        grep -qx /etc/ndtd/ndtd.yaml ndtd.control/conffiles || fail "the configuration is not a conffile"
+        unpacked/usr/bin/ndtd --version >/dev/null || fail "ndtd of the package does not run"
         grep -qx 'u ndtd - .*' unpacked/usr/lib/sysusers.d/ndtd.conf || fail "the package creates no user"
-        grep -qx -- '-rw-r--r-- root/root .* ./usr/lib/systemd/system/ndtd.service' listing ||
-            fail "mode or owner of the unit: $(grep ndtd.service listing)"
+        grep -qx -- '-rw-r--r-- root/root .* ./usr/lib/systemd/system/ndtd.service' ndtd.listing ||
+            fail "mode or owner of the unit: $(grep ndtd.service ndtd.listing)"
         for script in postinst prerm postrm; do
-            if [ -x "control/$script" ]; then sh -n "control/$script" || fail "$script"; else fail "no $script in the package"; fi
+            if [ -x "ndtd.control/$script" ]; then sh -n "ndtd.control/$script" || fail "$script"; else fail "no $script in the package"; fi
         done
         # Scripts on a machine without systemd, with programs that write down how they are called.
         mkdir fakes
@@ -211,23 +228,23 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && com
         done
         chmod +x fakes/*
         sed -i 's/exit 1/exit 0/' fakes/systemd-sysusers fakes/useradd
-        PATH=$work/fakes:$PATH control/postinst configure "" || fail "postinst configure"
+        PATH=$work/fakes:$PATH ndtd.control/postinst configure "" || fail "postinst configure"
         grep -qx 'systemd-sysusers ndtd.conf' calls || fail "postinst does not create the user: $(cat calls)"
-        control/prerm upgrade 1 || fail "prerm upgrade"
-        control/postrm upgrade 1 || fail "postrm upgrade"
-        # Known: libraries are in /usr/lib of one architecture.
+        ndtd.control/prerm upgrade 1 || fail "prerm upgrade"
+        ndtd.control/postrm upgrade 1 || fail "postrm upgrade"
         if command -v lintian >/dev/null; then
-            lintian --allow-root --suppress-tags pkg-config-unavailable-for-cross-compilation "$deb" >tags 2>&1
+            suppress=() # configured for another prefix than /usr, libraries are in /usr/lib of one architecture
+            [[ $lib = *-linux-gnu ]] || suppress=(--suppress-tags pkg-config-unavailable-for-cross-compilation)
+            lintian --allow-root "${suppress[@]}" packages/*.deb >tags 2>&1
             grep -qE '^[EW]:' tags && fail "lintian: $(grep -E '^[EW]:' tags)"
         else
             echo "no lintian here: left out"
         fi
-        echo "$(basename "$deb"): $(du -k "$deb" | cut -f1) KiB, Depends: $depends"
     else
         fail "cpack: $(tail -n 10 log)"
     fi
 else
-    echo "no dpkg-deb, dpkg-shlibdeps or cpack here: the package is left out"
+    echo "no dpkg-deb, dpkg-shlibdeps, file or cpack here: the packages are left out"
 fi
 [ "$failures" = 0 ] && echo "installation: all good"
 exit $((failures > 0))

@@ -1,4 +1,5 @@
-# Rules of `cmake --install` (programs are installed where they are built); package.cmake has the .deb.
+# Rules of `cmake --install` (programs are installed where they are built). Components: runtime, library, development and
+# documentation, of which package.cmake makes a Debian package each.
 #
 # libndtd.so is one shared library with everything; the static ones are its parts: a program that links one links its
 # dependencies too (pkg-config --static; the CMake package names them in ndtdConfig.cmake). pkg-config and CMake files
@@ -9,7 +10,7 @@ string(REGEX REPLACE "^lib" "" NDT_MSGPACK_NAME ${NDT_MSGPACK_NAME}) # msgpackc 
 set(NDT_CUDA_ARCHIVE "")
 set(NDT_CUDA_LIBRARIES "")
 if(TARGET ndt_cuda)
-  install(TARGETS ndt_cuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS ndt_cuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
   set(NDT_CUDA_ARCHIVE " -lndt_cuda")
   set(NDT_CUDA_LIBRARIES "${CUDA_cudart_static_LIBRARY} -ldl -lrt")
 endif()
@@ -31,16 +32,17 @@ Libs: -L\${libdir} ${libs}
 Libs.private: ${libs_private}
 Cflags: -I\${includedir}
 ")
-  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endfunction()
 foreach(name ${NDT_LIBRARIES})
-  install(TARGETS ndt_${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS ndt_${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 endforeach()
 foreach(folder src/core src/track src/odometry src/search src/io proto)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
     FILES_MATCHING PATTERN "*.h")
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/src/localizer/include/ndtd/session.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ndtd)
+install(FILES ${PROJECT_SOURCE_DIR}/src/localizer/include/ndtd/session.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ndtd
+  COMPONENT development)
 ndt_install_pc(ndt-core "NDT matching: poses, maps, alignment" "-lndt_core" "" "" "-lm -pthread")
 ndt_install_pc(ndt-track "Estimator of pose and motion around NDT matching" "-lndt_track" "ndt-core" "" "")
 ndt_install_pc(ndt-odometry "LiDAR odometry without a map" "-lndt_odometry" "ndt-track" "" "")
@@ -51,10 +53,10 @@ ndt_install_pc(ndt-localizer "Scans, motion and a map in, poses out"
   "-lndt_localizer -lndt_config -lndt_base -lndt_backends${NDT_CUDA_ARCHIVE}"
   "ndt-track ndt-search ndt-io ndt-proto" "" "${NDT_CUDA_LIBRARIES}")
 if(NDT_SHARED)
-  install(TARGETS ndtd_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS ndtd_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
   ndt_install_pc(ndtd "NDT localiser: all of its libraries in one" "-lndtd" "" "" "")
 endif()
-install(DIRECTORY tools/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(DIRECTORY tools/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT development)
 
 include(CMakePackageConfigHelpers)
 set(ndt_package ${CMAKE_INSTALL_LIBDIR}/cmake/ndtd)
@@ -62,9 +64,12 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/ndtdConfig.cmake.in ${PR
   INSTALL_DESTINATION ${ndt_package} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ndtdConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ndtdConfig.cmake ${PROJECT_BINARY_DIR}/ndtdConfigVersion.cmake
-  DESTINATION ${ndt_package})
+  DESTINATION ${ndt_package} COMPONENT development)
 
-install(FILES README.md LICENSE proto/SCHEMA.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md CHANGELOG.md proto/SCHEMA.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN "*.svg")
 install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml config/monitoring/prometheus-scrape.yaml
   config/monitoring/prometheus-alerts.yaml config/monitoring/grafana-dashboard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd)
 # The clients of the Python package, which need no compiled part: PYTHONPATH=.../share/ndtd/python. The rest comes by
