@@ -50,8 +50,12 @@ inside getent passwd ndtd >/dev/null || fail "there is no user ndtd"
 inside ndtd --check-config -c /etc/ndtd/ndtd.yaml >"$work/log" 2>&1 || fail "the configuration: $(cat "$work/log")"
 begin=$SECONDS
 inside sh -c 'apt-get -qq install -y --no-install-recommends /new/*.deb' >"$work/log" 2>&1 || fail "apt install of all: $(tail -n 5 "$work/log")"
-echo "all four: installed in $((SECONDS - begin)) s, $(($(du -sm "$root" | cut -f1) - megabytes)) MiB"
+echo "all of them: installed in $((SECONDS - begin)) s, $(($(du -sm "$root" | cut -f1) - megabytes)) MiB"
 ! ls "$root"/new/libndtd0* >/dev/null 2>&1 || [ "$(inside ldconfig -p | grep -c 'libndtd\.so\.')" -gt 0 ] || fail "ldconfig does not know libndtd.so"
+
+if [ -e "$root/usr/bin/ndt-report" ]; then # built with NDT_PYTHON
+    inside ndt-report --version >/dev/null && [ "$(inside python3 -c 'import ndtd; print(ndtd.Map.__name__)')" = Map ] || fail "python3-ndtd"
+fi
 
 # The same packages with a higher version: a changed configuration stays.
 for deb in "$root"/new/*.deb; do

@@ -1,5 +1,5 @@
-# Rules of `cmake --install` (programs are installed where they are built). Components: runtime, library, development and
-# documentation, of which package.cmake makes a Debian package each.
+# Rules of `cmake --install` (programs are installed where they are built). Components: runtime, library, development,
+# documentation and, by python_package.cmake, python, of which package.cmake makes a Debian package each.
 #
 # libndtd.so is one shared library with everything; the static ones are its parts: a program that links one links its
 # dependencies too (pkg-config --static; the CMake package names them in ndtdConfig.cmake). pkg-config and CMake files
@@ -165,4 +165,5 @@ install(CODE [[
   file(WRITE "${build}/ndtd-gpu.conf" "${text}")
   file(INSTALL DESTINATION "${prefix}/${datadir}/ndtd" TYPE FILE FILES "${build}/ndtd-gpu.conf")]])
 
+include(${CMAKE_CURRENT_LIST_DIR}/python_package.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/package.cmake)

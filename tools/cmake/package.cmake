@@ -63,6 +63,17 @@ if(NDT_SHARED)
     ${debian}/library/postinst ${debian}/library/postrm)
   string(PREPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library} (= ${PROJECT_VERSION}), ")
 endif()
+if(NDT_PYTHON)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+  ndt_package(python python3-ndtd python "NDT localiser: Python package, importers, exporters and reports"
+    "Maps, alignment, replay and the client of the daemon from Python, and the
+commands ndt-import, ndt-export, ndt-report, ndt-fleet and ndt-ros2-bridge.")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
+  math(EXPR next "${Python_VERSION_MINOR} + 1")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.${Python_VERSION_MINOR}), python3 (<< 3.${next}), python3-numpy")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "ndtd, python3-matplotlib, python3-msgpack, python3-pyproj, python3-yaml, python3-zmq")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${debian}/python/postinst ${debian}/python/prerm)
+endif()
 
 # Copyright and changelog of each package, the user, and compressed man pages. The date is SOURCE_DATE_EPOCH where set.
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
@@ -90,7 +101,8 @@ foreach(component ${CPACK_COMPONENTS_ALL})
   string(APPEND script "file(COPY \"${debian}/copyright\" \"${PROJECT_BINARY_DIR}/debian/${name}/changelog\"
   DESTINATION \"\${CPACK_TEMPORARY_DIRECTORY}/${component}/usr/share/doc/${name}\" \${mode})\n")
 endforeach()
-string(APPEND script "file(GLOB pages \"\${usr}/share/man/man1/*.1\" \"\${CPACK_TEMPORARY_DIRECTORY}/*/usr/share/doc/*/changelog\")
+string(APPEND script "file(GLOB pages \"\${CPACK_TEMPORARY_DIRECTORY}/*/usr/share/man/man1/*.1\"
+  \"\${CPACK_TEMPORARY_DIRECTORY}/*/usr/share/doc/*/changelog\")
 execute_process(COMMAND gzip -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)
 ")
 # The package of the daemon must not depend on PCL, which only the comparison in ndt-bench uses.
