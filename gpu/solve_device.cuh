@@ -13,7 +13,79 @@
 #define NDT_DEVICE  __device__
 #define NDT_APART   static __device__ __noinline__
 #define NDT_INLINED static __device__ inline
+struct eigen6;
+static __device__ inline struct eigen6 *eigen6_of_block();
+static __device__ inline void eigen6_solve(struct eigen6 *e);
+#define EIGEN6_PLACE(name) struct eigen6 *const name = eigen6_of_block()
 #include "ndt/newton_steps.h"
+
+/* ---- eigenvalues by the lanes of a warp ---- */
+
+static __device__ inline struct eigen6 *eigen6_of_block()
+{
+    __shared__ struct eigen6 of_block;
+    return &of_block;
+}
+
+enum { EIGEN6_FIRST = 1 }; /* lane; the one before is busy with the step */
+static const unsigned EIGEN6_MASK = 0xfffffffeu;
+static_assert(EIGEN6_FIRST + EIGEN6_LANES <= NDT_GPU_WARP, "lanes of a warp");
+
+/* The first lane meets the others, from different places of the code: a function of its own, so that all wait at
+ * one. */
+NDT_APART void eigen6_meet()
+{
+    __syncwarp(); /* what was written is there */
+}
+
+/* Eigenvalues of the matrix that the first lane has put there, by the others. */
+static __device__ inline void eigen6_by_lanes(struct eigen6 *e)
+{
+    const int lane = (int)(threadIdx.x % (unsigned)NDT_GPU_WARP) - EIGEN6_FIRST;
+    int has_turned = 1;
+    if (lane < EIGEN6_LANES)
+        eigen6_begin(e, lane);
+    for (int sweep = 0; has_turned && sweep < EIGEN6_SWEEPS; sweep++) {
+        has_turned = 0;
+        for (int round = 0; round < EIGEN6_ROUNDS; round++) {
+            if (lane < EIGEN6_PAIRS)
+                eigen6_turn(e, round, lane);
+            __syncwarp(EIGEN6_MASK); /* the angles are there */
+            const int turns = eigen6_has_turned(e);
+            has_turned |= turns;
+            if (turns && lane < EIGEN6_LANES)
+                eigen6_apply(e, round, lane);
+            __syncwarp(EIGEN6_MASK); /* the matrix is turned */
+        }
+    }
+    if (lane < 6)
+        eigen6_sort(e, lane);
+}
+
+/* By the first lane, deep in a Newton step. */
+static __device__ inline void eigen6_solve(struct eigen6 *e)
+{
+    e->is_wanted = 1;
+    eigen6_meet();
+    eigen6_meet(); /* the answer is there */
+}
+
+/* The end of its step. */
+static __device__ inline void eigen6_dismiss()
+{
+    eigen6_of_block()->is_wanted = 0;
+    eigen6_meet();
+}
+
+/* What the other lanes of its warp do meanwhile. */
+static __device__ inline void eigen6_help()
+{
+    struct eigen6 *e = eigen6_of_block();
+    for (eigen6_meet(); e->is_wanted; eigen6_meet()) {
+        eigen6_by_lanes(e);
+        eigen6_meet();
+    }
+}
 
 /* Microseconds on a clock of the device; for timing rows only. */
 static __device__ inline double device_clock_us()
@@ -246,8 +318,12 @@ static __device__ inline void step_and_prepare(struct pass_state *share, const s
                                                struct ndt_newton *newton, struct ndt_gpu_orders *orders,
                                                const struct step_data &data)
 {
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
         step(newton, orders, share->sums, data);
+        eigen6_dismiss();
+    } else if (threadIdx.x < (unsigned)NDT_GPU_WARP) {
+        eigen6_help();
+    }
     __syncthreads(); /* the next pose is known */
     const int32_t stage = orders->stage;
     const bool moves = stage != NDT_GPU_FINISHED || newton->stop == NDT_STOP_OFF_MAP; /* off the map: back */

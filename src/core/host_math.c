@@ -1,14 +1,27 @@
 /* The functions of ndt/linalg.h and ndt/newton.h for the host: instances of the code that gcc and nvcc share. */
+#include <string.h>
+
 #include "ndt/linalg.h"
 #include "ndt/newton.h"
 #include "ndt/newton_steps.h"
 #include "ndt/small_matrix.h"
+
+static void eigen_symmetric6(const double upper[21], double values[6], double V[36])
+{
+    struct eigen6 e;
+    eigen6_load(&e, upper);
+    eigen6_solve(&e);
+    memcpy(values, e.values, sizeof(e.values));
+    memcpy(V, e.vectors, sizeof(e.vectors));
+}
 
 /* Every voxel of a map needs n = 3: with the loops unrolled it takes half the instructions, in the same order. */
 void ndt_eigen_symmetric(int n, const double *upper, double *values, double *V)
 {
     if (n == 3)
         eigen_symmetric(3, upper, values, V);
+    else if (n == 6)
+        eigen_symmetric6(upper, values, V);
     else
         eigen_symmetric(n, upper, values, V);
 }

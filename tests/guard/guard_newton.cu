@@ -1,6 +1,6 @@
 /** @file
- * @brief One Newton step by one thread, as the resident kernels make it, for the interpreter of
- * tools/dev/sass-guard/sass-guard.
+ * @brief One Newton step by one thread, with the help of its warp, as the resident kernels make it, for the
+ * interpreter of tools/dev/sass-guard/sass-guard.
  */
 #include <cuda_runtime.h>
 
@@ -14,12 +14,15 @@ extern "C" __global__ void __launch_bounds__(32)
 {
     __shared__ struct ndt_newton here;
     __shared__ struct ndt_eval eval;
-    if (threadIdx.x != 0)
+    if (threadIdx.x != 0) {
+        eigen6_help();
         return;
+    }
     here = *newton;
     eval = *sums;
     const long long begin = clock64();
     newton_step(&here, rules, rows, capacity, &eval);
     *cycles = clock64() - begin;
+    eigen6_dismiss();
     *newton = here;
 }

@@ -12,6 +12,57 @@ static void scale_units(struct ndt_random *random, double upper[21])
             upper[at++] *= unit[i] * unit[j];
 }
 
+/* Three rotations at a time, against one at a time. */
+START_TEST(eigenvalues_of_three_rotations_at_a_time)
+{
+    struct ndt_random random = {7};
+    for (int round = 0; round < MATRICES; round++) {
+        double lambda[6], upper[21], values[6], V[36], A[36];
+        struct eigen6 e;
+        random_spectrum(&random, round % 16, round % 3 == 0 ? 0.3 : 0, lambda);
+        if (round % 5 == 0)
+            lambda[2] = lambda[3] = lambda[1];
+        random_matrix(&random, lambda, upper);
+        if (round % 2)
+            scale_units(&random, upper);
+        eigen_symmetric(6, upper, values, V);
+        unpack_symmetric6(upper, A);
+        eigen6_load(&e, upper);
+        eigen6_run_alone(&e);
+        const double size = fmax(fabs(values[0]), fabs(values[5]));
+        for (int k = 0; k < 6; k++) {
+            ck_assert_msg(fabs(e.values[k] - values[k]) <= 1e-13 * size, "%g, not %g", e.values[k], values[k]);
+            for (int i = 0; i < 6; i++) {
+                double image = 0, product = 0;
+                for (int j = 0; j < 6; j++) {
+                    image += A[6 * i + j] * e.vectors[6 * j + k];
+                    product += e.vectors[6 * j + i] * e.vectors[6 * j + k];
+                }
+                ck_assert(fabs(image - e.values[k] * e.vectors[6 * i + k]) <= 1e-13 * size);
+                ck_assert(fabs(product - (i == k)) <= 1e-13);
+            }
+        }
+    }
+}
+END_TEST
+
+/* Nothing to turn, and what is no number: an answer all the same. */
+START_TEST(eigenvalues_of_special_matrices)
+{
+    double upper[21] = {0};
+    struct eigen6 e;
+    eigen6_load(&e, upper);
+    eigen6_run_alone(&e);
+    for (int i = 0; i < 36; i++)
+        ck_assert(e.vectors[i] == (i % 7 == 0) && e.values[i % 6] == 0);
+    upper[0] = NAN;
+    upper[20] = -2;
+    eigen6_load(&e, upper);
+    eigen6_run_alone(&e);
+    ck_assert(isnan(e.values[0]) && e.values[5] == -2 && e.vectors[35] == 1);
+}
+END_TEST
+
 START_TEST(inverse_root_against_eigenvalues)
 {
     struct ndt_random random = {1};
@@ -213,6 +264,8 @@ static TCase *matrices(void)
     TCase *all = tcase_create("matrices");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_set_timeout(all, 60);
+    tcase_add_test(all, eigenvalues_of_three_rotations_at_a_time);
+    tcase_add_test(all, eigenvalues_of_special_matrices);
     tcase_add_test(all, inverse_root_against_eigenvalues);
     tcase_add_test(all, bound_of_the_largest_eigenvalue);
     tcase_add_test(all, eigenvalues_above_a_part_of_the_largest);

@@ -22,6 +22,7 @@ enum state { READY, AT_BARRIER, AT_CLUSTER_BARRIER, AT_EXCHANGE, DONE, STATES };
 /* Values that lanes offer each other; two sets, because a lane can be one exchange ahead of another, never two. */
 struct warp {
     unsigned arrived, set;
+    unsigned some, some_arrived; /* lanes of a barrier for some of them */
     uint64_t offered[2][WARP];
 };
 
@@ -181,10 +182,40 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t value)
     return exchange(mask, value, 0);
 }
 
+/* A barrier for the lanes that the mask names, one at a time per warp. */
+static void meet_some(unsigned mask)
+{
+    const unsigned lane = current % WARP, first = current - lane;
+    struct warp *warp = &active->warps[current / WARP];
+    uint32_t lanes[WARP];
+    unsigned count = 0;
+    if (!(mask & 1u << lane) || (warp->some_arrived != 0 && warp->some != mask) || warp->some_arrived & 1u << lane)
+        emulated_stop("a barrier of a warp with a mask that its lanes do not share");
+    warp->some = mask;
+    warp->some_arrived |= 1u << lane;
+    if (warp->some_arrived != mask) {
+        wait_as(AT_EXCHANGE);
+        return;
+    }
+    warp->some_arrived = 0;
+    for (unsigned i = 0; i < WARP; i++)
+        if (mask & 1u << i) {
+            lanes[count++] = lane_of(active, first + i);
+            make_ready(first + i);
+        }
+    if (emulated_watch)
+        emulated_watch->meet(lanes, count);
+    leave(0);
+}
+
 void emulated_warp_barrier(unsigned mask)
 {
-    if (!emulated_is_left_out())
+    if (emulated_is_left_out())
+        return;
+    if (mask == 0xffffffffu)
         (void)exchange(mask, 0, 1);
+    else
+        meet_some(mask);
 }
 
 void emulated_fence(void)

@@ -120,6 +120,8 @@ fault solver-block batch/1 "the look around is left out" $solve \
 fault "solver-block solver-cluster solver-graph" batch/1 "a sector too many" $solve 's/__popc(data.seen)/__popc(data.seen | @)/'
 fault solver-block batch/1 "the scan is not turned" $solve \
     's/(double)from\[0\], y = (double)from\[column\]/(double)from[@ ? column : 0], y = (double)from[@ ? 0 : column]/'
+fault "solver-block solver-cluster solver-graph" batch/1 "a lane of the eigenvalues does nothing" $solve \
+    's/if (turns \&\& lane < EIGEN6_LANES)/if (turns \&\& lane < EIGEN6_LANES - @)/'
 fault solver-block batch/3 "rows of the first alignment are used for all" $resident \
     's/(size_t)number \* (size_t)batch->row_capacity/(@ ? number != 0 : &)/'
 fault solver-block deadline/past "the deadline is ignored" $solve \

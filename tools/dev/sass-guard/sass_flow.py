@@ -140,9 +140,10 @@ def move_barrier(machine, ins):
 
 @makes("WARPSYNC")
 def wait_lanes(machine, ins):
-    if "COLLECTIVE" in ins.flags:
-        raise NotImplementedError(ins.text)
-    get = (lambda warp: 0xFFFFFFFF) if "ALL" in ins.flags else bits(machine, ins.operands[-1])
+    """With COLLECTIVE, what follows up to ENDCOLLECTIVE is done once for all lanes that have come, and all go on at the
+    address that is named, behind it."""
+    is_named = "COLLECTIVE" in ins.flags  # mask, address
+    get = (lambda warp: 0xFFFFFFFF) if "ALL" in ins.flags else bits(machine, ins.operands[0 if is_named else -1])
 
     def run(warp, mask):
         named = np.broadcast_to(get(warp), LANES)[int(np.argmax(mask))]

@@ -106,14 +106,17 @@ static inline NDT_DEVICE int all_eigenvalues_above(const double upper[21], doubl
  */
 NDT_APART void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
-    double hessian[21], upper[21], lambda[6], V[36];
+    double hessian[21], upper[21];
     int count = 0;
     for (int i = 0; i < 21; i++)
         hessian[i] = n->eval.hessian[i] + n->prior[i];
     scale_information(n->inverse_rotation_scale, hessian, upper);
     if (all_eigenvalues_above(upper, rules->weak_eigenvalue_ratio))
         return;
-    eigen_symmetric6(upper, lambda, V);
+    EIGEN6_PLACE(e);
+    eigen6_load(e, upper);
+    eigen6_solve(e);
+    const double *lambda = e->values, *V = e->vectors;
     while (count < 3 && lambda[count] < rules->weak_eigenvalue_ratio * lambda[5]) {
         for (int i = 0; i < 6; i++)
             n->weak.axes[count][i] = V[i * 6 + count];
@@ -245,8 +248,10 @@ static inline NDT_DEVICE void close_row(struct ndt_newton *n, struct ndt_newton_
 /** d = V |Lambda|^-1 V^T g of -H (Dauphin et al. 2014), with |Lambda| at least floor_ratio of the largest. */
 NDT_APART void saddle_free_step(const double minus_H[21], const double gradient[6], double floor_ratio, double d[6])
 {
-    double lambda[6], V[36];
-    eigen_symmetric6(minus_H, lambda, V);
+    EIGEN6_PLACE(e);
+    eigen6_load(e, minus_H);
+    eigen6_solve(e);
+    const double *lambda = e->values, *V = e->vectors;
     const double largest = fmax(fabs(lambda[0]), fabs(lambda[5]));
     for (int i = 0; i < 6; i++)
         d[i] = 0;
@@ -472,8 +477,10 @@ static inline NDT_DEVICE void step_line_search(struct ndt_newton *n, const struc
 /** d = -H^+ g, the pseudo-inverse: without directions in which H is numerically zero, as a solver by SVD. */
 static inline NDT_DEVICE void pseudo_newton_step(const struct ndt_eval *eval, double d[6])
 {
-    double lambda[6], V[36];
-    eigen_symmetric6(eval->hessian, lambda, V);
+    EIGEN6_PLACE(e);
+    eigen6_load(e, eval->hessian);
+    eigen6_solve(e);
+    const double *lambda = e->values, *V = e->vectors;
     const double largest = fmax(fabs(lambda[0]), fabs(lambda[5]));
     for (int i = 0; i < 6; i++)
         d[i] = 0;

@@ -1,34 +1,14 @@
 /** @file
  * @brief Private: the code behind ndt/linalg.h, shared by gcc and nvcc.
  *
- * CUDA code defines NDT_DEVICE as __device__ before including it. Functions without a comment are described in
- * ndt/linalg.h. */
+ * ndt/device_code.h has the macros. Functions without a comment are described in ndt/linalg.h. */
 #ifndef NDT_SMALL_MATRIX_H
 #define NDT_SMALL_MATRIX_H
 
 #include <math.h>
 
-#ifndef NDT_DEVICE
-#define NDT_DEVICE
-#endif
-/** For functions that the host must inline: with n known their loops unroll, in the same order. */
-#ifndef NDT_INLINED
-#define NDT_INLINED static inline __attribute__((always_inline))
-#endif
-/** For functions that a device must not inline: one thread runs them, and their registers would count for all. */
-#ifndef NDT_APART
-#define NDT_APART static inline NDT_DEVICE
-#endif
-/** NDT_FOR: a loop over a small matrix, unrolled on a device. That keeps an array in registers only if all its
- * indices are constants; in local memory every element costs the latency of a cache.
- * NDT_INVERSE_ROOT: 1 / sqrt(x); on a device within one unit in the last place, in half of the instructions. */
-#ifdef __CUDACC__
-#define NDT_FOR             _Pragma("unroll") for
-#define NDT_INVERSE_ROOT(x) rsqrt(x)
-#else
-#define NDT_FOR             for
-#define NDT_INVERSE_ROOT(x) (1 / sqrt(x))
-#endif
+#include "ndt/device_code.h"
+#include "ndt/eigen6.h"
 
 /** One Jacobi rotation: makes A[p][q] zero. */
 NDT_INLINED void jacobi_rotate(double *A, double *V, int n, int p, int q)
@@ -112,11 +92,15 @@ NDT_INLINED void eigen_symmetric(int n, const double *upper, double *values, dou
     diagonalize(n, A, values, V);
 }
 
-/** Its own function on a device: all callers share its code. */
-NDT_APART void eigen_symmetric6(const double upper[21], double values[6], double V[36])
+/** EIGEN6_PLACE: the place of a struct eigen6 NAME. A device, which has one for each block and the lanes of a warp
+ * to work in it, defines this and eigen6_solve before including this file. */
+#ifndef EIGEN6_PLACE
+#define EIGEN6_PLACE(name) struct eigen6 name##_here, *const name = &name##_here
+static inline NDT_DEVICE void eigen6_solve(struct eigen6 *e)
 {
-    eigen_symmetric(6, upper, values, V);
+    eigen6_run_alone(e);
 }
+#endif
 
 /** Upper triangle to the full row-major matrix. */
 static inline NDT_DEVICE void unpack_symmetric6(const double upper[21], double full[36])
