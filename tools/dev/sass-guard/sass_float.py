@@ -67,10 +67,10 @@ def flushed(x):
     return np.where(np.abs(x) < F32(1.1754944e-38), np.copysign(F32(0), x), x)
 
 
-@makes("FADD", "FMUL", "FFMA")
+@makes("FADD", "FMUL", "FFMA", "UFADD", "UFMUL", "UFFMA")
 def single(machine, ins):
-    put = writer(ins.operands[0])
-    sources = [ins.operands[1], ins.operands[-1]] if ins.base == "FADD" else ins.operands[1:]
+    put, base = writer(ins.operands[0]), ins.base.lstrip("U")
+    sources = [ins.operands[1], ins.operands[-1]] if base == "FADD" else ins.operands[1:]
     gets = [floats(machine, x) for x in sources]
     way = next((x for x in ins.flags if x in ("RM", "RP", "RZ")), None)
     ftz, sat = "FTZ" in ins.flags, "SAT" in ins.flags
@@ -79,13 +79,13 @@ def single(machine, ins):
         x = [get(r) for get in gets]
         if ftz:
             x = [flushed(v) for v in x]
-        if ins.base == "FFMA" or way:
+        if base == "FFMA" or way:
             wide = [np.broadcast_to(v, LANES).astype(F64) for v in x]
-            product = wide[0] * wide[1] if ins.base != "FADD" else wide[0]
-            addend = wide[2] if ins.base == "FFMA" else wide[1] if ins.base == "FADD" else np.zeros(LANES)
-            value = to_float(odd_sum(product, addend) if ins.base != "FMUL" else product, way)
+            product = wide[0] * wide[1] if base != "FADD" else wide[0]
+            addend = wide[2] if base == "FFMA" else wide[1] if base == "FADD" else np.zeros(LANES)
+            value = to_float(odd_sum(product, addend) if base != "FMUL" else product, way)
         else:
-            value = x[0] + x[1] if ins.base == "FADD" else x[0] * x[1]
+            value = x[0] + x[1] if base == "FADD" else x[0] * x[1]
         if sat:
             value = np.where(np.isnan(value), F32(0), np.clip(value, F32(0), F32(1)))
         if ftz:
@@ -203,7 +203,7 @@ def round_by(flags):
     return next((ROUNDS[x] for x in flags if x in ROUNDS), np.rint)
 
 
-@makes("I2F", "I2FP")
+@makes("I2F", "I2FP", "UI2F", "UI2FP")
 def i2f(machine, ins):
     kind, words = next((INTEGERS[x] for x in ins.flags if x in INTEGERS), (I32, 1))
     is_double, get = "F64" in ins.flags, bits(machine, ins.operands[1], "i", words)
@@ -221,7 +221,7 @@ def i2f(machine, ins):
     return run
 
 
-@makes("F2I")
+@makes("F2I", "UF2I")
 def f2i(machine, ins):
     """Saturates; not a number becomes zero."""
     name = next((x for x in ins.flags if x in INTEGERS), "S32")

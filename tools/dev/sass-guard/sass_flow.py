@@ -259,9 +259,9 @@ def special_value(warp, name):
     return np.full(LANES, values[name], U64)
 
 
-@makes("S2R", "S2UR", "CS2R")
+@makes("S2R", "S2UR", "CS2R", "CS2UR")
 def special(machine, ins):
-    words = 2 if ins.base == "CS2R" and "32" not in ins.flags else 1
+    words = 2 if ins.base in ("CS2R", "CS2UR") and "32" not in ins.flags else 1
     put, name = writer(ins.operands[0], words), ins.operands[1]
     return lambda warp, mask: put(warp, special_value(warp, name) if words == 2 else
                                   special_value(warp, name).astype(U32), mask)

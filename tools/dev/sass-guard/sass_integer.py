@@ -62,9 +62,24 @@ def carries(read):
     return total
 
 
+@makes("IADD", "UIADD")
+def iadd(machine, ins):
+    """From compute capability 10.0: a sum of two, of 64 bits with that flag."""
+    if len(ins.operands) != 3 or "X" in ins.flags:
+        raise NotImplementedError(ins.text)
+    words = 2 if "64" in ins.flags else 1
+    put, (a, b) = writer(ins.operands[0], words), (bits(machine, x, "i", words) for x in ins.operands[1:])
+    return lambda r, mask: put(r, np.asarray(a(r) + b(r)), mask)
+
+
 @makes("IADD3", "UIADD3")
 def iadd3(machine, ins):
     dest, written, sources, read = split(ins.operands)
+    if "64" in ins.flags:
+        if any(register(x) != 7 for x in written) or "X" in ins.flags:
+            raise NotImplementedError(ins.text)
+        put, wide = writer(dest, 2), [bits(machine, x, "i", 2) for x in sources]
+        return lambda r, mask: put(r, np.asarray(sum((get(r) for get in wide), U64(0))), mask)
     gets = [bits(machine, x) for x in sources]
     borrows = [x.startswith("-") for x in sources]
     carry = carries(read) if "X" in ins.flags else (lambda r: U64(0))
@@ -113,6 +128,9 @@ def viadd(machine, ins):
 
 @makes("MOV", "UMOV", "R2UR")
 def move(machine, ins):
+    if "64" in ins.flags:
+        put, wide = writer(ins.operands[0], 2), bits(machine, ins.operands[-1], "i", 2)
+        return lambda r, mask: put(r, np.asarray(wide(r)), mask)
     put, get, is_first = writer(ins.operands[0]), bits(machine, ins.operands[-1 if ins.base == "R2UR" else 1]), \
         ins.base == "R2UR"
     if is_first:  # of the lanes that take part, the first

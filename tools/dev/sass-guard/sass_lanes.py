@@ -21,7 +21,7 @@ class Registers:
         self.R = np.zeros((256, LANES), U32)  # R[255] is RZ
         self.P = np.zeros((8, LANES), bool)   # P[7] is PT
         self.P[7] = True
-        self.U = [0] * 64                     # U[63] is URZ
+        self.U = [0] * 256                    # U[255] is URZ, of which the assembler says no number
         self.UP = [False] * 7 + [True]
         self.B = [[0] * LANES for _ in range(16)]  # lanes that wait for one another, per lane
 
@@ -41,7 +41,7 @@ class Registers:
 
     def set_uniform(self, n, value, words=1):
         for k in range(words):
-            if n + k < 63:
+            if n + k < 255:
                 self.U[n + k] = int(value) >> 32 * k & 0xFFFFFFFF
 
 
@@ -70,7 +70,7 @@ def register(text):
     match = re.search(r"(\d+|Z|T)$", plain(text)[0])
     number = match.group(1)
     if number == "Z":
-        return 63 if "UR" in text else 255
+        return 255
     return 7 if number == "T" else int(number)
 
 
@@ -120,7 +120,7 @@ def bits(machine, text, kind="i", words=1):
         get = (lambda r: r.R[n]) if words == 1 else (lambda r: r.pair(n))
     elif re.match(r"^UR(\d+|Z)$", name):
         n = register(name)
-        if words == 1 or n == 63:
+        if words == 1 or n == 255:
             get = lambda r: kind_of(r.U[n])
         else:
             get = lambda r: U64(r.U[n] | r.U[n + 1] << 32)

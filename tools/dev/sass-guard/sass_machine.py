@@ -18,17 +18,18 @@ from sass_memory import BANK, EXTERNAL, LOCAL_WINDOW, MODULE, SHARED_WINDOW, Fau
 
 # Cycles until the result is there, for what has a scoreboard. FP64 of consumer chips has one as well.
 LATENCY = {"shared": 29, "local": 38, "l1": 38, "l2": 270, "atomic": 300, "store": 12, "MUFU": 22, "F2I": 22,
-           "I2F": 22, "F2F": 22, "FRND": 22, "S2R": 25, "S2UR": 25, "LDC": 30, "ULDC": 30, "R2UR": 12, "SHFL": 25,
+           "I2F": 22, "F2F": 22, "FRND": 22, "S2R": 25, "S2UR": 25, "LDC": 30, "ULDC": 30, "LDCU": 30, "R2UR": 12, "SHFL": 25,
            "fp64": 45, "fence": 500, "fence of the block": 20, "barrier": 20, "cluster": 190, "remote": 190, "other": 20}
 BRANCH_CYCLES = 6  # of a branch that is taken
 FP64 = ("DFMA", "DADD", "DMUL", "DSETP")
-PARAMETERS_AT = {"90": 0x210}
+PARAMETERS_AT = {"90": 0x210, "120": 0x380}
 EARLIER_PARAMETERS_AT = 0x160
 BANK_AT, ARGUMENTS_AT = 0x40, 0x198  # in bank 0: where it, or the arguments, can be read as memory
+STACK_TOP_AT, SHAPE_AT = 0x37c, (0x360, 0x370)  # in bank 0, from compute capability 10.0; of threads, of blocks
 IS_CLUSTER_AT, CLUSTER_SIZE_AT = 0x140, 0x188  # in bank 0, from compute capability 9.0
 profile = None  # a dictionary: cycles of the first warp of each block by kernel, address and instruction
 QUANTUM = 32  # instructions of a warp before another one has its turn
-SHARED_AT = {"90": 0x400}  # below lies what the system keeps
+SHARED_AT = {"90": 0x400, "120": 0x400}  # below lies what the system keeps
 
 
 class Warp(Registers):
@@ -253,6 +254,8 @@ class Machine:
         bank[at:at + len(parameters)] = parameters
         struct.pack_into("<QQI", bank, 0x18, SHARED_WINDOW, LOCAL_WINDOW, self.stack_top)
         struct.pack_into("<Q", bank, BANK_AT, BANK)
+        if int(self.cubin.arch) >= 100:
+            struct.pack_into("<I", bank, STACK_TOP_AT, self.stack_top)
         if int(self.cubin.arch) >= 90:
             struct.pack_into("<Q", bank, ARGUMENTS_AT, BANK + at)
         for k in (2, 3, 4):
@@ -306,7 +309,9 @@ class Machine:
 
     def launch(self, blocks, threads, cluster=1, only=None):
         """Runs the blocks one after the other, clusters together. only: these blocks."""
-        struct.pack_into("<IIIIII", self.banks[0], 0, threads, 1, 1, blocks, 1, 1)
+        shape_at = SHAPE_AT if int(self.cubin.arch) >= 100 else (0, 0xc)
+        for at, many in zip(shape_at, (threads, blocks)):
+            struct.pack_into("<III", self.banks[0], at, many, 1, 1)
         if cluster > 1:
             struct.pack_into("<I", self.banks[0], IS_CLUSTER_AT, 1)
         if int(self.cubin.arch) >= 90:

@@ -268,7 +268,7 @@ def ask_space(machine, ins):
     return run
 
 
-@makes("LDC", "ULDC")
+@makes("LDC", "ULDC", "LDCU")
 def load_constant(machine, ins):
     words = 2 if "64" in ins.flags else 1
     put, place = writer(ins.operands[0], words), ins.operands[1]
