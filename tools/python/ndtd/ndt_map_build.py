@@ -13,10 +13,12 @@ import numpy as np
 from . import _child
 from ._arguments import Parser, UsageError, add_version, finish
 from ._core import Map
+from ._extras import need
 from ._progress import Progress
 from ._version import __version__
-from .mapping import build, checks, output, positions, trajectory
+from .mapping import build, checks, output, positions, quality, trajectory
 from .mapping.cloud_store import CloudStore
+from .report import build_page
 
 EPILOG = """
 Reads bags of ndtd and all that ndt-import reads (its options follow after --). Writes MAP/map.pcd (or tiles), MAP/poses.tum with
@@ -39,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--voxel", type=float, default=0.1, metavar="M", help="points are thinned to one per voxel of this edge (default: 0.1)")
     out.add_argument("--tiles", type=float, metavar="M", help="a folder of tiles of this size, as Autoware has them, in place of map.pcd")
     out.add_argument("--compiled", action="store_true", help="also write MAP/map.ndtmap, which ndtd loads in milliseconds")
+    out.add_argument("--report", action="store_true", help="also write MAP/report.html (needs ndtd[report])")
     out.add_argument("--no-loops", dest="loops", action="store_false", help="odometry alone; faster, and drifts")
     out.add_argument("--no-gnss", dest="gnss", action="store_false", help="the map begins at the first scan, not at the positions of the GNSS")
     how = out.add_argument_group("scans")
@@ -65,27 +68,33 @@ def _check(args: argparse.Namespace) -> Path:
         raise UsageError(f"{out}: exists already; --force overwrites it")
     if out.exists() and not (out.is_dir() and ((out / "map.json").exists() or not any(out.iterdir()))):
         raise UsageError(f"{out}: is no map of this command; it is not overwritten")
+    if args.report:
+        need("matplotlib", "report")
     if args.poses is not None and not Path(args.poses).is_file():
         raise UsageError(f"{args.poses}: no such file")
     return out
+
+
+def _cloud(folder: Path, args: argparse.Namespace) -> Path:
+    return folder / ("pointcloud_map.pcd" if args.tiles else "map.pcd")
 
 
 def _write(part: Path, mapped: build.Mapped, store: CloudStore, args: argparse.Namespace) -> int:
     """The files of the map; returns the number of points."""
     with Progress("writing", args.quiet) as progress:
         if args.tiles:
-            points = output.write_tiles(part / "pointcloud_map.pcd", store, mapped.poses, args.voxel, args.tiles, progress.update)
+            points = output.write_tiles(_cloud(part, args), store, mapped.poses, args.voxel, args.tiles, progress.update)
         else:
-            points = output.write_cloud(part / "map.pcd", part, store, mapped.poses, args.voxel, progress.update)
+            points = output.write_cloud(_cloud(part, args), part, store, mapped.poses, args.voxel, progress.update)
     names = ["poses.tum"] if len(mapped.drives) == 1 else [f"poses{number + 1}.tum" for number in range(len(mapped.drives))]
     for number, name in enumerate(names):
         trajectory.write_tum(part / name, mapped.trajectories[number].stamps_ns, mapped.at_stamps(number))
     if args.compiled:
-        Map(str(part / ("pointcloud_map.pcd" if args.tiles else "map.pcd")), threads=args.threads).save(str(part / "map.ndtmap"))
+        Map(str(_cloud(part, args)), threads=args.threads).save(str(part / "map.ndtmap"))
     return points
 
 
-def _about(mapped: build.Mapped, points: int, args: argparse.Namespace, spent_s: float) -> "dict[str, Any]":
+def _about(mapped: build.Mapped, points: int, sharpness: "dict[str, Any]", args: argparse.Namespace, spent_s: float) -> "dict[str, Any]":
     """What map.json says."""
     drives = []
     for drive, one, first in zip(mapped.drives, mapped.trajectories, mapped.firsts):
@@ -98,7 +107,7 @@ def _about(mapped: build.Mapped, points: int, args: argparse.Namespace, spent_s:
                        "weak_places": [{"scan": k, "stamp_ns": int(one.stamps_ns[k]), "why": why} for k, why in checks.weak_places(one)[:100]]})
     return {"version": __version__, "points": points, "voxel_m": args.voxel, "poses_given": args.poses, "drives": drives,
             "submaps": len(mapped.submaps), "loops": len(mapped.loops), "loops_believed": sum(mapped.believed),
-            "gnss": _gnss(mapped), "loops_searched": sum(loop.searched for loop in mapped.loops), "seconds": round(spent_s, 1)}
+            "gnss": _gnss(mapped), "loops_searched": sum(loop.searched for loop in mapped.loops), "sharpness": sharpness, "seconds": round(spent_s, 1)}
 
 
 def _gnss(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
@@ -109,7 +118,7 @@ def _gnss(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
     return {"fixes": len(off_m), "median_m": round(float(np.median(off_m)), 3), "most_m": round(float(off_m.max()), 3)}
 
 
-def _summary(about: "dict[str, Any]", out: Path) -> str:
+def _summary(about: "dict[str, Any]", cloud: Path) -> str:
     lines = []
     for drive in about["drives"]:
         weak = drive["not_located"] + drive["degenerate"]
@@ -119,7 +128,7 @@ def _summary(about: "dict[str, Any]", out: Path) -> str:
     if about["gnss"]:
         lines.append(f"GNSS: {about['gnss']['fixes']} positions, {about['gnss']['median_m']:.2f} m from the map in the median")
     lines.append(f"{about['loops_believed']} of {about['loops']} loops are believed; {about['points']} points; {about['seconds']:.0f} s")
-    lines.append(f"next: ndtd --replay RECORDING --map {out / ('pointcloud_map.pcd' if (out / 'pointcloud_map.pcd').exists() else 'map.pcd')}")
+    lines.append(f"next: ndtd --replay RECORDING --map {cloud}")
     return "\n".join(lines)
 
 
@@ -135,7 +144,9 @@ def make_map(args: argparse.Namespace) -> None:
             points = _write(part, mapped, store, args)
         for left in part.glob("drive*.bin*"):
             left.unlink()
-        about = _about(mapped, points, args, time.monotonic() - begin)
+        about = _about(mapped, points, quality.of_map(_cloud(part, args)), args, time.monotonic() - begin)
+        if args.report:
+            build_page.write(part / "report.html", _cloud(part, args), mapped, about)
         (part / "map.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         if out.exists():
             shutil.rmtree(out)
@@ -143,7 +154,7 @@ def make_map(args: argparse.Namespace) -> None:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     if not args.quiet:
-        print(_summary(about, out))
+        print(_summary(about, _cloud(out, args)))
 
 
 def main(arguments: "Optional[list[str]]" = None) -> int:

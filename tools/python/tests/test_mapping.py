@@ -68,6 +68,7 @@ def test_a_map_of_a_drive(street, street_map):
     assert error_m(stamps_ns, T[:, :3, 3], truth_of(street.bag)).max() < 0.1
     about = json.loads((street_map / "map.json").read_text())
     cloud = ndtd.read_cloud(street_map / "map.pcd")["points"]
+    assert about["sharpness"]["cells"] > 100 and 0.005 < about["sharpness"]["median_m"] < 0.06
     assert about["points"] == len(cloud) > 20000 and about["drives"][0]["scans"] == 60 and about["version"] == ndtd.__version__
     assert sorted(path.name for path in street_map.iterdir()) == ["map.json", "map.ndtmap", "map.pcd", "poses.tum"]
     assert ndtd.Map(street_map / "map.ndtmap").levels == [4.0, 2.0, 1.0]
@@ -91,7 +92,10 @@ def test_the_same_drive_gives_the_same_bytes(street, street_map, tmp_path):
 
 def test_two_drives_become_one_map(street, simulate, tmp_path):
     other = simulate("--seed", 8, "--scans", 40, "--noise", 0.03, *SMALL)  # the same street, measured again
-    build(street.bag, other.bag, "-o", tmp_path / "both")
+    pytest.importorskip("matplotlib")
+    build(street.bag, other.bag, "-o", tmp_path / "both", "--report")
+    page = (tmp_path / "both/report.html").read_text()
+    assert "loops" in page and page.count("<svg") == 2 and "Surfaces" in page and str(tmp_path) not in page
     about = json.loads((tmp_path / "both/map.json").read_text())
     assert about["loops_believed"] > 0
     truth = {**truth_of(street.bag)}

@@ -1,0 +1,99 @@
+"""The page of a map that ndt-map build has made: the map from above with the way and its loops, the fit of the scans, weak places."""
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import figures, html_parts, map_above, plot_parts, trajectory_figure
+from .figures import BLUE, CYCLE, GREEN, VERMILION, Drawing
+from .html_parts import figure, hints, section, table, tiles, verdict
+
+MOST_LOOPS, MOST_WEAK = 500, 40  # drawn, and in the table
+WEAK_PART, THICK_M = 0.02, 0.05  # of the scans; of surfaces: more is worth a look
+
+
+def write(out: Path, cloud: Path, mapped: Any, about: "dict[str, Any]") -> None:
+    """Writes the page. mapped: a mapping.build.Mapped; about: the content of map.json."""
+    box = trajectory_figure.around(mapped.poses[:, :2, 3])
+    density, why = map_above.read(cloud, box, *trajectory_figure.pixels(box), [])
+    parts = [section("map", "The map", figure(_above(mapped, box, density)), html_parts.paragraph(why, "sub") if why else ""),
+             section("fit", "How well scans fit those before", figure(_fits(mapped))),
+             section("drives", "Recordings", _drives(about)), section("weak", "Weak places", _weak(about))]
+    contents = [("map", "Map"), ("fit", "Fit"), ("drives", "Recordings"), ("weak", "Weak places")]
+    head = f"<header><h1>{figures.escape(out.parent.name)}</h1>{_verdict(about)}{_numbers(about)}</header>"
+    html_parts.write(out, html_parts.document(f"Map {out.parent.name}", contents, head + "".join(parts), "ndt-map build"))
+
+
+def _above(mapped: Any, box: Any, density: np.ndarray) -> Drawing:
+    from matplotlib.lines import Line2D
+
+    one, ax, origin = trajectory_figure.on_map("above", "The map from above, the way, and its loops", box, density)
+    handles = []
+    for number, (drive, way, first) in enumerate(zip(mapped.drives, mapped.trajectories, mapped.firsts)):
+        xy = mapped.poses[first:first + len(way.stamps_ns), :2, 3] - origin
+        color = CYCLE[number % len(CYCLE)]
+        ax.plot(*xy.T, color=color, linewidth=1.6, zorder=3)
+        handles.append(Line2D([], [], color=color, linewidth=1.6, label=Path(drive.name).name))
+        weak = ~way.located | way.degenerate
+        if weak.any():
+            ax.plot(*xy[weak].T, "x", color=VERMILION, markersize=3.5, markeredgewidth=0.8, zorder=5)
+    for loop, is_believed in list(zip(mapped.loops, mapped.believed))[:MOST_LOOPS]:
+        ends = mapped.poses[[loop.begin, loop.end], :2, 3] - origin
+        ax.plot(*ends.T, color=GREEN if is_believed else VERMILION, linewidth=0.8, linestyle=(0, (3, 2)), zorder=4)
+    if any(mapped.believed):
+        handles.append(Line2D([], [], color=GREEN, linewidth=0.8, linestyle=(0, (3, 2)), label="loops"))
+    plot_parts.legend(ax, handles, columns=6)
+    one.caption = "Grey: points of the map. Dashed: pairs of places that were found to be one; red: not believed. Crosses: weak scans."
+    return one
+
+
+def _fits(mapped: Any) -> Drawing:
+    one = figures.new("fits", "Fit along the way")
+    ax, before_m = one.axes[0], 0.0
+    for way in mapped.trajectories:
+        x, y = figures.decimate(before_m + way.path_m, way.fit)
+        ax.plot(x, y, color=BLUE, linewidth=0.9)
+        before_m += float(way.path_m[-1])
+    ax.set_ylim(0, 1)
+    ax.set_xlabel("way [m]")
+    ax.set_ylabel("fit")
+    one.caption = "nvtl_normalized * match_ratio of each scan in the local map of the scans before; of one recording after the other."
+    return one
+
+
+def _verdict(about: "dict[str, Any]") -> str:
+    scans = sum(drive["scans"] for drive in about["drives"])
+    weak = sum(drive["not_located"] + drive["degenerate"] for drive in about["drives"])
+    thick_m = about["sharpness"]["median_m"]
+    if weak > WEAK_PART * scans:
+        return verdict("poor", "weak places", f"{weak} of {scans} scans do not fit, or do not tell the way: see the weak places.")
+    if thick_m is not None and thick_m > THICK_M:
+        return verdict("fair", "not sharp", f"Surfaces are {100 * thick_m:.1f} cm thick: the poses do not agree everywhere.")
+    return verdict("good", "good", f"{scans - weak} of {scans} scans fit those before.")
+
+
+def _numbers(about: "dict[str, Any]") -> str:
+    thick_m, gnss = about["sharpness"]["median_m"], about["gnss"]
+    rows = [("Way", f"{sum(drive['way_m'] for drive in about['drives']):.0f} m", f"{sum(drive['scans'] for drive in about['drives'])} scans"),
+            ("Loops", str(about["loops_believed"]), f"of {about['loops']} that were found"),
+            ("Surfaces", "\N{EN DASH}" if thick_m is None else f"{100 * thick_m:.1f} cm", "thick, median; a wall measured once: the noise of the sensor"),
+            ("Points", f"{about['points']:,}".replace(",", "\N{NO-BREAK SPACE}"), f"one per {about['voxel_m']:g} m")]
+    if gnss:
+        rows.append(("GNSS", f"{gnss['median_m']:.2f} m", f"from {gnss['fixes']} positions, median"))
+    return tiles(rows)
+
+
+def _drives(about: "dict[str, Any]") -> str:
+    return table(["recording", "scans", "way [m]", "deskew", "IMU", "wheels", "usual fit", "refused", "not located", "degenerate", "segments"],
+                 [[Path(one["recording"]).name, one["scans"], one["way_m"], one["deskew"], "yes" if one["imu"] else "no",
+                   "yes" if one["wheels"] else "no", one["usual_fit"], one["refused"], one["not_located"], one["degenerate"], one["segments"]]
+                  for one in about["drives"]])
+
+
+def _weak(about: "dict[str, Any]") -> str:
+    rows = [[Path(drive["recording"]).name, place["scan"], f"{place['stamp_ns'] * 1e-9:.3f}", place["why"]]
+            for drive in about["drives"] for place in drive["weak_places"]]
+    if not rows:
+        return html_parts.paragraph("None.")
+    more = hints("More", [f"{len(rows) - MOST_WEAK} more in map.json"]) if len(rows) > MOST_WEAK else ""
+    return table(["recording", "scan", "stamp [s]", "why"], rows[:MOST_WEAK], "text") + more
