@@ -1,6 +1,8 @@
 """A pose graph in SE(3), solved as a sparse least-squares problem.
 
 Levenberg-Marquardt with a Cauchy kernel on loops and positions (Triggs et al. 2000, section 4.3; Sola et al. 2018 for the Jacobians).
+The kernel is wide at first and narrows (graduated non-convexity, Yang et al. 2020): a drive that has drifted far is brought to its
+loops before those that contradict the others are left out.
 The equations of a drive are a chain with few loops: their Cholesky-like factors stay nearly as sparse as the chain, and SciPy's
 SuperLU solves tens of thousands of poses in seconds. Equal inputs give equal poses on one machine.
 """
@@ -13,6 +15,7 @@ from .._extras import need
 from . import se3
 
 MOST_ROUNDS, LEAST_GAIN = 50, 1e-6
+KERNELS = (1000.0, 100.0, 10.0, 3.0, 1.0)  # standard deviations at which a residual counts half
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e-12, 1e6
 FIRST_M, FIRST_RAD = 1e-4, 1e-5  # deviations of a first pose that is held
 
@@ -78,10 +81,16 @@ def diagonal_root(move_m: Any, turn_rad: Any) -> np.ndarray:
     return out
 
 
-def cauchy_weights(residuals: np.ndarray) -> np.ndarray:
-    """Of each row, in (0, 1]."""
-    weights: np.ndarray = 1 / (1 + (residuals ** 2).sum(axis=1))
+def cauchy_weights(residuals: np.ndarray, kernel: float = KERNELS[-1]) -> np.ndarray:
+    """Of each row, in (0, 1]: by its mean square."""
+    weights: np.ndarray = 1 / (1 + (residuals ** 2).mean(axis=1) / kernel ** 2)
     return weights
+
+
+def _cauchy_cost(residuals: np.ndarray, kernel: float) -> float:
+    """Whose derivative is that of the weighted squares."""
+    scale = residuals.shape[1] * kernel ** 2
+    return float(scale * np.log1p((residuals ** 2).sum(axis=1) / scale).sum())
 
 
 class _System:
@@ -120,26 +129,26 @@ class _System:
         return step
 
 
-def cost(poses: np.ndarray, edges: "list[Edges]", positions: Optional[Positions]) -> float:
-    """Half the sum of the squares; log(1 + r^2) of robust ones."""
+def cost(poses: np.ndarray, edges: "list[Edges]", positions: Optional[Positions], kernel: float) -> float:
+    """Half the sum of the squares, of robust ones through the kernel."""
     total = 0.0
     for group in edges:
-        squares = (group.residuals(poses) ** 2).sum(axis=1)
-        total += float((np.log1p(squares) if group.robust else squares).sum())
+        residuals = group.residuals(poses)
+        total += _cauchy_cost(residuals, kernel) if group.robust else float((residuals ** 2).sum())
     if positions is not None:
-        total += float(np.log1p((positions.residuals(poses) ** 2).sum(axis=1)).sum())
+        total += _cauchy_cost(positions.residuals(poses), kernel)
     return total / 2
 
 
-def _linearize(poses: np.ndarray, edges: "list[Edges]", positions: Optional[Positions]) -> _System:
+def _linearize(poses: np.ndarray, edges: "list[Edges]", positions: Optional[Positions], kernel: float) -> _System:
     system = _System(len(poses))
     for group in edges:
         residuals = group.residuals(poses)
-        weights = cauchy_weights(residuals) if group.robust else np.ones(len(residuals))
+        weights = cauchy_weights(residuals, kernel) if group.robust else np.ones(len(residuals))
         system.add_factor([group.begin, group.end], list(group.jacobians(poses)), residuals, weights)
     if positions is not None:
         residuals = positions.residuals(poses)
-        system.add_factor([positions.node], [positions.jacobians(poses)], residuals, cauchy_weights(residuals))
+        system.add_factor([positions.node], [positions.jacobians(poses)], residuals, cauchy_weights(residuals, kernel))
     else:  # nothing else holds the frame
         hold = diagonal_root(FIRST_M, FIRST_RAD)
         system.add(np.zeros(1, int), np.zeros(1, int), np.swapaxes(hold, 1, 2) @ hold)
@@ -148,14 +157,20 @@ def _linearize(poses: np.ndarray, edges: "list[Edges]", positions: Optional[Posi
 
 def solve(poses: np.ndarray, edges: "list[Edges]", positions: Optional[Positions] = None) -> np.ndarray:
     """The most probable poses (N, 4, 4), from those given. Without positions the first one stays."""
-    poses = poses.copy()
     edges = [group for group in edges if len(group.begin)]
-    now, damping = cost(poses, edges, positions), FIRST_DAMPING
+    is_robust = positions is not None or any(group.robust for group in edges)
+    for kernel in KERNELS if is_robust else KERNELS[-1:]:
+        poses = _solve(poses, edges, positions, kernel)
+    return poses
+
+
+def _solve(poses: np.ndarray, edges: "list[Edges]", positions: Optional[Positions], kernel: float) -> np.ndarray:
+    now, damping = cost(poses, edges, positions, kernel), FIRST_DAMPING
     for _ in range(MOST_ROUNDS):
-        system = _linearize(poses, edges, positions)
+        system = _linearize(poses, edges, positions, kernel)
         while damping <= MOST_DAMPING:
             tried = poses @ se3.exp(system.solve(damping))
-            then = cost(tried, edges, positions)
+            then = cost(tried, edges, positions, kernel)
             if then <= now:
                 break
             damping *= 10

@@ -15,7 +15,7 @@ from .graph import Edges, information_root
 from .submaps import Submap, SubmapMaps, queries
 
 NEAR_DRIFT, FAR_DRIFT, FAR_LEAST_M = 0.05, 0.15, 10.0  # parts of the way since; the search looks farther than the alignment
-LEAST_FIT = 0.75  # of that in the own submap
+LEAST_FIT = 0.6  # of that in the own submap, which the view is part of; wrong places reach 0.4
 LEAST_VIEWS, AGREE_M, AGREE_PART, AGREE_RAD = 2, 0.2, 0.03, np.deg2rad(2)
 LOOP_M, LOOP_RAD = 0.03, np.deg2rad(0.17)  # deviations besides those of the alignment
 PAIRS_PER_SUBMAP, SEARCHES_PER_SUBMAP, PLACES = 6, 3, 3
