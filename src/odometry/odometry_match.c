@@ -307,8 +307,10 @@ static enum ndt_status find_motion(const struct ndt_odometry_matcher *matcher, s
                                    struct ndt_odometry_match *match, struct ndt_error *err)
 {
     static const double PARTS[] = {0, 1};
+    const enum ndt_track_source source = prediction->state->source;
     enum ndt_status status = NDT_OK;
-    if (!match->is_usable || scan->preprocess.deskew == NDT_DESKEW_OFF)
+    if (!match->is_usable || scan->preprocess.deskew == NDT_DESKEW_OFF || source == NDT_TRACK_ODOMETRY ||
+        source == NDT_TRACK_ODOMETRY_TWIST) /* wheels know better */
         return NDT_OK;
     for (size_t i = 0; i < 3 && status == NDT_OK; i++) {
         int is_better = 1;

@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--compiled", action="store_true", help="also write MAP/map.ndtmap, which ndtd loads in milliseconds")
     out.add_argument("--report", action="store_true", help="also write MAP/report.html (needs ndtd[report])")
     out.add_argument("--no-loops", dest="loops", action="store_false", help="odometry alone; faster, and drifts")
+    out.add_argument("--refine", action="store_true", help="align half of the scans with the map of the others, and back: sharper surfaces")
     out.add_argument("--no-gnss", dest="gnss", action="store_false", help="the map begins at the first scan, not at the positions of the GNSS")
     how = out.add_argument_group("scans")
     how.add_argument("--frame", metavar="NAME", help="frame of the scans; default: the one with most scans")

@@ -93,7 +93,7 @@ def test_the_same_drive_gives_the_same_bytes(street, street_map, tmp_path):
 def test_two_drives_become_one_map(street, simulate, tmp_path):
     other = simulate("--seed", 8, "--scans", 40, "--noise", 0.03, *SMALL)  # the same street, measured again
     pytest.importorskip("matplotlib")
-    build(street.bag, other.bag, "-o", tmp_path / "both", "--report")
+    build(street.bag, other.bag, "-o", tmp_path / "both", "--report", "--refine")
     page = (tmp_path / "both/report.html").read_text()
     assert "loops" in page and page.count("<svg") == 2 and "Surfaces" in page and str(tmp_path) not in page
     about = json.loads((tmp_path / "both/map.json").read_text())

@@ -6,7 +6,7 @@ from typing import Any, Optional
 import numpy as np
 
 from .._progress import Progress
-from . import checks, given, graph, loops, positions, se3, submaps, trajectory
+from . import checks, given, graph, loops, positions, refine, se3, submaps, trajectory
 from .cloud_store import CloudStore
 from .drive import Drive, MappingError, open_drive
 
@@ -120,8 +120,6 @@ def use_gnss(mapped: Mapped) -> None:
 
 def close_loops(mapped: Mapped, store: CloudStore, options: Any) -> None:
     """Finds loops and distributes what they contradict, until there are no more."""
-    for number, one in enumerate(mapped.trajectories):
-        mapped.submaps += submaps.split(number, mapped.firsts[number], one, store)
     maps = submaps.SubmapMaps(store, mapped.odometry, mapped.submaps, options.threads)
     finder = loops.LoopFinder(maps, mapped.submaps, mapped.odometry)
     tried: "set[tuple[int, int]]" = set()
@@ -158,10 +156,15 @@ def build(recordings: "list[str]", work: Path, store: CloudStore, options: Any) 
     if options.poses is not None:
         use_given(mapped, options.poses)
         return mapped
+    for number, one in enumerate(mapped.trajectories):
+        mapped.submaps += submaps.split(number, mapped.firsts[number], one, store)
     if options.gnss:
         use_gnss(mapped)
     if options.loops or len(drives) > 1:
         close_loops(mapped, store, options)
     elif mapped.positions is not None:
         solve(mapped, _chain(mapped))
+    if options.refine:
+        with Progress("refinement", options.quiet) as progress:
+            refine.refine(mapped, store, options.threads, progress.update)
     return mapped
