@@ -28,6 +28,9 @@ static const double KNOWN_PART = 0.85;
 /* Points along the edge of the smallest voxel: with fewer, most voxels of a single keyframe have too few points. */
 static const double LEAST_CELLS = 4;
 
+/* One old scan is a stray; so many in a row are another time. */
+enum { RESTART_SCANS = 3 };
+
 /* The first scans of a segment, from which the velocity at its start follows. */
 struct start {
     struct ndt_pose T_odom_base[NDT_ODOMETRY_START_SCANS];
@@ -49,6 +52,7 @@ struct ndt_odometry {
     struct ndt_cloud no_points;
     int64_t stamp_ns; /* of the last scan */
     int has_stamp;
+    int old_scans; /* in a row, as old as if time had restarted */
     uint64_t scans;
     uint32_t segment, missed; /* missed: scans without a pose since the last one with */
     double path_m;
@@ -254,7 +258,7 @@ int ndt_odometry_restart(struct ndt_odometry *odometry)
     odometry->start = start;
     ndt_track_init(&odometry->track, &odometry->params.track);
     odometry->fits = (struct ndt_recent_fits){.count = 0};
-    odometry->has_stamp = 0;
+    odometry->has_stamp = odometry->old_scans = 0;
     odometry->scans = 0;
     odometry->segment = odometry->missed = 0;
     odometry->path_m = 0;
@@ -310,7 +314,9 @@ static int begin_scan(struct ndt_odometry *odometry, int64_t stamp_ns, const str
         refuse(result, NDT_REJECTED, "its stamp is no time");
         return 0;
     }
-    if (step_s <= 0 && step_s >= -odometry->params.track.max_prediction_s) {
+    const int has_restarted = step_s < -odometry->params.track.max_prediction_s;
+    odometry->old_scans = has_restarted ? odometry->old_scans + 1 : 0;
+    if (step_s <= 0 && odometry->old_scans < RESTART_SCANS) {
         refuse(result, NDT_REJECTED, "its stamp is not newer than that of the scan before");
         return 0;
     }
@@ -448,6 +454,7 @@ enum ndt_status ndt_odometry_add_scan(struct ndt_odometry *odometry, int64_t sta
         return NDT_OK;
     }
     odometry->has_stamp = 1;
+    odometry->old_scans = 0;
     odometry->stamp_ns = stamp_ns;
     odometry->scans++;
     return odometry->local.map ? locate(odometry, &predicted, result, err)

@@ -149,6 +149,31 @@ def test_wrong_inputs_give_one_line(arguments, code, text, street, simulate, tmp
     assert (tmp_path / "other/precious").exists() and not (tmp_path / "m").exists()
 
 
+def test_a_bag_that_ends_early_counts_up_to_there(street, tmp_path, capsys):
+    whole = street.bag.read_bytes()
+    (tmp_path / "cut.bag").write_bytes(whole[:len(whole) // 2])
+    build(tmp_path / "cut.bag", "-o", tmp_path / "map", "--no-loops")
+    said = capsys.readouterr().err
+    assert "truncated" in said and "what comes before is used" in said and said.count("\n") == 1
+    assert 25 < json.loads((tmp_path / "map/map.json").read_text())["drives"][0]["scans"] < 35
+
+
+def test_scans_that_are_missing_repeated_or_late(street, tmp_path):
+    """One frame in eight is missing, one repeated, one comes late."""
+    scans = [ndtd.decode_scan(record.payload) for record in ndtd.BagReader(str(street.bag)) if record.type == "scan"]
+    order = [k for k in range(len(scans)) if k % 8 != 5]
+    order.insert(20, order[19])
+    order.insert(30, order[10])
+    with ndtd.BagWriter(tmp_path / "rough.bag") as out:
+        for k in order:
+            out.scan(scans[k]["stamp_ns"], scans[k]["points"], time_s=scans[k]["time_s"], seq=k, frame_id="lidar")
+    build(tmp_path / "rough.bag", "-o", tmp_path / "map", "--no-loops")
+    drive = json.loads((tmp_path / "map/map.json").read_text())["drives"][0]
+    assert drive["scans"] == len(order) - 2 and drive["refused"] == 2 and drive["not_located"] == 0
+    stamps_ns, T = given.read_tum(tmp_path / "map/poses.tum")
+    assert error_m(stamps_ns, T[:, :3, 3], truth_of(street.bag)).max() < 0.1
+
+
 def test_ndt_map_starts_it(bin_dir, street, tmp_path):
     script = tmp_path / "ndt-map-build"
     script.write_text(f"#!/bin/sh\nexec {sys.executable} -m ndtd.ndt_map_build \"$@\"\n")

@@ -120,9 +120,9 @@ void ndt_odometry_add_wheels(struct ndt_odometry *odometry, const struct ndt_tra
  *
  * raw: the scan as the sensor measured it, in its own frame; points that are not finite are left out. A scan that
  * cannot be used ends as NDT_REJECTED with a reason, and changes nothing: no points within range, times that
- * deskewing needs and that are not there, a stamp that is not newer than the last one. Where the stamp is more than
- * track.max_prediction_s older, time has restarted: a new segment begins. A status other than NDT_OK means that
- * memory ran out or the backend failed. */
+ * deskewing needs and that are not there, a stamp that is not newer than the last one. Where the stamps of
+ * three scans in a row are more than track.max_prediction_s older, time has restarted: a new segment begins. A
+ * status other than NDT_OK means that memory ran out or the backend failed. */
 NDT_MUST_CHECK enum ndt_status ndt_odometry_add_scan(struct ndt_odometry *odometry, int64_t stamp_ns,
                                                      const struct ndt_cloud *raw,
                                                      struct ndt_odometry_result *result, struct ndt_error *err);

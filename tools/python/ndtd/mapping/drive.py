@@ -63,10 +63,28 @@ def import_recording(recording: str, out: Path, options: "list[str]") -> Path:
     return out
 
 
+def _records(bag: Path, report: bool = False) -> "Iterator[Any]":
+    """What can be read of a bag: one that ends early, or is damaged, counts up to there; `report` says so."""
+    reader, count = iter(BagReader(str(bag))), 0
+    while True:
+        try:
+            record = next(reader)
+        except StopIteration:
+            return
+        except ValueError as error:
+            if count == 0:
+                raise
+            if report:
+                print(f"ndt-map build: warning: {error}; what comes before is used", file=sys.stderr)
+            return
+        count += 1
+        yield record
+
+
 def messages(bag: Path) -> "Iterator[tuple[str, Any]]":
     """The type and the decoded content of each record, scans with their points."""
     unpack = need("msgpack", "map").unpackb
-    for record in BagReader(str(bag)):
+    for record in _records(bag):
         yield record.type, decode_scan(record.payload) if record.type == "scan" else unpack(record.payload)
 
 
@@ -77,7 +95,7 @@ def _look(drive: Drive, frame_id: "Optional[str]") -> None:
     stamps: "dict[str, list[int]]" = {}
     transforms = drive.transforms
     imu_frame = "imu"
-    for record in BagReader(str(drive.bag)):
+    for record in _records(drive.bag, report=True):
         message = unpack(record.payload)
         if record.type == "scan":
             frames[message["frame_id"]] += 1
