@@ -18,6 +18,8 @@ const struct ndt_label ndt_deskew_labels[] = {{"auto", NDT_DESKEW_AUTO},
                                               {NULL, 0}};
 const struct ndt_label ndt_sweep_stamp_labels[] = {
     {"begin", NDT_STAMP_BEGIN}, {"middle", NDT_STAMP_MIDDLE}, {"end", NDT_STAMP_END}, {NULL, 0}};
+const struct ndt_label ndt_pose_kind_labels[] = {
+    {"smoothed", NDT_POSE_SMOOTHED}, {"filtered", NDT_POSE_FILTERED}, {"predicted", NDT_POSE_PREDICTED}, {NULL, 0}};
 
 const char *ndt_label_name(const struct ndt_label *labels, int value)
 {
@@ -35,6 +37,11 @@ const char *ndt_variant_name(enum ndt_variant variant)
 const char *ndt_neighbours_name(enum ndt_neighbours neighbours)
 {
     return ndt_label_name(ndt_neighbours_labels, (int)neighbours);
+}
+
+const char *ndt_pose_kind_name(enum ndt_pose_kind kind)
+{
+    return ndt_label_name(ndt_pose_kind_labels, (int)kind);
 }
 
 const char *ndt_covariance_name(enum ndt_covariance_kind kind)

@@ -72,6 +72,12 @@ static void set_variance(double P[N * N], int first, int count, double deviation
     }
 }
 
+/* Errors `from`..`from` + count - 1 begin anew: none of those before has a part in them. */
+static void forget_rows(double F[N * N], int from, int count)
+{
+    memset(F + N * from, 0, (size_t)(count * N) * sizeof(*F));
+}
+
 static void forget_twist(const struct ndt_track *track, struct ndt_track_state *state)
 {
     state->has_twist = 0;
@@ -231,6 +237,7 @@ void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt
     if (!ndt_track_state_is_plausible(&start))
         return;
     track->state = start;
+    track->starts++;
     track->has_pose = 1;
     track->is_measured = 0;
     track->fixed_ns = stamp_ns;
@@ -241,6 +248,7 @@ void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *stat
     if (!ndt_track_state_is_plausible(state))
         return;
     track->state = *state;
+    track->starts++;
     track->has_pose = 1;
     track->is_measured = is_measured;
     track->fixed_ns = state->stamp_ns;
@@ -316,13 +324,13 @@ static struct ndt_pose corrected(const struct ndt_track_state *state, const stru
 }
 
 static void predict_by_odometry(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
-                                struct ndt_track_state *state)
+                                struct ndt_track_state *state, double F[N * N])
 {
     const struct ndt_track_params *params = &track->params;
     const double noise_m = motion->has_pose ? params->odometry_noise_m : params->twist_noise_m;
     const double noise_rad = motion->has_pose ? params->odometry_noise_rad : params->twist_noise_rad;
     const double t = fabs(dt_s);
-    double F[N * N], R[9];
+    double R[9];
     state->source = motion->has_pose ? NDT_TRACK_ODOMETRY : NDT_TRACK_ODOMETRY_TWIST;
     use_bias_of(track, state, 0);
     const struct ndt_pose D = corrected(state, &motion->D, dt_s);
@@ -345,15 +353,15 @@ static void predict_by_odometry(const struct ndt_track *track, const struct ndt_
     add_noise(state->P, AT_ROTATION, 3, noise_rad * noise_rad * t);
     set_variance(state->P, AT_TWIST, 3, params->odometry_deviation_mps);
     set_variance(state->P, AT_TURN, 3, params->odometry_deviation_radps);
+    forget_rows(F, AT_TWIST, 6);
     add_acceleration_noise(state, AT_POSE, 3, params->acceleration_noise, motion->extrapolated_s);
     add_acceleration_noise(state, AT_ROTATION, 3, params->turn_noise, motion->extrapolated_s);
 }
 
 static void predict_by_gyro(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
-                            struct ndt_track_state *state)
+                            struct ndt_track_state *state, double F[N * N])
 {
     const double noise = track->params.gyro_noise_rad;
-    double F[N * N];
     state->source = NDT_TRACK_GYRO;
     set_transition(&motion->D, F);
     for (int i = 0; i < 3; i++) {
@@ -373,10 +381,10 @@ static void predict_by_gyro(const struct ndt_track *track, const struct ndt_trac
     add_acceleration_noise(state, AT_ROTATION, 3, track->params.turn_noise, motion->extrapolated_s);
 }
 
-static void predict_by_twist(const struct ndt_track *track, double dt_s, struct ndt_track_state *state)
+static void predict_by_twist(const struct ndt_track *track, double dt_s, struct ndt_track_state *state,
+                             double F[N * N])
 {
     const struct ndt_pose D = ndt_pose_exp(&state->twist, dt_s);
-    double F[N * N];
     state->source = state->has_twist ? NDT_TRACK_TWIST : NDT_TRACK_POSE;
     set_transition(&D, F);
     for (int i = 0; i < 6; i++)
@@ -413,9 +421,10 @@ static void bound_covariance(const struct ndt_track *track, struct ndt_track_sta
  * again then says how fast it has moved. */
 static void predict_across_gap(const struct ndt_track *track, double dt_s, struct ndt_track_state *out)
 {
+    double F[N * N];
     forget_twist(track, out);
     if (dt_s > 0 && dt_s <= LONGEST_GAP_S) {
-        predict_by_twist(track, dt_s, out);
+        predict_by_twist(track, dt_s, out, F);
         return;
     }
     out->source = NDT_TRACK_POSE;
@@ -423,29 +432,34 @@ static void predict_across_gap(const struct ndt_track *track, double dt_s, struc
     add_noise(out->P, AT_ROTATION, 3, 1);
 }
 
-static void predict(const struct ndt_track *track, const struct ndt_track_state *state, int64_t stamp_ns,
-                    struct ndt_track_state *out)
+/* F: of the errors, from those of `state`; where nothing is known of the motion it is zero. Returns whether it is.
+ */
+static int predict(const struct ndt_track *track, const struct ndt_track_state *state, int64_t stamp_ns,
+                   struct ndt_track_state *out, double F[N * N])
 {
     const double dt_s = ndt_track_seconds(state->stamp_ns, stamp_ns);
+    const int bias_before = out->bias_of_gyro;
     struct ndt_track_motion motion;
     if (odometry_between(track, state->stamp_ns, stamp_ns, &motion)) {
-        predict_by_odometry(track, &motion, dt_s, out);
-        add_stamp_noise(track, out);
-        return;
-    }
-    if (has_jumped(track, dt_s)) {
+        predict_by_odometry(track, &motion, dt_s, out, F);
+    } else if (has_jumped(track, dt_s)) {
         predict_across_gap(track, dt_s, out);
-        return;
-    }
-    struct ndt_track_state by_gyro = *out;
-    use_bias_of(track, &by_gyro, 1);
-    if (gyro_between(track, state->stamp_ns, stamp_ns, by_gyro.bias_radps, out->twist.v_mps, &motion)) {
-        *out = by_gyro;
-        predict_by_gyro(track, &motion, dt_s, out);
+        memset(F, 0, N * N * sizeof(*F));
+        return 0;
     } else {
-        predict_by_twist(track, dt_s, out);
+        struct ndt_track_state by_gyro = *out;
+        use_bias_of(track, &by_gyro, 1);
+        if (gyro_between(track, state->stamp_ns, stamp_ns, by_gyro.bias_radps, out->twist.v_mps, &motion)) {
+            *out = by_gyro;
+            predict_by_gyro(track, &motion, dt_s, out, F);
+        } else {
+            predict_by_twist(track, dt_s, out, F);
+        }
     }
-    add_stamp_noise(track, out);
+    if (out->bias_of_gyro != bias_before) /* another bias */
+        for (int i = 0; i < N; i++)
+            memset(F + N * i + AT_BIAS, 0, 3 * sizeof(*F));
+    return 1;
 }
 
 static void bound_parameters(const struct ndt_track *track, struct ndt_track_state *state)
@@ -462,21 +476,32 @@ static void bound_parameters(const struct ndt_track *track, struct ndt_track_sta
                  state->bias_of_gyro ? track->params.gyro_bias_radps : track->params.odometry_bias_radps);
 }
 
-void ndt_track_predict_from(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
-                            struct ndt_track_state *out)
+int ndt_track_propagate(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
+                        int is_of_scan, struct ndt_track_state *out, double F[N * N])
 {
     *out = *before;
     out->stamp_ns = stamp_ns;
     bound_parameters(track, out);
-    predict(track, before, stamp_ns, out);
+    const int is_known = predict(track, before, stamp_ns, out, F);
+    if (is_known && is_of_scan)
+        add_stamp_noise(track, out);
     bound_covariance(track, out);
     if (ndt_track_state_is_plausible(out))
-        return;
+        return is_known;
     *out = *before;
     out->stamp_ns = stamp_ns;
+    memset(F, 0, N * N * sizeof(*F));
     bound_parameters(track, out);
     predict_across_gap(track, INFINITY, out);
     bound_covariance(track, out);
+    return 0;
+}
+
+void ndt_track_predict_from(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
+                            struct ndt_track_state *out)
+{
+    double F[N * N];
+    (void)ndt_track_propagate(track, before, stamp_ns, 1, out, F);
 }
 
 int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_track_state *out)
@@ -520,19 +545,20 @@ void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state
 {
     const double *v0 = state->twist.v_mps;
     struct ndt_track_motion motion;
+    double F[N * N];
     *out = *state;
     if (dt_s == 0)
         return;
     out->stamp_ns = state->stamp_ns + (int64_t)llround(dt_s * 1e9);
     if (odometry_between(track, state->stamp_ns, out->stamp_ns, &motion)) {
-        predict_by_odometry(track, &motion, dt_s, out);
+        predict_by_odometry(track, &motion, dt_s, out, F);
     } else if (state->bias_of_gyro &&
                gyro_between(track, state->stamp_ns, out->stamp_ns, state->bias_radps, v0, &motion)) {
-        predict_by_gyro(track, &motion, dt_s, out);
+        predict_by_gyro(track, &motion, dt_s, out, F);
     } else {
         if (dt_s < 0 && state->since_s > 0)
             out->twist = mean_twist_before(state, dt_s);
-        predict_by_twist(track, dt_s, out);
+        predict_by_twist(track, dt_s, out, F);
         out->twist = state->twist;
     }
     out->source = state->source;

@@ -286,6 +286,16 @@ int ndt_track_gyro_between(const struct ndt_track *track, int64_t from_ns, int64
     return 1;
 }
 
+int64_t ndt_track_newest_sample_ns(const struct ndt_track *track)
+{
+    int64_t newest_ns = INT64_MIN;
+    if (track->odometry.count > 0 && !track->ignores[NDT_TRACK_INPUT_ODOMETRY])
+        newest_ns = odometry_at_age(track, 0)->stamp_ns;
+    if (track->imu.count > 0 && !track->ignores[NDT_TRACK_INPUT_GYRO] && imu_at_age(track, 0)->stamp_ns > newest_ns)
+        newest_ns = imu_at_age(track, 0)->stamp_ns;
+    return newest_ns;
+}
+
 int ndt_track_gravity(const struct ndt_track *track, int64_t stamp_ns, double up[3])
 {
     double sum[3] = {0}, norm2 = 0;

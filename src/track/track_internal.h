@@ -27,6 +27,13 @@ int ndt_track_gyro_between(const struct ndt_track *track, int64_t from_ns, int64
 /* Sets the distortion of a state that a measurement has updated. before: the state that the prediction began at. */
 void ndt_track_set_distortion(const struct ndt_track_state *before, const struct ndt_track_measurement *measurement,
                               struct ndt_track_state *state);
+/* ndt_track_predict_from with the transition F of the errors, those of `before` to those of `out`. Returns
+ * 0, and F is zero, where the motion is not known: what comes later says nothing about the state before.
+ * is_of_scan: 0: without the error of a scan's stamp. */
+int ndt_track_propagate(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
+                        int is_of_scan, struct ndt_track_state *out, double F[N * N]);
+/* Stamp of the newest sample that predictions use; INT64_MIN: there is none. */
+int64_t ndt_track_newest_sample_ns(const struct ndt_track *track);
 /* Adds x to the state and sets the covariance. */
 void ndt_track_apply(struct ndt_track_state *state, const double x[N], const double P[N * N]);
 

@@ -7,6 +7,7 @@
 
 #include "ndt/map.h"
 #include "ndt/newton.h"
+#include "ndt/pose.h"
 #include "ndt/preprocess.h"
 
 #ifdef __cplusplus
@@ -24,6 +25,7 @@ extern const struct ndt_label ndt_neighbours_labels[];
 extern const struct ndt_label ndt_covariance_labels[];
 extern const struct ndt_label ndt_deskew_labels[];
 extern const struct ndt_label ndt_sweep_stamp_labels[];
+extern const struct ndt_label ndt_pose_kind_labels[];
 
 /** The name of `value` in a list. */
 const char *ndt_label_name(const struct ndt_label *labels, int value);
@@ -31,6 +33,8 @@ const char *ndt_label_name(const struct ndt_label *labels, int value);
 const char *ndt_variant_name(enum ndt_variant variant);
 /** The name of a neighbourhood. */
 const char *ndt_neighbours_name(enum ndt_neighbours neighbours);
+/** `smoothed`, `filtered`, `predicted`. */
+const char *ndt_pose_kind_name(enum ndt_pose_kind kind);
 /** The name of a kind of covariance. */
 const char *ndt_covariance_name(enum ndt_covariance_kind kind);
 

@@ -27,6 +27,14 @@ struct ndt_twist {
     double w_radps[3];
 };
 
+/** What the pose of an estimator at some moment is made of; names: ndt_pose_kind_name (ndt/names.h). */
+enum ndt_pose_kind {
+    NDT_POSE_SMOOTHED,  /**< scans before and after it */
+    NDT_POSE_FILTERED,  /**< scans and motion up to it */
+    NDT_POSE_PREDICTED, /**< extrapolated beyond all of them */
+    NDT_POSE_KIND_COUNT
+};
+
 /** The identity. */
 struct ndt_pose ndt_pose_identity(void);
 /** T_a_c = T_a_b T_b_c */

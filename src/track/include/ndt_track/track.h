@@ -153,6 +153,7 @@ struct ndt_track {
     struct ndt_track_state state;
     int64_t fixed_ns; /**< stamp of the last reset or measurement */
     int is_measured;  /**< the state contains a scan of its stamp */
+    uint32_t starts;  /**< times that the state was set, not followed: reset and adopt */
     struct ndt_track_odometry_ring {
         struct ndt_track_odometry_sample samples[NDT_TRACK_SAMPLES];
         uint32_t head, count;

@@ -1,0 +1,211 @@
+/* The pose between, before and after the last scans. */
+#include "ndt_track/track_window.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ndt/linalg.h"
+#include "track_internal.h"
+
+static const struct ndt_track_window_scan *scan_at_age(const struct ndt_track_window *window, uint32_t age)
+{
+    return &window->scans[(window->head + NDT_TRACK_WINDOW_SCANS - 1 - age) % NDT_TRACK_WINDOW_SCANS];
+}
+
+void ndt_track_window_clear(struct ndt_track_window *window)
+{
+    window->head = window->count = 0;
+}
+
+void ndt_track_window_add(struct ndt_track_window *window, const struct ndt_track *track, int is_trusted)
+{
+    if (!track->has_pose || !ndt_track_state_is_plausible(&track->state))
+        return;
+    int is_joined = window->count > 0 && window->starts == track->starts;
+    if (window->count > 0) {
+        const double dt_s = ndt_track_seconds(scan_at_age(window, 0)->state.stamp_ns, track->state.stamp_ns);
+        if (dt_s < -track->params.max_prediction_s) {
+            ndt_track_window_clear(window);
+            is_joined = 0;
+        } else if (dt_s < 0) {
+            return;
+        } else if (dt_s == 0) {
+            is_joined = is_joined && scan_at_age(window, 0)->is_joined;
+            window->head = (window->head + NDT_TRACK_WINDOW_SCANS - 1) % NDT_TRACK_WINDOW_SCANS;
+            window->count--;
+        }
+    }
+    struct ndt_track_window_scan *scan = &window->scans[window->head];
+    scan->state = track->state;
+    scan->is_trusted = is_trusted;
+    scan->is_joined = is_joined;
+    window->starts = track->starts;
+    window->head = (window->head + 1) % NDT_TRACK_WINDOW_SCANS;
+    if (window->count < NDT_TRACK_WINDOW_SCANS)
+        window->count++;
+}
+
+/* ---- names ---- */
+
+const char *ndt_track_refusal_name(enum ndt_track_refusal refusal)
+{
+    static const char *const names[] = {"", "no_pose", "before_window", "too_far_ahead", "not_trusted"};
+    return names[refusal];
+}
+
+void ndt_track_refusal_line(enum ndt_track_refusal refusal, const struct ndt_track_pose *pose, char *text,
+                            size_t size)
+{
+    static const char *const lines[] = {
+        [NDT_TRACK_NOT_REFUSED] = "",
+        [NDT_TRACK_NO_POSE] = "no scan has left a pose yet",
+        [NDT_TRACK_NOT_TRUSTED] =
+            "the pose there is not trusted: the state of a scan beside it is neither tracking "
+            "nor coasting"};
+    if (refusal == NDT_TRACK_BEFORE_WINDOW)
+        snprintf(text, size, "the stamp is %.3g s older than the states that are kept", pose->off_s);
+    else if (refusal == NDT_TRACK_TOO_FAR_AHEAD)
+        snprintf(text, size, "the stamp is %.3g s later than can be predicted", pose->off_s);
+    else
+        snprintf(text, size, "%s", lines[refusal]);
+}
+
+/* ---- smoothing ---- */
+
+/* Error of `later` with respect to `before`, as in track.h. A bias of another source says nothing. */
+static void error_between(const struct ndt_track_state *before, const struct ndt_track_state *later, double x[N])
+{
+    const struct ndt_pose off = ndt_pose_between(&before->T_map_base, &later->T_map_base);
+    const struct ndt_twist d = ndt_pose_log(&off, 1);
+    const int is_same_bias = before->bias_of_gyro == later->bias_of_gyro;
+    for (int i = 0; i < 3; i++) {
+        x[AT_POSE + i] = d.v_mps[i];
+        x[AT_ROTATION + i] = d.w_radps[i];
+        x[AT_TWIST + i] = later->twist.v_mps[i] - before->twist.v_mps[i];
+        x[AT_TURN + i] = later->twist.w_radps[i] - before->twist.w_radps[i];
+        x[AT_BIAS + i] = is_same_bias ? later->bias_radps[i] - before->bias_radps[i] : 0;
+    }
+    x[AT_SCALE] = later->scale - before->scale;
+}
+
+/* How much less certain the prediction was than the smoothed state; of another bias nothing is known. */
+static void covariance_change(const struct ndt_track_state *predicted, const struct ndt_track_state *later,
+                              double change[N * N])
+{
+    for (int i = 0; i < N * N; i++)
+        change[i] = later->P[i] - predicted->P[i];
+    if (predicted->bias_of_gyro == later->bias_of_gyro)
+        return;
+    for (int i = 0; i < N; i++)
+        for (int k = AT_BIAS; k < AT_BIAS + 3; k++)
+            change[N * i + k] = change[N * k + i] = 0;
+}
+
+/* One step of Rauch, Tung and Striebel: `state` learns from `later`, the smoothed state of the next scan. Returns
+ * 0, and changes nothing, where the motion between the two is not known. */
+static int smooth(const struct ndt_track *track, const struct ndt_track_state *later, struct ndt_track_state *state)
+{
+    struct ndt_track_state predicted;
+    double F[N * N], FP[N * N], inverse[N * N], transposed[N * N], off[N], x[N], change[N * N], P[N * N];
+    if (!ndt_track_propagate(track, state, later->stamp_ns, 1, &predicted, F) ||
+        !ndt_invert_symmetric(N, predicted.P, inverse))
+        return 0;
+    ndt_multiply(N, N, N, F, state->P, FP);
+    ndt_multiply(N, N, N, inverse, FP, transposed); /* C^T */
+    error_between(&predicted, later, off);
+    ndt_multiply_transposed(N, N, 1, transposed, off, x);
+    covariance_change(&predicted, later, change);
+    ndt_congruence(N, N, transposed, change, P);
+    for (int i = 0; i < N * N; i++)
+        P[i] += state->P[i];
+    struct ndt_track_state smoothed = *state;
+    ndt_track_apply(&smoothed, x, P);
+    for (int i = 0; i < N; i++)
+        if (!(P[(N + 1) * i] > 0))
+            return 0;
+    if (!ndt_track_state_is_plausible(&smoothed))
+        return 0;
+    *state = smoothed;
+    return 1;
+}
+
+/* The state of the scan of this age, smoothed by those that follow from it. */
+static void smoothed_scan(const struct ndt_track_window *window, const struct ndt_track *track, uint32_t age,
+                          struct ndt_track_state *out)
+{
+    uint32_t last = age;
+    while (last > 0 && age - last < NDT_TRACK_LATER_SCANS && scan_at_age(window, last - 1)->is_joined &&
+           scan_at_age(window, last - 1)->is_trusted)
+        last--;
+    *out = scan_at_age(window, last)->state;
+    while (last < age) {
+        struct ndt_track_state before = scan_at_age(window, ++last)->state;
+        (void)smooth(track, out, &before);
+        *out = before;
+    }
+}
+
+/* ---- the pose at a stamp ---- */
+
+int64_t ndt_track_newest_ns(const struct ndt_track_window *window, const struct ndt_track *track)
+{
+    if (window->count == 0)
+        return 0;
+    const int64_t scan_ns = scan_at_age(window, 0)->state.stamp_ns, sample_ns = ndt_track_newest_sample_ns(track);
+    return sample_ns > scan_ns ? sample_ns : scan_ns;
+}
+
+/* Age of the newest scan at or before a stamp; window->count: there is none. */
+static uint32_t age_before(const struct ndt_track_window *window, int64_t stamp_ns)
+{
+    uint32_t age = 0;
+    while (age < window->count && scan_at_age(window, age)->state.stamp_ns > stamp_ns)
+        age++;
+    return age;
+}
+
+/* Whether the stamp can be answered from the scan of this age. */
+static enum ndt_track_refusal check(const struct ndt_track_window *window, const struct ndt_track *track,
+                                    int64_t stamp_ns, double ahead_s, uint32_t age, double *off_s)
+{
+    *off_s = 0;
+    if (window->count == 0)
+        return NDT_TRACK_NO_POSE;
+    if (age == window->count) {
+        *off_s = ndt_track_seconds(stamp_ns, scan_at_age(window, age - 1)->state.stamp_ns);
+        return NDT_TRACK_BEFORE_WINDOW;
+    }
+    if (!scan_at_age(window, age)->is_trusted || (age > 0 && !scan_at_age(window, age - 1)->is_trusted))
+        return NDT_TRACK_NOT_TRUSTED;
+    const double since_scan_s = ndt_track_seconds(scan_at_age(window, age)->state.stamp_ns, stamp_ns);
+    const double since_data_s = ndt_track_seconds(ndt_track_newest_ns(window, track), stamp_ns);
+    *off_s = fmax(since_scan_s - track->params.max_prediction_s, since_data_s - ahead_s);
+    return *off_s > 0 ? NDT_TRACK_TOO_FAR_AHEAD : NDT_TRACK_NOT_REFUSED;
+}
+
+enum ndt_track_refusal ndt_track_pose_at(const struct ndt_track_window *window, const struct ndt_track *track,
+                                         int64_t stamp_ns, double ahead_s, struct ndt_track_pose *out)
+{
+    const uint32_t age = age_before(window, stamp_ns);
+    struct ndt_track_state later;
+    double F[N * N];
+    memset(out, 0, sizeof(*out));
+    const enum ndt_track_refusal refusal = check(window, track, stamp_ns, ahead_s, age, &out->off_s);
+    if (refusal != NDT_TRACK_NOT_REFUSED)
+        return refusal;
+    out->off_s = 0;
+    const struct ndt_track_state *before = &scan_at_age(window, age)->state;
+    out->scan_ns = before->stamp_ns;
+    out->state = *before;
+    if (stamp_ns != before->stamp_ns)
+        (void)ndt_track_propagate(track, before, stamp_ns, 0, &out->state, F);
+    const int is_known = stamp_ns == before->stamp_ns || stamp_ns <= ndt_track_newest_sample_ns(track);
+    out->kind = is_known ? NDT_POSE_FILTERED : NDT_POSE_PREDICTED;
+    if (age == 0 || !scan_at_age(window, age - 1)->is_joined)
+        return NDT_TRACK_NOT_REFUSED;
+    smoothed_scan(window, track, age - 1, &later);
+    if (smooth(track, &later, &out->state))
+        out->kind = NDT_POSE_SMOOTHED;
+    return NDT_TRACK_NOT_REFUSED;
+}
