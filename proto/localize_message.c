@@ -10,19 +10,11 @@
 
 /* ---- writer ---- */
 
-static void put_numbers(struct ndt_reply_writer *writer, const char *key, const double *values, size_t count)
-{
-    ndt_reply_open_array(writer, key);
-    for (size_t i = 0; i < count; i++)
-        ndt_reply_real(writer, NULL, values[i]);
-    ndt_reply_close(writer);
-}
-
 static void put_pose(struct ndt_reply_writer *writer, const struct ndt_localize_pose *found)
 {
     const struct ndt_pose *pose = &found->T_map_base;
     const double *t = pose->t_m, *q = pose->q_xyzw;
-    put_numbers(writer, "pose", (const double[]){t[0], t[1], t[2], q[0], q[1], q[2], q[3]}, 7);
+    ndt_reply_numbers(writer, "pose", (const double[]){t[0], t[1], t[2], q[0], q[1], q[2], q[3]}, 7);
     ndt_reply_real(writer, "confidence", found->confidence);
 }
 
@@ -36,7 +28,7 @@ static void put_result(struct ndt_reply_writer *writer, const struct ndt_localiz
     if (report->has_pose)
         put_pose(writer, &report->best);
     if (report->has_covariance)
-        put_numbers(writer, "covariance", report->covariance, 36);
+        ndt_reply_numbers(writer, "covariance", report->covariance, 36);
     ndt_reply_open_array(writer, "alternatives");
     for (size_t i = 0; i < report->alternative_count && i < NDT_LOCALIZE_MAX_ALTERNATIVES; i++) {
         ndt_reply_open_map(writer, NULL);
@@ -140,11 +132,16 @@ static enum ndt_status read_search(struct ndt_wire_reader *reader, void *message
     return status;
 }
 
+static enum ndt_status read_moment(struct ndt_wire_reader *reader, void *message)
+{
+    return ndt_wire_read_moment(reader, &((struct ndt_reply_message *)message)->moment);
+}
+
 struct reply_wire {
     struct ndt_reply_message message;
     int has_error;
 };
-_Static_assert(offsetof(struct reply_wire, message) == 0, "read_search takes the one for the other");
+_Static_assert(offsetof(struct reply_wire, message) == 0, "read_search and read_moment take the one for the other");
 
 #define AT(member) offsetof(struct reply_wire, message.member)
 static const struct ndt_wire_field reply_rows[] = {
@@ -152,6 +149,7 @@ static const struct ndt_wire_field reply_rows[] = {
     {"ok", NDT_WIRE_BOOL, AT(ok), 0, NDT_WIRE_REQUIRED, NULL, NULL},
     {"error", NDT_WIRE_NAME, AT(error), NDT_PROTO_MAX_PATH + 1, offsetof(struct reply_wire, has_error), NULL, NULL},
     {"search", NDT_WIRE_CUSTOM, 0, 0, AT(has_search), read_search, NULL},
+    {"pose_at", NDT_WIRE_CUSTOM, 0, 0, AT(has_moment), read_moment, NULL},
 };
 #undef AT
 enum { REPLY_ROWS = sizeof(reply_rows) / sizeof(reply_rows[0]) };

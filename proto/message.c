@@ -15,7 +15,7 @@ static const struct {
     {NDT_MESSAGE_RESULT, "result"},     {NDT_MESSAGE_GNSS, "gnss"},
     {NDT_MESSAGE_REQUEST, "request"},   {NDT_MESSAGE_REPLY, "reply"},
     {NDT_MESSAGE_IMU, "imu"},           {NDT_MESSAGE_TRANSFORM, "transform"},
-    {NDT_MESSAGE_POINTS, "points"},
+    {NDT_MESSAGE_POINTS, "points"},     {NDT_MESSAGE_POSE, "pose"},
 };
 enum { MESSAGE_COUNT = sizeof(messages) / sizeof(messages[0]) };
 

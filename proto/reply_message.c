@@ -137,6 +137,14 @@ void ndt_reply_close(struct ndt_reply_writer *writer)
         close_level(writer);
 }
 
+void ndt_reply_numbers(struct ndt_reply_writer *writer, const char *key, const double *values, size_t count)
+{
+    ndt_reply_open_array(writer, key);
+    for (size_t i = 0; i < count; i++)
+        ndt_reply_real(writer, NULL, values[i]);
+    ndt_reply_close(writer);
+}
+
 enum ndt_status ndt_reply_finish(struct ndt_reply_writer *writer, struct ndt_error *err)
 {
     if (writer->status == NDT_OK && writer->depth == 1) {

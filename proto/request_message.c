@@ -11,7 +11,7 @@
 
 enum { DEFAULT_TIMINGS = 100 };
 
-enum argument { NO_ARGUMENT, PATH, COUNT, POSE, HINT };
+enum argument { NO_ARGUMENT, PATH, COUNT, POSE, HINT, STAMP };
 
 /* All operations and the argument each one has; SCHEMA.md describes them. */
 static const struct {
@@ -34,6 +34,7 @@ static const struct {
     [NDT_OP_LOCALIZE] = {"localize", HINT},
     [NDT_OP_SEARCH] = {"search", NO_ARGUMENT},
     [NDT_OP_CANCEL_SEARCH] = {"cancel_search", NO_ARGUMENT},
+    [NDT_OP_POSE_AT] = {"pose_at", STAMP},
     [NDT_OP_SHUTDOWN] = {"shutdown", NO_ARGUMENT},
 };
 
@@ -44,7 +45,7 @@ struct request_wire {
 
 static enum ndt_status unknown_operation(const char *name, struct ndt_error *err)
 {
-    char known[256] = "";
+    char known[320] = "";
     for (size_t i = 0, used = 0; i < NDT_OP_COUNT && used < sizeof(known); i++)
         used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "", operations[i].name);
     return ndt_fail(err, NDT_ERR_UNSUPPORTED, "'%s' is not an operation; there are: %s", name, known);
@@ -206,7 +207,7 @@ static void choose_arguments(struct request_wire *wire)
     const enum argument takes = operations[wire->message.op].takes;
     wire->has_path = takes == PATH;
     wire->has_count = takes == COUNT;
-    wire->has_stamp = takes == POSE && pose->stamp_ns != 0;
+    wire->has_stamp = (takes == POSE || takes == STAMP) && pose->stamp_ns != 0;
     wire->has_frame = takes == POSE && pose->frame_id[0] != '\0';
     pose->has_pose = (takes == POSE || takes == HINT) && pose->has_pose;
     pose->has_twist = takes == POSE && pose->has_twist;

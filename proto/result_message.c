@@ -47,20 +47,24 @@ const char *ndt_state_name(enum ndt_state state)
     return (unsigned)state < NDT_STATE_COUNT ? names[state] : "unknown";
 }
 
-static enum ndt_status read_state(struct ndt_wire_reader *reader, void *wire)
+enum ndt_status ndt_wire_read_state(struct ndt_wire_reader *reader, enum ndt_state *out)
 {
-    struct ndt_result_message *message = &((struct result_wire *)wire)->message;
     char name[NDT_PROTO_MAX_NAME + 1];
     const enum ndt_status status = ndt_wire_read_name(reader, name, sizeof(name));
     if (status != NDT_OK)
         return status;
     for (int i = 0; i < NDT_STATE_COUNT; i++) {
         if (strcmp(ndt_state_name((enum ndt_state)i), name) == 0) {
-            message->state = (enum ndt_state)i;
+            *out = (enum ndt_state)i;
             return NDT_OK;
         }
     }
     return ndt_fail(reader->err, NDT_ERR_FORMAT, "'%s' is not a state", name);
+}
+
+static enum ndt_status read_state(struct ndt_wire_reader *reader, void *wire)
+{
+    return ndt_wire_read_state(reader, &((struct result_wire *)wire)->message.state);
 }
 
 static void write_state(struct ndt_wire_writer *writer, const void *wire)

@@ -142,6 +142,12 @@ NDT_MUST_CHECK enum ndt_status ndt_wire_encode(struct ndt_buffer *frame, enum nd
                                                const struct ndt_wire_field *rows, size_t row_count,
                                                const void *message, struct ndt_error *err);
 
+/* A state by its name. In result_message.c. */
+NDT_MUST_CHECK enum ndt_status ndt_wire_read_state(struct ndt_wire_reader *reader, enum ndt_state *out);
+
+/* A map with the keys of a pose message. In moment_message.c. */
+NDT_MUST_CHECK enum ndt_status ndt_wire_read_moment(struct ndt_wire_reader *reader, struct ndt_moment_message *out);
+
 /* NDT_ERR_LIMIT, naming the field and the number: one of them is larger than the limit, or NaN. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_check_sizes(const char *key, const double *values, size_t count,
                                                     double limit, struct ndt_error *err);

@@ -312,6 +312,12 @@ const struct ndtd_option ndtd_option_table[] = {
     {REAL("recovery.max_acceleration_mps2", recovery.max_acceleration_mps2, RELOAD, 0.1, 1000, "m/s^2",
           "Acceleration that it never exceeds")},
 
+    {REAL("output.rate_hz", output_rate_hz, FIXED, 0, 200, "Hz",
+          "Poses between scans, on the socket sockets.motion: at the stamps of odometry and IMU, at most so many per "
+          "second; 0 = only one result per scan"), .is_common = 1},
+    {REAL("output.max_ahead_s", max_ahead_s, RELOAD, 0, 1, "s",
+          "How far the pose at a stamp is predicted beyond all scans and motion that have come"), .is_common = 1},
+
     {TEXT(NDTD_STRING, "sockets.scans", scans_address, FIXED,
           "Input of scans, ipc://PATH or tcp://HOST:PORT; empty = scans.ipc in the runtime directory"), .is_common = 1},
     {LABELS(NDTD_ENUM, "sockets.scans_kind", scans_kind, FIXED, receivers,
@@ -323,6 +329,9 @@ const struct ndtd_option ndtd_option_table[] = {
           "directory or, where sockets.poses is an ipc path, that path with .points behind it; off = none")},
     {NUMBER(NDTD_UINT32, "sockets.points_max", points_max, RELOAD, 100, 1048576, "points",
             "Of a scan with more points every k-th goes to viewers, k odd")},
+    {TEXT(NDTD_STRING, "sockets.motion", motion_address, FIXED,
+          "Output of poses between scans (XPUB), with output.rate_hz; empty = motion.ipc in the runtime directory or, "
+          "where sockets.poses is an ipc path, that path with .motion behind it; off = none")},
     {TEXT(NDTD_STRING, "sockets.control", control_address, FIXED,
           "Requests and replies (ROUTER); empty = control.ipc in the runtime directory"), .is_common = 1},
     {LABELS(NDTD_ENUM, "sockets.ipc_mode", ipc_mode, FIXED, modes,

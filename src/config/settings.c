@@ -25,6 +25,7 @@ static const struct ndtd_settings daemon_defaults = {
     .recovery = {.enable = 1, .radius_m = 60, .max_speed_mps = 40, .max_acceleration_mps2 = 5},
     .autotune = 1,
     .autotune_limit_s = 1.2,
+    .max_ahead_s = 0.2,
     .points_max = 20000,
     .high_water_mark = 64,
     .max_senders = 16,

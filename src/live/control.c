@@ -60,6 +60,7 @@ static void write_hello(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_text(writer, "scans", live->endpoints.scans.address);
     ndt_reply_text(writer, "poses", live->endpoints.poses.address);
     ndt_reply_text(writer, "points", live->points ? live->endpoints.points.address : "");
+    ndt_reply_text(writer, "motion", live->endpoints.motion.address);
 }
 
 static void write_status(struct ndtd_control *control, struct ndtd_live *live,
@@ -240,6 +241,19 @@ static void write_timings(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_close(writer);
 }
 
+static enum ndt_status find_pose(struct ndtd_live *live, const struct ndt_request_message *request,
+                                 struct ndt_error *err)
+{
+    return ndtd_pose_stream_at(live->stream, request->pose.stamp_ns, &live->moment, err);
+}
+
+static void write_pose(struct ndtd_control *control, struct ndtd_live *live,
+                       const struct ndt_request_message *request, struct ndt_reply_writer *writer)
+{
+    (void)control, (void)request;
+    ndt_reply_moment(writer, &live->moment);
+}
+
 static enum ndt_status shut_down(struct ndtd_live *live, const struct ndt_request_message *request,
                                  struct ndt_error *err)
 {
@@ -265,6 +279,7 @@ static const struct operation operations[NDT_OP_COUNT] = {
     [NDT_OP_LOCALIZE] = {.changes = 1, .act = localize, .write = write_search},
     [NDT_OP_SEARCH] = {.write = write_search},
     [NDT_OP_CANCEL_SEARCH] = {.changes = 1, .act = cancel_search, .write = write_search},
+    [NDT_OP_POSE_AT] = {.act = find_pose, .write = write_pose},
     [NDT_OP_SHUTDOWN] = {.changes = 1, .early = 1, .act = shut_down},
 };
 

@@ -57,23 +57,24 @@ static enum ndt_status set_endpoint(struct ndtd_endpoint *endpoint, const struct
     return ndtd_default_address(endpoint->address, sizeof(endpoint->address), address, name, create, err);
 }
 
-/* Where only sockets.poses is given, the points are beside it, so that two daemons do not share an address; over
- * tcp a port has to be given. */
-static enum ndt_status set_points_endpoint(struct ndtd_endpoints *out, const struct ndtd_settings *settings,
-                                           int create, struct ndt_error *err)
+/* Where only sockets.poses is given, `name` is beside it, so that two daemons do not share an address; over tcp a
+ * port has to be given. */
+static enum ndt_status set_endpoint_beside(struct ndtd_endpoint *out, const struct ndtd_settings *settings,
+                                           const char *given, const char *name, int create, struct ndt_error *err)
 {
-    static const char ipc[] = "ipc://", suffix[] = ".points", off[] = "off";
-    const char *given = settings->points_address, *poses = settings->poses_address;
+    static const char ipc[] = "ipc://", off[] = "off";
+    const char *poses = settings->poses_address;
     char beside[NDTD_ENDPOINT_MAX] = "";
-    if (!*given && strncmp(poses, ipc, strlen(ipc)) == 0 && strlen(poses) + sizeof(suffix) <= IPC_ADDRESS_BYTES) {
+    if (!*given && strncmp(poses, ipc, strlen(ipc)) == 0 && strlen(poses) + strlen(name) + 2 <= IPC_ADDRESS_BYTES) {
         strcpy(beside, poses);
-        given = strcat(beside, suffix);
+        strcat(beside, ".");
+        given = strcat(beside, name);
     } else if (!*given && *poses) {
         given = off;
     }
-    const enum ndt_status status = set_endpoint(&out->points, settings, given, "points", create, err);
+    const enum ndt_status status = set_endpoint(out, settings, given, name, create, err);
     if (status == NDT_OK && strcmp(given, off) == 0)
-        out->points.address[0] = '\0';
+        out->address[0] = '\0';
     return status;
 }
 
@@ -87,7 +88,11 @@ static enum ndt_status set_endpoints(struct ndtd_endpoints *out, const struct nd
     if (status == NDT_OK)
         status = set_endpoint(&out->control, settings, settings->control_address, "control", create, err);
     if (status == NDT_OK)
-        status = set_points_endpoint(out, settings, create, err);
+        status = set_endpoint_beside(&out->points, settings, settings->points_address, "points", create, err);
+    if (status == NDT_OK) /* without a rate there is nothing to publish */
+        status = set_endpoint_beside(&out->motion, settings,
+                                     settings->output_rate_hz > 0 ? settings->motion_address : "off", "motion",
+                                     create, err);
     out->scans.max_connections = settings->max_senders;
     out->control.receive_high_water_mark = REQUESTS_WAITING;
     out->control.send_high_water_mark = REPLIES_WAITING;
@@ -106,10 +111,10 @@ static struct ndtd_security security_of(const struct ndtd_settings *settings)
 static enum ndt_status check_distinct(const struct ndtd_endpoints *endpoints, struct ndt_error *err)
 {
     const char *const addresses[] = {endpoints->scans.address, endpoints->poses.address, endpoints->control.address,
-                                     endpoints->points.address};
-    for (int i = 0; i < 4; i++)
-        for (int k = i + 1; k < 4; k++)
-            if (strcmp(addresses[i], addresses[k]) == 0)
+                                     endpoints->points.address, endpoints->motion.address};
+    for (int i = 0; i < 5; i++)
+        for (int k = i + 1; k < 5; k++)
+            if (*addresses[i] && strcmp(addresses[i], addresses[k]) == 0)
                 return ndt_fail(err, NDT_ERR_ARGUMENT, "%.200s: one address for two sockets", addresses[i]);
     return NDT_OK;
 }
@@ -141,6 +146,8 @@ enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt
         status = ndtd_endpoint_check(&endpoints.control, &security, err);
     if (status == NDT_OK && *endpoints.points.address)
         status = ndtd_endpoint_check(&endpoints.points, &security, err);
+    if (status == NDT_OK && *endpoints.motion.address)
+        status = ndtd_endpoint_check(&endpoints.motion, &security, err);
     if (status == NDT_OK)
         status = check_distinct(&endpoints, err);
     if (status == NDT_OK)
@@ -157,6 +164,8 @@ static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *er
         status = ndtd_points_publisher_open(&live->points, live->sockets, &live->endpoints.points, err);
     if (status == NDT_OK)
         status = ndtd_publisher_open(&live->publisher, live->sockets, &live->endpoints.poses, live->points, err);
+    if (status == NDT_OK)
+        status = ndtd_pose_stream_open(&live->stream, live->sockets, &live->endpoints.motion, settings, err);
     if (status == NDT_OK)
         status = ndtd_control_open(&live->control, live->sockets, &live->endpoints.control, err);
     return status;
@@ -192,7 +201,7 @@ static enum ndt_status restrict_files(struct ndtd_live *live, struct ndt_error *
         .configs = live->options.configs,
         .written = {live->options.record, recording},
         .sockets = {live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address,
-                    live->endpoints.points.address}};
+                    live->endpoints.points.address, live->endpoints.motion.address}};
     return ndtd_isolation_restrict_files(&live->isolation, settings, &paths, err);
 }
 
@@ -329,13 +338,14 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
                                             .loader = live->loader,
                                             .localizer = live->localizer,
                                             .sink = {live, open_result_sender, send_result, close_result_sender},
-                                            .points = live->points};
+                                            .points = live->points,
+                                            .stream = live->stream};
     const enum ndtd_receiver_kind kind =
         settings->scans_kind == NDTD_SCANS_PULL ? NDTD_RECEIVE_PULL : NDTD_RECEIVE_SUB;
     enum ndt_status status = ndtd_worker_start(&live->worker, &parts, err);
     if (status == NDT_OK)
         status = ndtd_receiver_open(&live->receiver, live->sockets, &live->endpoints.scans, kind, live->queue,
-                                    live->publisher, live->recorder, err);
+                                    live->publisher, live->recorder, live->stream, err);
     return status;
 }
 
@@ -390,6 +400,7 @@ static void close_all(struct ndtd_live *live)
     if (live->receiver)
         ndtd_receiver_close(live->receiver);
     ndtd_worker_stop(live->worker);
+    ndtd_pose_stream_close(live->stream);
     if (live->publisher)
         ndtd_publisher_close(live->publisher);
     ndtd_points_publisher_close(live->points);
@@ -427,9 +438,10 @@ static void report_ready(struct ndtd_live *live)
 {
     struct ndtd_worker_status worker;
     ndtd_worker_status(live->worker, &worker);
-    ndtd_log_always(NDTD_LOG_INFO, "ready (%s): scans %s, poses %s, control %s, points %s%s", worker.backend,
-                    live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address,
-                    live->points ? live->endpoints.points.address : "off",
+    ndtd_log_always(NDTD_LOG_INFO, "ready (%s): scans %s, poses %s, control %s, points %s, motion %s%s",
+                    worker.backend, live->endpoints.scans.address, live->endpoints.poses.address,
+                    live->endpoints.control.address, live->points ? live->endpoints.points.address : "off",
+                    *live->endpoints.motion.address ? live->endpoints.motion.address : "off",
                     *live->settings->settings.map_path ? "" : "; no map");
     ndtd_notify_status("localising");
     ndtd_notify_ready();

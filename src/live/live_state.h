@@ -13,7 +13,7 @@ enum { RESTART_NAMES = 512 };
 
 struct ndtd_endpoints {
     struct ndtd_endpoint scans, poses, control;
-    struct ndtd_endpoint points; /* without an address: none */
+    struct ndtd_endpoint points, motion; /* without an address: none */
 };
 
 struct ndtd_live {
@@ -31,6 +31,7 @@ struct ndtd_live {
     struct ndtd_sockets *sockets;
     struct ndtd_points_publisher *points; /* NULL: none */
     struct ndtd_publisher *publisher;
+    struct ndtd_pose_stream *stream;
     struct ndtd_result_sender *sender; /* the matching thread's */
     struct ndtd_queue *queue;
     struct ndtd_map_loader *loader;
@@ -39,6 +40,7 @@ struct ndtd_live {
     struct ndtd_receiver *receiver;
     struct ndtd_control *control;
     struct ndtd_localizer *localizer;
+    struct ndt_moment_message moment; /* the pose that a request has asked for */
     /* Reads the configuration and publishes a new settings snapshot. */
     enum ndt_status (*reload)(struct ndtd_live *live, struct ndt_error *err);
 };

@@ -62,6 +62,16 @@ static void write_recorder(const struct ndtd_recorder_status *recorder, struct n
     ndt_reply_close(writer);
 }
 
+static void write_motion(const struct ndtd_live *live, struct ndt_reply_writer *writer)
+{
+    const struct ndtd_pose_stream_counters motion = ndtd_pose_stream_counters(live->stream);
+    ndt_reply_open_map(writer, "motion");
+    ndt_reply_uint(writer, "published", motion.published);
+    ndt_reply_uint(writer, "lost", motion.lost);
+    ndt_reply_uint(writer, "subscribers", motion.subscribers);
+    ndt_reply_close(writer);
+}
+
 static void write_points(const struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     const struct ndtd_points_counters points =
@@ -104,6 +114,7 @@ static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_uint(writer, "subscribers", out.subscribers);
     ndt_reply_close(writer);
     write_points(live, writer);
+    write_motion(live, writer);
 }
 
 static double seconds(struct timeval time)

@@ -34,9 +34,10 @@ struct ndtd_receiver {
     struct ndtd_publisher *publisher;
     struct ndtd_result_sender *sender; /* owned by the thread */
     struct ndtd_socket_thread thread;
-    struct ndtd_recorder *recorder; /* borrowed; may be NULL */
-    struct batch batch;             /* used by the thread only */
-    double looked_us;               /* when the thread last looked for frames */
+    struct ndtd_recorder *recorder;  /* borrowed; may be NULL */
+    struct ndtd_pose_stream *stream; /* may be NULL */
+    struct batch batch;              /* used by the thread only */
+    double looked_us;                /* when the thread last looked for frames */
     atomic_uint_fast64_t beats;
     atomic_uint_fast64_t frames, scans, bytes, bad;
     atomic_uint_fast64_t map_id, config_hash;
@@ -142,6 +143,8 @@ static void process_frame(struct ndtd_receiver *receiver, zmq_msg_t *message)
     }
     if (receiver->recorder)
         ndtd_recorder_push(receiver->recorder, (uint32_t)frame.type, message);
+    if (receiver->stream)
+        ndtd_pose_stream_take(receiver->stream, &frame);
     enqueue(receiver, &frame, message);
 }
 
@@ -217,7 +220,8 @@ static void *run(void *argument)
 enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_sockets *sockets,
                                    const struct ndtd_endpoint *endpoint, enum ndtd_receiver_kind kind,
                                    struct ndtd_queue *queue, struct ndtd_publisher *publisher,
-                                   struct ndtd_recorder *recorder, struct ndt_error *err)
+                                   struct ndtd_recorder *recorder, struct ndtd_pose_stream *stream,
+                                   struct ndt_error *err)
 {
     struct ndtd_receiver *receiver = calloc(1, sizeof(*receiver));
     if (!receiver)
@@ -226,6 +230,7 @@ enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_socke
     receiver->queue = queue;
     receiver->publisher = publisher;
     receiver->recorder = recorder;
+    receiver->stream = stream;
     enum ndt_status status =
         ndtd_socket_bind(&receiver->socket, sockets, kind == NDTD_RECEIVE_PULL ? ZMQ_PULL : ZMQ_SUB, endpoint, err);
     if (status == NDT_OK)

@@ -376,6 +376,17 @@ static void report_events(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
+/* Poses between scans go on from the state that this one has left. */
+static void lead_stream(const struct ndtd_worker *worker, const struct ndtd_message *frame)
+{
+    const struct ndtd_pose_stream_scan scan = {.track = ndtd_pipeline_track(worker->pipeline),
+                                               .state = ndtd_pipeline_state(worker->pipeline),
+                                               .max_ahead_s = worker->settings->max_ahead_s,
+                                               .arrival_us = frame->arrival_us};
+    if (worker->parts.stream)
+        ndtd_pose_stream_follow(worker->parts.stream, &scan);
+}
+
 /* Gives viewers the points of the scan: after the answer, which goes first. */
 static void show(struct ndtd_worker *worker)
 {
@@ -411,6 +422,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_message *frame,
     if (is_scan) {
         ndtd_worker_log_times(&worker->log, worker->settings, &frame->scan);
         answer(worker, frame, &record, queue_depth);
+        lead_stream(worker, frame);
         if (ndtd_pipeline_follow_up(worker->pipeline, &err) != NDT_OK)
             ndtd_log(NDTD_LOG_WARNING, "localize: scan %" PRIu64 " is of no use: %s", record.seq, err.text);
         if (is_watched && status == NDT_OK)

@@ -518,6 +518,7 @@ static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *
     record->result = alignment->result;
     ndtd_pipeline_conclude(pipeline, alignment, record);
     ndtd_pipeline_follow_state(pipeline, alignment, record);
+    ndt_track_window_add(&pipeline->window, &pipeline->track, ndtd_state_is_trusted(pipeline->state));
     keep_for_request(pipeline, alignment, record);
     if (pipeline->is_watched)
         ndtd_points_view_keep(pipeline, record);

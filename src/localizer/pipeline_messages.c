@@ -1,6 +1,7 @@
 /* The pipeline's handling of messages that are no scans, and of poses that are given. */
 #include <string.h>
 
+#include "ndtd/motion_sample.h"
 #include "ndtd/scan_state.h"
 #include "pipeline_state.h"
 #include "scan_order.h"
@@ -49,11 +50,7 @@ static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct
     if (frame->type == NDT_MESSAGE_INITIAL_POSE) {
         ndtd_pipeline_set_pose_at(pipeline, &message, message.stamp_ns);
     } else {
-        const struct ndt_track_odometry_sample sample = {.stamp_ns = message.stamp_ns,
-                                                         .has_pose = message.has_pose,
-                                                         .has_twist = message.has_twist,
-                                                         .T_odom_base = message.pose,
-                                                         .twist = message.twist};
+        const struct ndt_track_odometry_sample sample = ndtd_odometry_sample(&message);
         ndt_track_odometry(&pipeline->track, &sample);
     }
     return NDT_OK;
@@ -87,13 +84,8 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
     const enum ndt_status status = ndt_imu_decode(frame->data, frame->size, &message, err);
     if (status != NDT_OK)
         return status;
-    struct ndt_track_imu_sample sample = {.stamp_ns = message.stamp_ns,
-                                          .has_acceleration = message.has_acceleration};
-    struct ndt_pose turn =
-        *ndtd_transforms_imu(&pipeline->transforms, &pipeline->settings->frames, message.frame_id);
-    memset(turn.t_m, 0, sizeof(turn.t_m));
-    ndt_pose_apply(&turn, message.angular_velocity_radps, sample.angular_velocity_radps);
-    ndt_pose_apply(&turn, message.linear_acceleration_mps2, sample.acceleration_mps2);
+    const struct ndt_track_imu_sample sample =
+        ndtd_imu_sample(&message, &pipeline->transforms, &pipeline->settings->frames);
     ndt_track_imu(&pipeline->track, &sample);
     return NDT_OK;
 }

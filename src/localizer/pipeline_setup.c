@@ -253,6 +253,14 @@ const struct ndtd_pipeline_events *ndtd_pipeline_events(const struct ndtd_pipeli
     return &pipeline->events;
 }
 
+enum ndt_status ndtd_pipeline_pose_at(const struct ndtd_pipeline *pipeline, int64_t stamp_ns,
+                                      struct ndt_moment_message *out, struct ndt_error *err)
+{
+    const struct ndtd_moments moments = {&pipeline->window, &pipeline->track, pipeline->state,
+                                         pipeline->settings->max_ahead_s};
+    return ndtd_moment_at(&moments, stamp_ns, out, err);
+}
+
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline)
 {
     return &pipeline->track;

@@ -3,6 +3,7 @@
 #define NDTD_PIPELINE_STATE_H
 
 #include "lookahead.h"
+#include "ndtd/moment.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/scan_merge.h"
 #include "ndtd/scan_times.h"
@@ -35,6 +36,7 @@ struct ndtd_pipeline {
 
     /* The way of a scan. */
     struct ndt_track track;
+    struct ndt_track_window window; /* of its states after the last scans */
     struct ndt_track_input_check inputs[NDT_TRACK_INPUT_COUNT];
     struct ndtd_matcher matcher;
     struct ndtd_searcher *searcher; /* NULL: none, there is nothing to search with */

@@ -186,6 +186,13 @@ enum ndt_status ndtd_session_gnss(struct ndtd_session *session, const struct ndt
     return process_encoded(session, ndt_gnss_encode(&session->frame, gnss, err), NULL, err);
 }
 
+enum ndt_status ndtd_session_pose_at(const struct ndtd_session *session, int64_t stamp_ns,
+                                     struct ndt_moment_message *out, struct ndt_error *err)
+{
+    const enum ndt_status status = check_started(session, err);
+    return status == NDT_OK ? ndtd_pipeline_pose_at(session->pipeline, stamp_ns, out, err) : status;
+}
+
 int ndtd_session_is_pose_trusted(const struct ndtd_session *session)
 {
     return session->is_trusted;

@@ -30,6 +30,8 @@ expect 2 "pose needs a POSE" pose
 expect 2 "'1,2' is not x,y,z,qx,qy,qz,qw or x,y,z,yaw [m, deg]" pose 1,2
 expect 2 "the quaternion has length 2, not 1" pose -1,2,3,0,0,0,2
 expect 2 "one argument too many" pose 1,2,3,4 5
+expect 2 "pose-at needs a STAMP" pose-at
+expect 2 "STAMP 'soon' is neither a stamp in nanoseconds nor 'now'" pose-at soon
 expect 2 "map needs a FILE, or --unload" map
 expect 2 "tile needs a load|unload FILE" tile load
 expect 2 "tile 'lod': it is load FILE or unload FILE" tile lod x
@@ -70,7 +72,7 @@ assert reply["ok"] is True and reply["name"] == "ndtd", reply
 text = subprocess.run([sys.argv[2], "--help"], capture_output=True, text=True).stdout
 for op in reply["operations"]:  # each has a command
     command = {"initial_pose": "pose", "load_map": "map", "unload_map": "map", "load_tile": "tile", "unload_tile": "tile",
-               "start_recording": "record", "stop_recording": "record", "cancel_search": "cancel"}.get(op, op)
+               "start_recording": "record", "stop_recording": "record", "cancel_search": "cancel", "pose_at": "pose-at"}.get(op, op)
     assert f"\n  {command} " in text, op
 CHECK
 fi
@@ -91,6 +93,9 @@ for _ in $(seq 3000); do
 done
 expect 0 "" health
 says "localising, tracking; "
+expect 0 "" pose-at now
+says "filtered, tracking: x "
+expect 3 "before_window: the stamp is" pose-at 1
 expect 0 "" timings --count 3
 [ "$(grep -c "nvtl" out)" -eq 3 ] || fail "timings of 3 scans"
 expect 0 "" record stop

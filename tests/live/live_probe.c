@@ -4,6 +4,7 @@
 /* clang-format off */
 /*   live_probe load     CONTROL PATH                               another map is requested
  *   live_probe view     POINTS                                     a viewer, until SIGTERM
+ *   live_probe motion   MOTION                                     poses between scans, until SIGTERM
  *   live_probe idle     POINTS                                     a viewer that never reads, until SIGTERM
  *   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
  *   live_probe dense    SCANS POSES BAG RATE_HZ POINTS             the same with so many points in every scan: those of the
@@ -478,21 +479,26 @@ static int load_map(const char *control, const char *path)
     return is_taken ? 0 : 1;
 }
 
+static void subscribe(const char *address, int waiting)
+{
+    const int wait_ms = 20, none = 0;
+    probe.context = zmq_ctx_new();
+    probe.in = zmq_socket(probe.context, ZMQ_SUB);
+    zmq_setsockopt(probe.in, ZMQ_LINGER, &none, sizeof(none));
+    zmq_setsockopt(probe.in, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
+    zmq_setsockopt(probe.in, ZMQ_RCVHWM, &waiting, sizeof(waiting));
+    zmq_setsockopt(probe.in, ZMQ_SUBSCRIBE, "", 0);
+    must(zmq_connect(probe.in, address) == 0, address);
+}
+
 /* Counts the messages with points; all of them have to be whole and in order. */
 static int view(const char *address, int reads)
 {
     static struct ndt_points_message message;
     static struct ndt_cloud cloud;
-    const int wait_ms = 20, none = 0;
     unsigned long messages = 0, points = 0, disorder = 0;
     zmq_msg_t frame;
-    probe.context = zmq_ctx_new();
-    probe.in = zmq_socket(probe.context, ZMQ_SUB);
-    zmq_setsockopt(probe.in, ZMQ_LINGER, &none, sizeof(none));
-    zmq_setsockopt(probe.in, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
-    zmq_setsockopt(probe.in, ZMQ_RCVHWM, &(int){2}, sizeof(int));
-    zmq_setsockopt(probe.in, ZMQ_SUBSCRIBE, "", 0);
-    must(zmq_connect(probe.in, address) == 0, address);
+    subscribe(address, 2);
     zmq_msg_init(&frame);
     while (!stopped) {
         if (!reads)
@@ -511,12 +517,45 @@ static int view(const char *address, int reads)
     return 0;
 }
 
+/* Counts poses between scans; their stamps have to grow, and their states to be trusted. */
+static int follow(const char *address)
+{
+    struct ndt_moment_message pose = {0};
+    unsigned long kinds[NDT_POSE_KIND_COUNT] = {0}, messages = 0, disorder = 0, untrusted = 0;
+    double farthest_m = 0;
+    zmq_msg_t frame;
+    subscribe(address, 1000);
+    zmq_msg_init(&frame);
+    while (!stopped) {
+        if (zmq_msg_recv(&frame, probe.in, 0) < 0)
+            continue;
+        const struct ndt_moment_message before = pose;
+        must(ndt_moment_decode(zmq_msg_data(&frame), zmq_msg_size(&frame), &pose, &err) == NDT_OK, "pose");
+        kinds[pose.kind]++;
+        untrusted += pose.state != NDT_STATE_TRACKING && pose.state != NDT_STATE_COASTING;
+        if (messages++ == 0)
+            continue;
+        const double moved_m = ndt_pose_distance_m(&before.T_map_base, &pose.T_map_base);
+        disorder += pose.stamp_ns <= before.stamp_ns;
+        farthest_m = moved_m > farthest_m ? moved_m : farthest_m;
+    }
+    printf("messages %lu\nsmoothed %lu\nfiltered %lu\npredicted %lu\ndisorder %lu\nuntrusted %lu\nmost_mm %.0f\n",
+           messages, kinds[NDT_POSE_SMOOTHED], kinds[NDT_POSE_FILTERED], kinds[NDT_POSE_PREDICTED], disorder,
+           untrusted, farthest_m * 1e3);
+    zmq_msg_close(&frame);
+    zmq_close(probe.in);
+    zmq_ctx_term(probe.context);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     if (argc == 4 && strcmp(mode, "load") == 0)
         return load_map(argv[2], argv[3]);
     signal(SIGTERM, on_signal);
+    if (argc == 3 && strcmp(mode, "motion") == 0)
+        return follow(argv[2]);
     if (argc == 3 && (strcmp(mode, "view") == 0 || strcmp(mode, "idle") == 0))
         return view(argv[2], strcmp(mode, "view") == 0);
     if ((argc == 6 || argc == 7) && strcmp(mode, "answers") == 0) {
@@ -535,7 +574,8 @@ int main(int argc, char **argv)
         connect_both(ZMQ_PUSH, argv[2], argv[3]);
         play(argv[4], 20, (uint32_t)strtoul(argv[5], NULL, 10), strtoull(argv[6], NULL, 10));
     } else {
-        fprintf(stderr, "usage: live_probe answers|dense|overload|hostile|view|idle ... (see live_probe.c)\n");
+        fprintf(stderr,
+                "usage: live_probe answers|dense|overload|hostile|view|motion|idle ... (see live_probe.c)\n");
         return 2;
     }
     report();

@@ -109,6 +109,18 @@ START_TEST(golden_request_localize)
 }
 END_TEST
 
+START_TEST(golden_request_pose_at)
+{
+    ASSERT_OK(decode_golden("request_pose_at"));
+    ck_assert_int_eq(request.op, NDT_OP_POSE_AT);
+    ck_assert_int_eq(request.pose.stamp_ns, INT64_C(1317042272349000123));
+    ASSERT_OK(ndt_request_encode(&frame, &request, &error));
+    assert_frame("request_pose_at");
+    ASSERT_OK(DECODE("\x84" HEAD "\xa2id\x05\xa2op\xa7pose_at")); /* now */
+    ck_assert_int_eq(request.pose.stamp_ns, 0);
+}
+END_TEST
+
 START_TEST(search_hints_are_checked)
 {
     static const struct {
@@ -206,10 +218,10 @@ START_TEST(bad_requests_keep_their_id)
                             "dnce"),
                      NDT_ERR_UNSUPPORTED);
     ck_assert_uint_eq(id, 5);
-    ck_assert_str_eq(error.text,
-                     "request message: field 'op': 'dnce' is not an operation; there are: hello, status, "
-                     "initial_pose, start, stop, load_map, unload_map, load_tile, unload_tile, reload, "
-                     "start_recording, stop_recording, timings, localize, search, cancel_search, shutdown");
+    ck_assert_str_eq(
+        error.text, "request message: field 'op': 'dnce' is not an operation; there are: hello, status, "
+                    "initial_pose, start, stop, load_map, unload_map, load_tile, unload_tile, reload, "
+                    "start_recording, stop_recording, timings, localize, search, cancel_search, pose_at, shutdown");
     ck_assert_int_eq(DECODE("\x84" HEAD "\xa2op\xa8load_map\xa2id\xcd\x01\x00"), NDT_ERR_FORMAT);
     ck_assert_uint_eq(id, 256);
     ck_assert_str_eq(error.text, "request message: operation 'load_map': field 'path' is missing");
@@ -406,6 +418,31 @@ START_TEST(golden_reply_search)
 }
 END_TEST
 
+START_TEST(golden_reply_pose_at)
+{
+    struct ndt_moment_message moment = {.stamp_ns = INT64_C(1317042272349000123),
+                                        .frame_id = "map",
+                                        .T_map_base = {{10.5, -20.25, 1}, {0.5, -0.5, 0.5, 0.5}},
+                                        .has_twist = 1,
+                                        .twist = {{8.5, 0.25, -0.125}, {0, 0.5, -1.5}},
+                                        .kind = NDT_POSE_SMOOTHED,
+                                        .state = NDT_STATE_COASTING,
+                                        .scan_ns = INT64_C(1317042272300000000)};
+    for (int i = 0; i < 6; i++)
+        moment.covariance[7 * i] = 1.0 / (1 << (4 + i));
+    moment.covariance[1] = moment.covariance[6] = 1.0 / 128;
+    ndt_reply_begin(&writer, &frame, 11, NULL);
+    ndt_reply_moment(&writer, &moment);
+    ASSERT_OK(ndt_reply_finish(&writer, &error));
+    assert_frame("reply_pose_at");
+    ASSERT_OK(decode_reply());
+    ck_assert(received.id == 11 && received.ok && received.has_moment && !received.has_search);
+    ck_assert_mem_eq(&received.moment.T_map_base, &moment.T_map_base, sizeof(moment.T_map_base));
+    ck_assert_mem_eq(received.moment.covariance, moment.covariance, sizeof(moment.covariance));
+    ck_assert(received.moment.kind == moment.kind && received.moment.scan_ns == moment.scan_ns);
+}
+END_TEST
+
 START_TEST(a_running_search_has_no_result)
 {
     const struct ndt_localize_report running = {.search_id = 4, .running = 1, .percent = 41, .elapsed_ms = 12};
@@ -530,6 +567,7 @@ static void add_request_tests(TCase *tcase)
     tcase_add_test(tcase, golden_request_path);
     tcase_add_test(tcase, golden_request_timings);
     tcase_add_test(tcase, golden_request_localize);
+    tcase_add_test(tcase, golden_request_pose_at);
     tcase_add_test(tcase, search_hints_are_checked);
     tcase_add_test(tcase, defaults);
     tcase_add_loop_test(tcase, every_operation_in_both_directions, 0, NDT_OP_COUNT);
@@ -551,6 +589,7 @@ int main(void)
     add_request_tests(requests);
     tcase_add_test(replies, golden_reply);
     tcase_add_test(replies, golden_reply_search);
+    tcase_add_test(replies, golden_reply_pose_at);
     tcase_add_test(replies, a_running_search_has_no_result);
     tcase_add_test(replies, search_reports_are_bounded);
     tcase_add_test(replies, golden_reply_error);

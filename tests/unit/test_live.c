@@ -419,7 +419,8 @@ static const char status_shape[] =
     "failed,error,map_id,points,tiles_loaded,tiles_known,loads,last_load_ms},queue{depth,waiting,given,"
     "dropped,messages_lost},receiver{frames,scans,bytes,bad,recorded,record_failures,recording},"
     "recorder{state,file,frames,bytes,missing,waiting,waiting_bytes,dropped,error},publisher{published,"
-    "lost,subscribers},points{published,lost,subscribers},process{resident_bytes,peak_resident_bytes,cpu_s},route{"
+    "lost,subscribers},points{published,lost,subscribers},motion{published,lost,subscribers},process{resident_"
+    "bytes,peak_resident_bytes,cpu_s},route{"
     "source,backend,pipeline,threads,batch,reason,meets_budget,budget_ms,points,"
     "measured_s,";
 
@@ -430,7 +431,8 @@ START_TEST(requests_are_answered)
     request_simple(NDT_OP_HELLO, &reply);
     ck_assert_uint_eq(number(&reply, "protocol"), NDT_PROTO_VERSION);
     ck_assert_ptr_nonnull(find(&reply, "start_recording"));
-    assert_shape(&reply, "{v,type,id,ok,name,version,protocol,operations[,,,,,,,,,,,,,,,,],scans,poses,points}");
+    assert_shape(&reply,
+                 "{v,type,id,ok,name,version,protocol,operations[,,,,,,,,,,,,,,,,,],scans,poses,points,motion}");
     ck_assert_int_eq(localise(0).result.outcome, NDT_NO_GUESS);
     struct ndt_request_message pose = {.id = 5, .op = NDT_OP_INITIAL_POSE};
     pose.pose = (struct ndt_pose_message){.has_pose = 1, .pose = drive.truth[1], .frame_id = "map"};

@@ -9,12 +9,31 @@
 
 #define STAMP_NS INT64_C(1317042272349000123)
 
-static const char *const all_vectors[] = {"scan",          "scan_double",     "scan_padded",      "initial_pose",
-                                          "odometry",      "truth",           "result",           "result_lost",
-                                          "result_daemon", "result_estimate", "result_state",     "gnss",
-                                          "imu",           "transform",       "gnss_antenna",     "request_pose",
-                                          "request_path",  "request_timings", "request_localize", "reply_localize",
-                                          "points",        "result_sensor"};
+static const char *const all_vectors[] = {"scan",
+                                          "scan_double",
+                                          "scan_padded",
+                                          "initial_pose",
+                                          "odometry",
+                                          "truth",
+                                          "result",
+                                          "result_lost",
+                                          "result_daemon",
+                                          "result_estimate",
+                                          "result_state",
+                                          "gnss",
+                                          "imu",
+                                          "transform",
+                                          "gnss_antenna",
+                                          "request_pose",
+                                          "request_path",
+                                          "request_timings",
+                                          "request_localize",
+                                          "reply_localize",
+                                          "points",
+                                          "result_sensor",
+                                          "pose",
+                                          "request_pose_at",
+                                          "reply_pose_at"};
 enum { VECTOR_COUNT = sizeof(all_vectors) / sizeof(all_vectors[0]) };
 
 static struct ndt_cloud cloud;
@@ -45,6 +64,7 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
     static struct ndt_points_message points;
     struct ndt_request_message request;
     struct ndt_reply_message reply;
+    struct ndt_moment_message moment;
     uint64_t id;
     enum ndt_message_type type;
     const enum ndt_status status = ndt_message_peek(data, size, &type, err);
@@ -74,6 +94,8 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
         return ndt_imu_decode(data, size, &imu, err);
     case NDT_MESSAGE_POINTS:
         return ndt_points_decode(data, size, &points, &cloud, err);
+    case NDT_MESSAGE_POSE:
+        return ndt_moment_decode(data, size, &moment, err);
     case NDT_MESSAGE_REQUEST:
         return ndt_request_decode(data, size, &request, &id, err);
     case NDT_MESSAGE_REPLY:
@@ -215,6 +237,29 @@ START_TEST(golden_truth)
     ck_assert(message.pose.q_xyzw[0] == 0 && message.pose.q_xyzw[3] == 1);
     ASSERT_OK(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &message, &error));
     assert_frame(&golden);
+}
+END_TEST
+
+START_TEST(golden_pose)
+{
+    const struct golden_vector golden = golden_read("pose");
+    struct ndt_moment_message message;
+    ASSERT_OK(ndt_moment_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert_int_eq(message.stamp_ns, STAMP_NS);
+    ck_assert_int_eq(message.scan_ns, STAMP_NS - 49000123);
+    ck_assert_str_eq(message.frame_id, "map");
+    ck_assert(message.T_map_base.t_m[1] == -20.25 && message.T_map_base.q_xyzw[1] == -0.5);
+    ck_assert(message.covariance[0] == 0.0625 && message.covariance[6] == 1.0 / 128);
+    ck_assert(message.has_twist && message.twist.v_mps[0] == 8.5 && message.twist.w_radps[2] == -1.5);
+    ck_assert(message.kind == NDT_POSE_SMOOTHED && message.state == NDT_STATE_COASTING);
+    ASSERT_OK(ndt_moment_encode(&frame, &message, &error));
+    assert_frame(&golden);
+    message.kind = NDT_POSE_KIND_COUNT;
+    ck_assert_int_eq(ndt_moment_encode(&frame, &message, &error), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(error.text, "pose message: field 'kind': there is no kind 3");
+    message.kind = NDT_POSE_FILTERED;
+    message.T_map_base.q_xyzw[3] = 2;
+    ck_assert_int_eq(ndt_moment_encode(&frame, &message, &error), NDT_ERR_ARGUMENT);
 }
 END_TEST
 
@@ -605,11 +650,14 @@ static int is_optional(const char *vector, const char *key)
                                              "heading_deviation",
                                              "apply",
                                              "search",
+                                             "pose_at",
                                              "linear_acceleration",
                                              "angular_velocity_covariance",
                                              "linear_acceleration_covariance",
                                              "antenna",
                                              "gnss"};
+    if (strcmp(vector, "pose") == 0)
+        return strcmp(key, "twist") == 0;
     for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
         if (strcmp(key, everywhere[i]) == 0)
             return 1;
@@ -805,7 +853,8 @@ START_TEST(version_and_type)
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_UNSUPPORTED);
     ck_assert_str_eq(error.text,
                      "unknown message type 'zruth'; there are: "
-                     "scan, initial_pose, odometry, truth, result, gnss, request, reply, imu, transform, points");
+                     "scan, initial_pose, odometry, truth, result, gnss, request, reply, imu, transform, points, "
+                     "pose");
 }
 END_TEST
 
@@ -950,6 +999,7 @@ static void add_golden_tests(TCase *tcase)
     tcase_add_test(tcase, golden_scan_padded);
     tcase_add_test(tcase, golden_initial_pose);
     tcase_add_test(tcase, golden_odometry);
+    tcase_add_test(tcase, golden_pose);
     tcase_add_test(tcase, golden_truth);
     tcase_add_test(tcase, golden_transform);
     tcase_add_test(tcase, golden_points);

@@ -51,7 +51,7 @@ static void set_up_as(enum ndtd_receiver_kind kind, int sender_type)
     ck_assert_int_eq(ndtd_queue_create(&queue, 3, &err), NDT_OK);
     const struct ndtd_recorder_config config = {.queue_bytes = 64000000};
     ck_assert_int_eq(ndtd_recorder_create(&recorder, &config, &err), NDT_OK);
-    ck_assert_int_eq(ndtd_receiver_open(&receiver, sockets, &scans, kind, queue, publisher, recorder, &err),
+    ck_assert_int_eq(ndtd_receiver_open(&receiver, sockets, &scans, kind, queue, publisher, recorder, NULL, &err),
                      NDT_OK);
     ndtd_receiver_set_identity(receiver, 77, 99);
     context = zmq_ctx_new();
@@ -362,7 +362,8 @@ START_TEST(test_restarts)
     ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1); /* unsubscribed */
     ck_assert_int_eq(subscription, 0);
     ck_assert_int_eq(
-        ndtd_receiver_open(&receiver, sockets, &scans, NDTD_RECEIVE_SUB, queue, publisher, recorder, &err), NDT_OK);
+        ndtd_receiver_open(&receiver, sockets, &scans, NDTD_RECEIVE_SUB, queue, publisher, recorder, NULL, &err),
+        NDT_OK);
     ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1);
     ck_assert_int_eq(subscription, 1);
     send_scan(2);

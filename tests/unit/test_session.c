@@ -108,6 +108,36 @@ START_TEST(other_inputs_take_part)
 }
 END_TEST
 
+/* Between, at and beyond the scans; asking changes nothing. */
+START_TEST(the_pose_at_any_time)
+{
+    struct ndt_result_message result;
+    struct ndt_moment_message moment, again;
+    int is_scan;
+    ck_assert_int_eq(ndtd_session_pose_at(session, 0, &moment, &err), NDT_END);
+    ck_assert_str_eq(err.text, "no_pose: no scan has left a pose yet");
+    give_start(&result);
+    for (size_t i = 0; i < DRIVE_SCANS; i++)
+        must(ndtd_session_message(session, drive.scans[i].data, drive.scans[i].size, &is_scan, &result, &err));
+    must(ndtd_session_pose_at(session, 0, &moment, &err));
+    ck_assert_int_eq(moment.kind, NDT_POSE_FILTERED);
+    ck_assert_int_eq(moment.state, NDT_STATE_TRACKING);
+    ck_assert(moment.scan_ns == moment.stamp_ns && moment.has_twist && moment.covariance[0] > 0);
+    const int64_t newest_ns = moment.stamp_ns;
+    must(ndtd_session_pose_at(session, newest_ns - 130000000, &moment, &err));
+    must(ndtd_session_pose_at(session, newest_ns - 130000000, &again, &err));
+    ck_assert_int_eq(moment.kind, NDT_POSE_SMOOTHED);
+    ck_assert_mem_eq(&moment, &again, sizeof(moment));
+    must(ndtd_session_pose_at(session, newest_ns + 150000000, &moment, &err));
+    ck_assert_int_eq(moment.kind, NDT_POSE_PREDICTED);
+    ck_assert_int_eq(moment.scan_ns, newest_ns);
+    ck_assert_int_eq(ndtd_session_pose_at(session, newest_ns + 250000000, &moment, &err), NDT_END);
+    ck_assert_str_eq(err.text, "too_far_ahead: the stamp is 0.05 s later than can be predicted");
+    ck_assert_int_eq(ndtd_session_pose_at(session, newest_ns - 60000000000, &moment, &err), NDT_END);
+    ck_assert_ptr_nonnull(strstr(err.text, "before_window: "));
+}
+END_TEST
+
 START_TEST(the_order_of_calls_is_checked)
 {
     struct ndtd_session *fresh;
@@ -118,6 +148,8 @@ START_TEST(the_order_of_calls_is_checked)
     ck_assert_str_eq(err.text, "the session has not started");
     ck_assert(!is_scan && !ndtd_session_is_pose_trusted(fresh));
     ck_assert_int_eq(ndtd_session_set_map(fresh, drive.map, &err), NDT_ERR_ARGUMENT);
+    struct ndt_moment_message moment;
+    ck_assert_int_eq(ndtd_session_pose_at(fresh, 0, &moment, &err), NDT_ERR_ARGUMENT);
     ck_assert_int_eq(ndtd_session_start(fresh, NULL, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "map.path"));
     ck_assert_int_eq(ndtd_session_set_option(fresh, "ndt.levels", "[1, 2]", &err), NDT_OK);
@@ -181,6 +213,7 @@ int main(void)
     tcase_add_test(all, results_are_those_of_the_pipeline);
     tcase_add_test(all, structs_and_messages_are_the_same);
     tcase_add_test(all, other_inputs_take_part);
+    tcase_add_test(all, the_pose_at_any_time);
     tcase_add_test(all, the_order_of_calls_is_checked);
     tcase_add_test(all, bytes_from_outside_are_refused);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);

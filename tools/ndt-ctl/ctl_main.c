@@ -1,8 +1,15 @@
 /** @file
  * @brief ndt-ctl: every request of the control socket as a sub-command. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl.h"
+#include "ndt/names.h"
+
+static const double RAD_PER_DEG = 0.017453292519943295;
 
 static uint64_t timings = 10;
 
@@ -65,6 +72,38 @@ static enum ndt_status pose(struct ndt_error *err)
     return parsed == NDT_OK ? ctl_request(&request, err) : parsed;
 }
 
+static void print_moment(const struct ndt_moment_message *moment)
+{
+    const double *t = moment->T_map_base.t_m, *P = moment->covariance;
+    printf(
+        "%s, %s: x %.3f y %.3f z %.3f m yaw %.2f deg, one sigma x %.3f y %.3f z %.3f m yaw %.2f deg; stamp %" PRId64
+        " ns, %.0f ms after a scan\n",
+        ndt_pose_kind_name(moment->kind), ndt_state_name(moment->state), t[0], t[1], t[2],
+        ndt_pose_heading_rad(&moment->T_map_base) / RAD_PER_DEG, sqrt(P[0]), sqrt(P[7]), sqrt(P[14]),
+        sqrt(P[35]) / RAD_PER_DEG, moment->stamp_ns, (double)(moment->stamp_ns - moment->scan_ns) * 1e-6);
+}
+
+static enum ndt_status pose_at(struct ndt_error *err)
+{
+    struct ndt_request_message request = {.op = NDT_OP_POSE_AT};
+    const char *stamp = ctl.operands.words[0];
+    char *end;
+    errno = 0;
+    request.pose.stamp_ns = strtoll(stamp, &end, 10);
+    if (strcmp(stamp, "now") != 0 && (end == stamp || *end || errno || request.pose.stamp_ns == 0))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "STAMP '%.40s' is neither a stamp in nanoseconds nor 'now'", stamp);
+    struct control_client *client;
+    enum ndt_status status = ctl_open(&client, err);
+    if (status == NDT_OK)
+        status = control_ask(client, &request, err);
+    if (status == NDT_OK && ctl.json)
+        status = control_print_json(client, stdout, err);
+    else if (status == NDT_OK && control_message(client)->has_moment)
+        print_moment(&control_message(client)->moment);
+    control_close(client);
+    return status;
+}
+
 static enum ndt_status record(struct ndt_error *err)
 {
     struct ndt_request_message request = {.op = NDT_OP_START_RECORDING};
@@ -102,6 +141,16 @@ static const struct tool_command pose_command = {
     .takes_numbers = 1,
     TOOL_OPTIONS(common),
     .run = pose};
+static const struct tool_command pose_at_command = {
+    .name = "pose-at",
+    .summary = "prints the pose at any time: smoothed in the past, now, predicted ahead",
+    .details =
+        "STAMP is in nanoseconds, of the clock of the scans, or 'now': the newest stamp of all scans, odometry "
+        "and IMU that have come. The last seconds are kept; how far ahead: output.max_ahead_s.",
+    TOOL_OPERANDS("STAMP", 1, 1, &ctl.operands),
+    .takes_numbers = 1,
+    TOOL_OPTIONS(common),
+    .run = pose_at};
 static const struct tool_command record_command = {
     .name = "record",
     .summary = "records what the daemon receives into FILE; FILE 'stop' ends the recording",
@@ -141,11 +190,23 @@ static const struct tool_command shutdown_command = {.name = "shutdown",
                                                      TOOL_OPTIONS(common),
                                                      .run = shut_down};
 
-static const struct tool_command *const commands[] = {
-    &status_command,  &ctl_health_command, &pose_command,     &ctl_localize_command,
-    &search_command,  &cancel_command,     &ctl_map_command,  &ctl_tile_command,
-    &record_command,  &start_command,      &stop_command,     &reload_command,
-    &timings_command, &hello_command,      &shutdown_command, NULL};
+static const struct tool_command *const commands[] = {&status_command,
+                                                      &ctl_health_command,
+                                                      &pose_command,
+                                                      &pose_at_command,
+                                                      &ctl_localize_command,
+                                                      &search_command,
+                                                      &cancel_command,
+                                                      &ctl_map_command,
+                                                      &ctl_tile_command,
+                                                      &record_command,
+                                                      &start_command,
+                                                      &stop_command,
+                                                      &reload_command,
+                                                      &timings_command,
+                                                      &hello_command,
+                                                      &shutdown_command,
+                                                      NULL};
 static const struct tool_command program = {
     .name = "ndt-ctl",
     .summary = "controls a running ndtd",

@@ -33,6 +33,7 @@ enum ndt_operation {
     NDT_OP_LOCALIZE, /**< pose?, position?, heading?, apply: begin a search for the pose */
     NDT_OP_SEARCH,   /**< progress and result of the last search */
     NDT_OP_CANCEL_SEARCH,
+    NDT_OP_POSE_AT, /**< stamp_ns?: the pose at that moment */
     NDT_OP_SHUTDOWN,
     NDT_OP_COUNT
 };
@@ -57,7 +58,8 @@ struct ndt_request_message {
     enum ndt_operation op;
     char path[NDT_PROTO_MAX_PATH + 1]; /**< load, tile, recording: not empty */
     uint32_t count;                    /**< timings; default 100 */
-    /** initial_pose: stamp_ns 0 (default) = the next scan's; frame `map`. localize: only pose and covariance */
+    /** initial_pose: stamp_ns 0 (default) = the next scan's; frame `map`. localize: only pose and covariance.
+     * pose_at: only stamp_ns, 0 (default) = now */
     struct ndt_pose_message pose;
     struct ndt_localize_hint hint; /**< localize; apply is 1 by default */
 };
@@ -114,8 +116,9 @@ struct ndt_reply_message {
     uint64_t id;
     int ok;
     char error[NDT_PROTO_MAX_PATH + 1]; /**< empty when ok */
-    int has_search;
+    int has_search, has_moment;
     struct ndt_localize_report search;
+    struct ndt_moment_message moment; /**< of pose_at */
 };
 /** Decodes a reply; values of other operations are ignored. */
 NDT_MUST_CHECK enum ndt_status ndt_reply_decode(const uint8_t *data, size_t size, struct ndt_reply_message *message,
@@ -147,6 +150,8 @@ void ndt_reply_int(struct ndt_reply_writer *writer, const char *key, int64_t val
 void ndt_reply_real(struct ndt_reply_writer *writer, const char *key, double value);
 /** Writes a boolean. */
 void ndt_reply_bool(struct ndt_reply_writer *writer, const char *key, int value);
+/** Writes an array of float64. */
+void ndt_reply_numbers(struct ndt_reply_writer *writer, const char *key, const double *values, size_t count);
 /** Begins a nested map; end it with ndt_reply_close. */
 void ndt_reply_open_map(struct ndt_reply_writer *writer, const char *key);
 /** Begins a nested array; end it with ndt_reply_close. */
@@ -155,6 +160,8 @@ void ndt_reply_open_array(struct ndt_reply_writer *writer, const char *key);
 void ndt_reply_close(struct ndt_reply_writer *writer);
 /** Writes a report as the map `search`. */
 void ndt_reply_search(struct ndt_reply_writer *writer, const struct ndt_localize_report *report);
+/** Writes a pose as the map `pose_at`, with the keys of a pose message. */
+void ndt_reply_moment(struct ndt_reply_writer *writer, const struct ndt_moment_message *moment);
 /** Ends the reply and returns the first failure, if any. */
 NDT_MUST_CHECK enum ndt_status ndt_reply_finish(struct ndt_reply_writer *writer, struct ndt_error *err);
 

@@ -11,7 +11,7 @@
  * Errors: NDT_ERR_FORMAT (malformed), NDT_ERR_LIMIT (too large), NDT_ERR_UNSUPPORTED (version or type),
  * NDT_ERR_ARGUMENT (an encoder was given an invalid message), NDT_ERR_MEMORY. Threads: functions may run at the
  * same time on different objects. Source: message.c (version, type), wire_check.c (limits), scan_message.c,
- * pose_message.c (poses, GNSS, IMU), result_message.c, points_message.c. */
+ * pose_message.c (poses, GNSS, IMU), result_message.c, points_message.c, moment_message.c. */
 #ifndef NDT_PROTO_MESSAGE_H
 #define NDT_PROTO_MESSAGE_H
 
@@ -45,6 +45,7 @@ enum ndt_message_type {
     NDT_MESSAGE_IMU = 9,
     NDT_MESSAGE_TRANSFORM = 10,
     NDT_MESSAGE_POINTS = 11,
+    NDT_MESSAGE_POSE = 12,
     NDT_MESSAGE_END /**< one past the last */
 };
 /** "scan", "initial_pose", ...; "unknown" for other numbers. */
@@ -247,6 +248,25 @@ NDT_MUST_CHECK enum ndt_status ndt_result_decode(const uint8_t *data, size_t siz
                                                  struct ndt_result_message *message, struct ndt_error *err);
 /** Replaces the contents of `frame` by the encoded result. */
 NDT_MUST_CHECK enum ndt_status ndt_result_encode(struct ndt_buffer *frame, const struct ndt_result_message *message,
+                                                 struct ndt_error *err);
+
+/** pose: the pose of the base at any moment, between, before or after scans. */
+struct ndt_moment_message {
+    int64_t stamp_ns;                      /**< of the moment */
+    char frame_id[NDT_PROTO_MAX_NAME + 1]; /**< `map` */
+    struct ndt_pose T_map_base;
+    double covariance[36]; /**< of the pose, as in a result */
+    int has_twist;
+    struct ndt_twist twist; /**< of the base, in the base frame */
+    enum ndt_pose_kind kind;
+    enum ndt_state state; /**< of the localisation, after the newest scan */
+    int64_t scan_ns;      /**< reference moment of the newest scan at or before the stamp */
+};
+/** Decodes a pose. */
+NDT_MUST_CHECK enum ndt_status ndt_moment_decode(const uint8_t *data, size_t size,
+                                                 struct ndt_moment_message *message, struct ndt_error *err);
+/** Replaces the contents of `frame` by the encoded pose. */
+NDT_MUST_CHECK enum ndt_status ndt_moment_encode(struct ndt_buffer *frame, const struct ndt_moment_message *message,
                                                  struct ndt_error *err);
 
 /** @name Points

@@ -172,11 +172,11 @@ class _Sockets:
         self._poses = self._connect(self._zmq.SUB, poses or default_endpoint("poses"))
         self._control = self._connect(self._zmq.DEALER, control or default_endpoint("control"))
 
-    def _connect_viewer(self, endpoint: str) -> Any:
+    def _connect_viewer(self, endpoint: str, option: str, waiting: int = 4) -> Any:
         if not endpoint:
-            raise RequestError("the daemon has no socket of points: sockets.points")
+            raise RequestError(f"the daemon has no such socket: {option}")
         socket = self._open(self._zmq.SUB)
-        socket.rcvhwm = 4  # a viewer that is slow shows the newest
+        socket.rcvhwm = waiting  # a viewer that is slow shows the newest
         socket.connect(endpoint)
         self._viewers.append(socket)
         return socket
@@ -231,6 +231,10 @@ def _late(what: str) -> TimeoutError:
 def _hints(pose: Optional[ArrayLike], **others: Any) -> Message:
     hints = {"pose": None if pose is None else checked_pose(pose), **others}
     return {key: value for key, value in hints.items() if value is not None}
+
+
+def _moment(stamp_ns: Optional[int]) -> Message:
+    return {} if stamp_ns is None else _stamped("pose_at(stamp_ns)", stamp_ns, {})
 
 
 def _finished(report: Message, number: int) -> bool:
@@ -320,12 +324,30 @@ class Client(_Sockets):
         the sensor, intensity (N,) or None, iterations, candidates, gnss if known; ends when none arrives for `timeout` seconds.
 
         The daemon makes them while this iterator is used. endpoint: default: the one that the daemon tells."""
-        socket = self._connect_viewer(endpoint or self.request("hello")["points"])
+        socket = self._connect_viewer(endpoint or self.request("hello")["points"], "sockets.points")
         try:
             while socket.poll(None if timeout is None else int(timeout * 1000)):
                 yield _viewed(self._unpack(socket.recv()))
         finally:
             socket.close()
+
+    def poses(self, timeout: Optional[float] = None, endpoint: Optional[str] = None) -> Iterator[Message]:
+        """Yields poses between scans as dicts, with the daemon's output.rate_hz: stamp_ns, pose, covariance, twist if known, kind,
+        state, scan_ns; ends when none arrives for `timeout` seconds. Made while this iterator is used."""
+        socket = self._connect_viewer(endpoint or self.request("hello")["motion"], "output.rate_hz", 64)
+        try:
+            while socket.poll(None if timeout is None else int(timeout * 1000)):
+                yield self._unpack(socket.recv())
+        finally:
+            socket.close()
+
+    def pose_at(self, stamp_ns: Optional[int] = None, timeout: float = 5.0) -> Message:
+        """The pose of the base at a stamp, as a dict with the keys of poses(): smoothed between the scans of the last seconds, or
+        predicted by up to output.max_ahead_s (0.2). None: at the newest stamp of all data.
+
+        RequestError where there is none, with the reason first: no_pose, before_window, too_far_ahead, not_trusted."""
+        reply: Message = self.request("pose_at", timeout, **_moment(stamp_ns))["pose_at"]
+        return reply
 
     def request(self, op: str, timeout: float = 5.0, **arguments: Any) -> Message:
         """Returns the reply as a dict; RequestError with the daemon's reason, TimeoutError without a reply."""
@@ -442,12 +464,26 @@ class AsyncClient(_Sockets):
 
     async def points(self, timeout: Optional[float] = None, endpoint: Optional[str] = None) -> AsyncIterator[Message]:
         """As Client.points: `async for`."""
-        socket = self._connect_viewer(endpoint or (await self.request("hello"))["points"])
+        socket = self._connect_viewer(endpoint or (await self.request("hello"))["points"], "sockets.points")
         try:
             while await socket.poll(None if timeout is None else int(timeout * 1000)):
                 yield _viewed(self._unpack(await socket.recv()))
         finally:
             socket.close()
+
+    async def poses(self, timeout: Optional[float] = None, endpoint: Optional[str] = None) -> AsyncIterator[Message]:
+        """As Client.poses: `async for`."""
+        socket = self._connect_viewer(endpoint or (await self.request("hello"))["motion"], "output.rate_hz", 64)
+        try:
+            while await socket.poll(None if timeout is None else int(timeout * 1000)):
+                yield self._unpack(await socket.recv())
+        finally:
+            socket.close()
+
+    async def pose_at(self, stamp_ns: Optional[int] = None, timeout: float = 5.0) -> Message:
+        """As Client.pose_at."""
+        reply: Message = (await self.request("pose_at", timeout, **_moment(stamp_ns)))["pose_at"]
+        return reply
 
     async def request(self, op: str, timeout: float = 5.0, **arguments: Any) -> Message:
         """As Client.request; requests of several tasks wait for one another."""

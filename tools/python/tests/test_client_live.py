@@ -171,6 +171,46 @@ async def follow_asynchronously(endpoints, messages):
         await client.request("shutdown")
 
 
+def check_moment(pose, kind):
+    assert pose["kind"] == kind and pose["frame_id"] == "map" and pose["state"] == "tracking"
+    assert len(pose["pose"]) == 7 and len(pose["covariance"]) == 36 and len(pose["twist"]) == 6
+
+
+def test_the_pose_at_any_time(daemon, messages):
+    """On request; without output.rate_hz there is no stream."""
+    start = next(message for kind, message in messages if kind == "initial_pose")
+    scans = [message for kind, message in messages if kind == "scan"][:5]
+    with ndtd.Client(**daemon.endpoints) as client:
+        wait_for_map(client)
+        with pytest.raises(ndtd.RequestError, match="no_pose: "):
+            client.pose_at()
+        client.wait_ready(30)
+        client.publish_initial_pose(start["pose"], start["stamp_ns"])
+        for scan in scans:
+            client.publish_scan(scan["points"], scan["stamp_ns"], time_s=scan["time_s"])
+            result = next(client.results(timeout=20))
+        assert result["state"] == "tracking"
+        end = time.monotonic() + 10  # the result is sent first
+        while client.pose_at()["stamp_ns"] < result["stamp_ns"] and time.monotonic() < end:
+            time.sleep(0.02)
+        now = client.pose_at()
+        check_moment(now, "filtered")
+        check_moment(client.pose_at(now["stamp_ns"] - 130_000_000), "smoothed")
+        check_moment(client.pose_at(np.int64(now["stamp_ns"] + 100_000_000)), "predicted")
+        with pytest.raises(ndtd.RequestError, match="too_far_ahead: the stamp is 0.3 s later"):
+            client.pose_at(now["stamp_ns"] + 500_000_000)
+        with pytest.raises(TypeError, match="stamp_ns"):
+            client.pose_at("now")
+        with pytest.raises(ndtd.RequestError, match="output.rate_hz"):
+            next(client.poses(timeout=1))
+        assert asyncio.run(pose_asynchronously(daemon.endpoints, now["stamp_ns"])) == now
+
+
+async def pose_asynchronously(endpoints, stamp_ns):
+    async with ndtd.AsyncClient(**endpoints) as client:
+        return await client.pose_at(stamp_ns)
+
+
 def check_points(view):
     assert view["frame_id"] == "base" and view["points"].shape == (view["count"], 3) and 1000 < view["count"] <= 20000
     assert view["intensity"].shape == (view["count"],) and np.all(np.diff(view["intensity"]) > 0)

@@ -65,9 +65,12 @@ struct ndtd_settings {
     int max_threads;         /**< autotune.max_threads; 0 = cores */
     double align_delay_s;    /**< debug.align_delay_ms: every scan takes this much longer */
 
+    double max_ahead_s; /**< output.max_ahead_s: how far poses are predicted beyond all data */
+
     /* The live daemon only. Empty addresses: the default, see runtime_dir.h. Empty files: no CURVE. */
     char scans_address[NDTD_ADDRESS_MAX], poses_address[NDTD_ADDRESS_MAX], control_address[NDTD_ADDRESS_MAX],
-        points_address[NDTD_ADDRESS_MAX];
+        points_address[NDTD_ADDRESS_MAX], motion_address[NDTD_ADDRESS_MAX];
+    double output_rate_hz;                               /**< output.rate_hz; 0: one result per scan, no more */
     uint32_t points_max;                                 /**< sockets.points_max */
     enum { NDTD_SCANS_SUB, NDTD_SCANS_PULL } scans_kind; /**< sockets.scans_kind */
     enum { NDTD_MODE_0600, NDTD_MODE_0660 } ipc_mode;    /**< sockets.ipc_mode */

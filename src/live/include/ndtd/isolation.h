@@ -25,7 +25,7 @@ struct ndtd_isolation {
     unsigned thread_count; /**< threads that the process had before; the others are not restricted in their files */
 };
 
-enum { NDTD_ISOLATION_PATHS = 4 };
+enum { NDTD_ISOLATION_PATHS = 5 };
 /** Paths besides those of the settings. NULL and empty ones are skipped; those that do not exist stay forbidden. */
 struct ndtd_isolation_paths {
     const struct ndtd_config_files *configs;   /**< the directories of these may be read; may be NULL */

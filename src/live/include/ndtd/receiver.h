@@ -17,6 +17,7 @@
 #define NDTD_RECEIVER_H
 
 #include "ndtd/message_queue.h"
+#include "ndtd/pose_stream.h"
 #include "ndtd/publisher.h"
 #include "ndtd/recorder.h"
 
@@ -34,13 +35,13 @@ struct ndtd_receiver_counters {
 };
 
 struct ndtd_receiver;
-/** Binds the socket and starts the thread. Queue, publisher, recorder (may be NULL: nothing is recorded) and
- * sockets are borrowed. */
+/** Binds the socket and starts the thread. Queue, publisher, recorder (may be NULL: nothing is recorded), stream
+ * (may be NULL: no poses between scans) and sockets are borrowed. */
 NDT_MUST_CHECK enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_sockets *sockets,
                                                   const struct ndtd_endpoint *endpoint,
                                                   enum ndtd_receiver_kind kind, struct ndtd_queue *queue,
                                                   struct ndtd_publisher *publisher, struct ndtd_recorder *recorder,
-                                                  struct ndt_error *err);
+                                                  struct ndtd_pose_stream *stream, struct ndt_error *err);
 /** Stops receiving and closes the socket; queued frames stay in the queue. */
 void ndtd_receiver_close(struct ndtd_receiver *receiver);
 /** Sets map id and configuration hash of rejected and dropped answers. */

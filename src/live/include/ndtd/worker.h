@@ -29,6 +29,7 @@
 #include "ndtd/message_queue.h"
 #include "ndtd/map_loader.h"
 #include "ndtd/points_publisher.h"
+#include "ndtd/pose_stream.h"
 #include "ndtd/scan_state.h"
 
 #ifdef __cplusplus
@@ -55,6 +56,7 @@ struct ndtd_worker_parts {
     struct ndt_map *map;                           /**< the first map; may be NULL (none yet) */
     struct ndtd_worker_sink sink;
     struct ndtd_points_publisher *points; /**< may be NULL (no viewers) */
+    struct ndtd_pose_stream *stream;      /**< may be NULL (no poses between scans) */
 };
 
 struct ndtd_worker;

@@ -151,6 +151,9 @@ enum ndt_state ndtd_pipeline_state(const struct ndtd_pipeline *pipeline);
 int ndtd_pipeline_gnss(const struct ndtd_pipeline *pipeline, double position_m[3]);
 /** Counts of everything that went wrong so far; borrowed. */
 const struct ndtd_pipeline_events *ndtd_pipeline_events(const struct ndtd_pipeline *pipeline);
+/** The pose of the base at a stamp; 0: at the newest of all scans and samples of the motion. As ndtd_moment_at. */
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_pose_at(const struct ndtd_pipeline *pipeline, int64_t stamp_ns,
+                                                     struct ndt_moment_message *out, struct ndt_error *err);
 /** The estimator; borrowed. */
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline);
 /** Writes the backend's intermediate values at one iteration of the last scan's trace; see ndt_aligner_dump. */

@@ -73,6 +73,13 @@ NDT_MUST_CHECK enum ndt_status ndtd_session_gnss(struct ndtd_session *session, c
 NDT_MUST_CHECK enum ndt_status ndtd_session_message(struct ndtd_session *session, const void *data, size_t size,
                                                     int *is_scan, struct ndt_result_message *result,
                                                     struct ndt_error *err);
+/** The pose of the base at any time: between two scans of the last seconds (smoothed by those around it), at the
+ * newest scan or sample of the motion (stamp_ns = 0), or predicted by up to output.max_ahead_s beyond them.
+ * NDT_END: there is none at that stamp; the line begins with the reason: no_pose, before_window, too_far_ahead,
+ * not_trusted. Depends on what was taken in, not on when it is asked, and changes nothing. About 20 us, and 20 us
+ * for each scan after the stamp, of up to 16. */
+NDT_MUST_CHECK enum ndt_status ndtd_session_pose_at(const struct ndtd_session *session, int64_t stamp_ns,
+                                                    struct ndt_moment_message *out, struct ndt_error *err);
 /** Whether to use the pose of the last result: the state is tracking or coasting, and the pose is the estimate. */
 int ndtd_session_is_pose_trusted(const struct ndtd_session *session);
 /** Aligns the following scans with another map, of which the session holds a reference. On failure the previous
