@@ -28,6 +28,8 @@ def parser() -> argparse.ArgumentParser:
     add("--projector", metavar="FILE", help="map_projector_info.yaml of the map")
     add("--pose", default="localization/pose_estimator/pose_with_covariance", metavar="TOPIC",
         help="PoseWithCovarianceStamped out; '' for none (default: %(default)s)")
+    add("--odometry-out", default="localization/pose_estimator/odometry", metavar="TOPIC",
+        help="Odometry out: poses between scans, where ndtd has output.rate_hz; '' for none (default: %(default)s)")
     add("--diagnostics", default="/diagnostics", metavar="TOPIC", help="DiagnosticArray out, 1 Hz; '' for none")
     add("--initialpose", default="initialpose", metavar="TOPIC", help="pose from RViz in; '' for none")
     add("--initial-pose", choices=("search", "take"), default="search",
@@ -47,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     add("-r", "--remap", action="append", default=[], metavar="FROM:=TO")
     add("-p", "--param", action="append", default=[], metavar="NAME:=VALUE", help="use_sim_time alone")
     add("--ros-args", action="store_true", help=argparse.SUPPRESS)
-    for name in ("scans", "poses", "control"):
+    for name in ("scans", "poses", "motion", "control"):
         add(f"--{name}", metavar="ADDRESS", help=f"the {name} socket of ndtd (default: in the runtime directory)")
     add("--list", action="store_true", help="print the topics of the graph with their types, and exit")
     add("--push", action="store_true", help="the scans socket is PULL (sockets.scans_kind: pull)")
@@ -124,9 +126,9 @@ def options(args: argparse.Namespace) -> Any:
         raise ValueError(f"--param {next(iter(params))}: only use_sim_time is known; options are named in --help")
     names = Names(namespace, remap)
     keys = link.read_keys(args.curve_server_key, args.curve_keys)
-    endpoints = {name: getattr(args, name) for name in ("scans", "poses", "control") if getattr(args, name)}
+    endpoints = {name: getattr(args, name) for name in ("scans", "poses", "motion", "control") if getattr(args, name)}
     return Options(scans=[names(topic) for topic in args.scan], motion=_motion(args, names), initial_pose=names(args.initialpose),
-                   pose=names(args.pose), diagnostics=names(args.diagnostics), tf=args.tf, tf_topic=names("/tf"),
+                   pose=names(args.pose), odometry_out=names(args.odometry_out), diagnostics=names(args.diagnostics), tf=args.tf, tf_topic=names("/tf"),
                    tf_static_topic="" if args.no_tf_static else names("/tf_static"),
                    tf_ahead_ns=int(args.tf_ahead * 1e9), map_frame=args.map_frame, odom_frame=args.odom_frame,
                    base_frame=args.base_frame, search_initial_pose=args.initial_pose == "search",

@@ -13,7 +13,7 @@ import zmq
 from ..recordings import messages as m
 from . import dds, from_ndtd, hints, link, rmw
 from .options import Log, Options
-from .pose_publisher import PosePublisher
+from .pose_publisher import PosePublisher, StreamPublisher
 from .receiver import Receiver
 
 INITIAL_POSE_DEVIATION = (2.0, 2.0, 5.0, 0.1, 0.1, 0.3)  # m, rad: where RViz leaves zeros
@@ -33,6 +33,7 @@ class Bridge:
         self._control = link.Control(context, options.daemon)
         self._receiver = Receiver(options, log, types, participant, context)
         self._publisher = PosePublisher(options, log, types, participant, context, self._receiver)
+        self._stream = StreamPublisher(options, types, participant, context, self._publisher.transforms)
         self._diagnostics = None
         if options.diagnostics:
             self._diagnostics = participant.writer(options.diagnostics, rmw.DIAGNOSTICS, dds.Quality(depth=10))
@@ -44,7 +45,8 @@ class Bridge:
     def run(self) -> None:
         """Blocks; raises what a thread raised."""
         threads = [threading.Thread(target=self._guarded, args=(body,), name=name, daemon=True)
-                   for name, body in (("receiver", self._receiver.run), ("publisher", self._publisher.run))]
+                   for name, body in (("receiver", self._receiver.run), ("publisher", self._publisher.run),
+                                     ("stream", self._stream.run))]
         for thread in threads:
             thread.start()
         try:
@@ -129,13 +131,14 @@ class Bridge:
             self._diagnostics.write(self._messages.diagnostics(now_ns, rows))
 
     def _counts(self) -> dict[str, int]:
-        return {**self._receiver.counts(), **self._publisher.counts}
+        return {**self._receiver.counts(), **self._publisher.counts, **self._stream.counts}
 
 
 def _warm_up(types: rmw.Types, messages: from_ndtd.Messages) -> None:
     """rosbags writes the code of a type at its first use: 50 ms that the first pose must not wait for."""
     result: dict[str, Any] = {"stamp_ns": 0, "pose": [0.0] * 6 + [1.0]}
     types.encode(messages.pose(result, ""), rmw.POSE)
+    types.encode(messages.odometry(result, "", ""), rmw.ODOMETRY)
     types.encode(messages.transform(0, "", "", result["pose"]), rmw.TF)
     types.encode(messages.diagnostics(0, [("", 0, "", {"": ""})]), rmw.DIAGNOSTICS)
     header, field = messages.header(0, ""), types["sensor_msgs/msg/PointField"]("x", 0, 7, 1)

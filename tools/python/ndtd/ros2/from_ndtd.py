@@ -36,13 +36,23 @@ class Messages:
     def _vector(self, name: str, values: Any) -> Any:
         return self._make(f"geometry_msgs/msg/{name}", **dict(zip("xyzw", (float(value) for value in values))))
 
-    def pose(self, result: dict[str, Any], frame_id: str) -> Any:
-        """geometry_msgs/PoseWithCovarianceStamped of a result with a pose; an unknown covariance is zeros."""
+    def _with_covariance(self, result: dict[str, Any]) -> Any:
         pose = self._make("geometry_msgs/msg/Pose", position=self._vector("Point", result["pose"][:3]),
                           orientation=self._vector("Quaternion", result["pose"][3:]))
         covariance = np.array(result["covariance"], np.float64) if "covariance" in result else self._unknown
-        with_covariance = self._make("geometry_msgs/msg/PoseWithCovariance", pose=pose, covariance=covariance)
-        return self._make(rmw.POSE, header=self.header(result["stamp_ns"], frame_id), pose=with_covariance)
+        return self._make("geometry_msgs/msg/PoseWithCovariance", pose=pose, covariance=covariance)
+
+    def pose(self, result: dict[str, Any], frame_id: str) -> Any:
+        """geometry_msgs/PoseWithCovarianceStamped of a result with a pose; an unknown covariance is zeros."""
+        return self._make(rmw.POSE, header=self.header(result["stamp_ns"], frame_id), pose=self._with_covariance(result))
+
+    def odometry(self, moment: dict[str, Any], frame_id: str, child_frame_id: str) -> Any:
+        """nav_msgs/Odometry of a pose between scans; the covariance of the twist is unknown, zeros."""
+        numbers = moment.get("twist", [0.0] * 6)
+        twist = self._make("geometry_msgs/msg/Twist", linear=self._vector("Vector3", numbers[:3]), angular=self._vector("Vector3", numbers[3:]))
+        with_covariance = self._make("geometry_msgs/msg/TwistWithCovariance", twist=twist, covariance=self._unknown)
+        return self._make(rmw.ODOMETRY, header=self.header(moment["stamp_ns"], frame_id), child_frame_id=child_frame_id,
+                          pose=self._with_covariance(moment), twist=with_covariance)
 
     def transform(self, stamp_ns: int, parent: str, child: str, pose: Any) -> Any:
         """tf2_msgs/TFMessage of one transform."""

@@ -24,7 +24,7 @@ class NoAnswer(Exception):
 
 @dataclass
 class Daemon:
-    """Address of ndtd. endpoints: those of scans, poses, control that are not the default ones."""
+    """Address of ndtd. endpoints: those of scans, poses, motion, control that are not the default ones."""
 
     endpoints: dict[str, str] = field(default_factory=dict)
     push: bool = False  # its scans socket is PULL
@@ -111,10 +111,11 @@ class Scans(_Socket):
 
 
 class Results(_Socket):
-    """Receives results."""
+    """Receives results; with name "motion" and kind "pose" the poses between scans."""
 
-    def __init__(self, context: zmq.Context, daemon: Daemon) -> None:
-        super().__init__(context, zmq.SUB, "poses", daemon)
+    def __init__(self, context: zmq.Context, daemon: Daemon, name: str = "poses", kind: str = "result") -> None:
+        super().__init__(context, zmq.SUB, name, daemon)
+        self._kind = kind
         self._socket.subscribe(b"")
         self._connect()
 
@@ -123,7 +124,7 @@ class Results(_Socket):
             self.search()
             return None
         message = msgpack.unpackb(self._socket.recv())
-        return message if isinstance(message, dict) and message.get("type") == "result" else None
+        return message if isinstance(message, dict) and message.get("type") == self._kind else None
 
 
 class Control(_Socket):

@@ -22,6 +22,7 @@ class Options:
     motion: dict[str, tuple[str, ...]] = field(default_factory=dict)  # topic: types that it may have
     initial_pose: str = "/initialpose"
     pose: str = "/localization/pose_estimator/pose_with_covariance"
+    odometry_out: str = "/localization/pose_estimator/odometry"
     diagnostics: str = "/diagnostics"
     tf: str = "auto"  # auto, map-odom, map-base, none
     tf_topic: str = "/tf"

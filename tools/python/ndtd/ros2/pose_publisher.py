@@ -1,4 +1,5 @@
-"""From ndtd to DDS: a thread that publishes the poses of results, and the transform that follows from them."""
+"""From ndtd to DDS: a thread that publishes the poses of results, one for those between scans, and the transform that follows
+from them."""
 import threading
 import time
 from typing import Any, Optional
@@ -11,6 +12,59 @@ from .options import Log, Options
 from .receiver import Receiver
 
 FRESH_S = 2.0
+STREAM_S = 0.5  # poses between scans have ceased: the transform follows from results again
+
+
+class TransformWriter:
+    """The transform of a pose; used by two threads, of which the results step back while poses between scans come."""
+
+    def __init__(self, options: Options, log: Log, messages: from_ndtd.Messages, participant: dds.Participant,
+                 receiver: Receiver) -> None:
+        self._options, self._log, self._messages, self._receiver = options, log, messages, receiver
+        self._tf = participant.writer(options.tf_topic, rmw.TF, dds.Quality(depth=100)) if options.tf != "none" else None
+        self._stream_s = -STREAM_S
+
+    def write(self, stamp_ns: int, T_map_base: Any, is_stream: bool) -> None:
+        if is_stream:
+            self._stream_s = time.monotonic()
+        if self._tf and (is_stream or time.monotonic() - self._stream_s >= STREAM_S):
+            transform = self._transform(stamp_ns, T_map_base)
+            if transform is not None:
+                self._tf.write(transform)
+
+    def _transform(self, stamp_ns: int, T_map_base: Any) -> Any:
+        o, odometry = self._options, self._receiver.odometry
+        child, pose = o.base_frame, T_map_base
+        if o.tf == "map-odom" or (o.tf == "auto" and len(odometry) > 0):
+            T_odom_base = odometry.at(stamp_ns)
+            if T_odom_base is None:
+                self._log.seldom("no odom", f"{o.tf_topic} has no {o.odom_frame} -> {o.base_frame} within 0.2 s of the scan: no "
+                                 f"{o.map_frame} -> {o.odom_frame} now")
+                return None
+            child, pose = o.odom_frame, compose(T_map_base, inverse(T_odom_base))
+        return self._messages.transform(stamp_ns + o.tf_ahead_ns, o.map_frame, child, pose)
+
+
+class StreamPublisher:
+    """Poses between scans, where ndtd has output.rate_hz: run() is the thread."""
+
+    def __init__(self, options: Options, types: rmw.Types, participant: dds.Participant, context: zmq.Context,
+                 transforms: TransformWriter) -> None:
+        o = self._options = options
+        self._messages, self._transforms = from_ndtd.Messages(types), transforms
+        self._poses = link.Results(context, o.daemon, "motion", "pose")
+        self.counts = {"poses_between_scans": 0}
+        self._odometry = participant.writer(o.odometry_out, rmw.ODOMETRY, dds.Quality(depth=10)) if o.odometry_out else None
+
+    def run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            pose = self._poses.next(0.2)
+            if pose is not None:
+                self.counts["poses_between_scans"] += 1
+                if self._odometry:
+                    self._odometry.write(self._messages.odometry(pose, self._options.map_frame, self._options.base_frame))
+                self._transforms.write(pose["stamp_ns"], pose["pose"], True)
+        self._poses.close()
 
 
 class PosePublisher:
@@ -18,14 +72,14 @@ class PosePublisher:
 
     def __init__(self, options: Options, log: Log, types: rmw.Types, participant: dds.Participant, context: zmq.Context,
                  receiver: Receiver) -> None:
-        self._options, self._log, self._receiver = options, log, receiver
+        self._options, self._receiver = options, receiver
         self._messages = from_ndtd.Messages(types)
+        self.transforms = TransformWriter(options, log, self._messages, participant, receiver)
         self._results = link.Results(context, options.daemon)
         self._last: Optional[tuple[float, dict[str, Any]]] = None  # when it came, monotonic
         self.counts = {"results": 0, "poses": 0}
         o = options
         self._pose = participant.writer(o.pose, rmw.POSE, dds.Quality(depth=10)) if o.pose else None
-        self._tf = participant.writer(o.tf_topic, rmw.TF, dds.Quality(depth=100)) if o.tf != "none" else None
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -49,19 +103,4 @@ class PosePublisher:
         self.counts["poses"] += 1
         if self._pose:
             self._pose.write(self._messages.pose(result, self._options.map_frame))
-        if self._tf:
-            transform = self._transform(result["stamp_ns"], result["pose"])
-            if transform is not None:
-                self._tf.write(transform)
-
-    def _transform(self, stamp_ns: int, T_map_base: Any) -> Any:
-        o, odometry = self._options, self._receiver.odometry
-        child, pose = o.base_frame, T_map_base
-        if o.tf == "map-odom" or (o.tf == "auto" and len(odometry) > 0):
-            T_odom_base = odometry.at(stamp_ns)
-            if T_odom_base is None:
-                self._log.seldom("no odom", f"{o.tf_topic} has no {o.odom_frame} -> {o.base_frame} within 0.2 s of the scan: no "
-                                 f"{o.map_frame} -> {o.odom_frame} now")
-                return None
-            child, pose = o.odom_frame, compose(T_map_base, inverse(T_odom_base))
-        return self._messages.transform(stamp_ns + o.tf_ahead_ns, o.map_frame, child, pose)
+        self.transforms.write(result["stamp_ns"], result["pose"], False)
