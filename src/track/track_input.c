@@ -17,6 +17,9 @@ static const double JUMP_M = 1.0, JUMP_MPS2 = 20.0, JUMP_RAD = 0.35, JUMP_RADPS2
 static const double FASTEST_MPS = 100.0;
 /* After this pause a pose so near the origin of the odometry is where a source begins that was restarted. */
 static const double PAUSE_S = 0.3, ORIGIN_M = 1.0, ORIGIN_RAD = 0.2;
+/* How a gyro goes on is learnt from so many moments of the last seconds. */
+static const double ASTRAY_S = 2;
+enum { ASTRAY_STARTS = 64, ASTRAY_LEAST = 8 };
 /* Twists are not integrated over a longer pause. */
 static const double TWIST_GAP_S = 10.0;
 
@@ -284,6 +287,46 @@ int ndt_track_gyro_between(const struct ndt_track *track, int64_t from_ns, int64
         }
     }
     return 1;
+}
+
+/* The angle between the motion that was measured after a sample, for ahead_s, and that at its rate. Returns 0 where
+ * the samples end before. */
+static int angle_astray(const struct ndt_track *track, uint32_t age, double ahead_s, double angle[3])
+{
+    const struct ndt_track_imu_sample *from = imu_at_age(track, age);
+    double before_s = 0;
+    memset(angle, 0, 3 * sizeof(*angle));
+    while (age > 0 && before_s < ahead_s) {
+        const struct ndt_track_imu_sample *sample = imu_at_age(track, --age);
+        const double after_s = ndt_track_seconds(from->stamp_ns, sample->stamp_ns);
+        for (int i = 0; i < 3; i++)
+            angle[i] +=
+                (sample->angular_velocity_radps[i] - from->angular_velocity_radps[i]) * (after_s - before_s);
+        before_s = after_s;
+    }
+    return before_s >= ahead_s;
+}
+
+void ndt_track_gyro_astray(const struct ndt_track *track, double ahead_s, double square[3])
+{
+    const uint32_t count = track->imu.count;
+    uint32_t within = 0;
+    int starts = 0;
+    memset(square, 0, 3 * sizeof(*square));
+    while (within < count &&
+           ndt_track_seconds(imu_at_age(track, within)->stamp_ns, imu_at_age(track, 0)->stamp_ns) <= ASTRAY_S)
+        within++;
+    const uint32_t step = within / ASTRAY_STARTS + 1;
+    for (uint32_t age = 0; age < within; age += step) {
+        double angle[3];
+        if (!angle_astray(track, age, ahead_s, angle))
+            continue;
+        starts++;
+        for (int i = 0; i < 3; i++)
+            square[i] += angle[i] * angle[i];
+    }
+    for (int i = 0; i < 3; i++)
+        square[i] = starts >= ASTRAY_LEAST ? square[i] / starts : 0;
 }
 
 int64_t ndt_track_newest_sample_ns(const struct ndt_track *track)

@@ -34,6 +34,9 @@ int ndt_track_propagate(const struct ndt_track *track, const struct ndt_track_st
                         int is_of_scan, struct ndt_track_state *out, double F[N * N]);
 /* Stamp of the newest sample that predictions use; INT64_MIN: there is none. */
 int64_t ndt_track_newest_sample_ns(const struct ndt_track *track);
+/* How far off the last rate of the gyro is when it is carried on for ahead_s: the mean square per axis [rad^2] of
+ * what it would have been at samples of the last 2 s. 0: there are too few. */
+void ndt_track_gyro_astray(const struct ndt_track *track, double ahead_s, double square[3]);
 /* Adds x to the state and sets the covariance. */
 void ndt_track_apply(struct ndt_track_state *state, const double x[N], const double P[N * N]);
 

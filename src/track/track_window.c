@@ -57,12 +57,10 @@ const char *ndt_track_refusal_name(enum ndt_track_refusal refusal)
 void ndt_track_refusal_line(enum ndt_track_refusal refusal, const struct ndt_track_pose *pose, char *text,
                             size_t size)
 {
-    static const char *const lines[] = {
-        [NDT_TRACK_NOT_REFUSED] = "",
-        [NDT_TRACK_NO_POSE] = "no scan has left a pose yet",
-        [NDT_TRACK_NOT_TRUSTED] =
-            "the pose there is not trusted: the state of a scan beside it is neither tracking "
-            "nor coasting"};
+    static const char *const lines[] = {[NDT_TRACK_NOT_REFUSED] = "",
+                                        [NDT_TRACK_NO_POSE] = "no scan has left a pose yet",
+                                        [NDT_TRACK_NOT_TRUSTED] =
+                                            "the state of a scan beside it is neither tracking nor coasting"};
     if (refusal == NDT_TRACK_BEFORE_WINDOW)
         snprintf(text, size, "the stamp is %.3g s older than the states that are kept", pose->off_s);
     else if (refusal == NDT_TRACK_TOO_FAR_AHEAD)
@@ -184,6 +182,22 @@ static enum ndt_track_refusal check(const struct ndt_track_window *window, const
     return *off_s > 0 ? NDT_TRACK_TOO_FAR_AHEAD : NDT_TRACK_NOT_REFUSED;
 }
 
+/* Beyond the samples of the gyro its last rate is carried on. A person with a sensor turns far more abruptly than
+ * turn_noise says, which predictions from scan to scan hardly need: how far off that would have been lately counts.
+ */
+static void add_turns_ahead(const struct ndt_track *track, struct ndt_track_state *state)
+{
+    const double ahead_s = ndt_track_seconds(ndt_track_newest_sample_ns(track), state->stamp_ns);
+    double square[3];
+    if (state->source != NDT_TRACK_GYRO || ahead_s <= 0)
+        return;
+    const double q2 = track->params.turn_noise * track->params.turn_noise * fmax(state->process_noise_scale, 1);
+    const double assumed = q2 * ahead_s * ahead_s * ahead_s / 3; /* is in the covariance */
+    ndt_track_gyro_astray(track, ahead_s, square);
+    for (int i = 0; i < 3; i++)
+        state->P[(N + 1) * (AT_ROTATION + i)] += fmax(square[i] - assumed, 0);
+}
+
 enum ndt_track_refusal ndt_track_pose_at(const struct ndt_track_window *window, const struct ndt_track *track,
                                          int64_t stamp_ns, double ahead_s, struct ndt_track_pose *out)
 {
@@ -202,6 +216,8 @@ enum ndt_track_refusal ndt_track_pose_at(const struct ndt_track_window *window, 
         (void)ndt_track_propagate(track, before, stamp_ns, 0, &out->state, F);
     const int is_known = stamp_ns == before->stamp_ns || stamp_ns <= ndt_track_newest_sample_ns(track);
     out->kind = is_known ? NDT_POSE_FILTERED : NDT_POSE_PREDICTED;
+    if (age == 0)
+        add_turns_ahead(track, &out->state);
     if (age == 0 || !scan_at_age(window, age - 1)->is_joined)
         return NDT_TRACK_NOT_REFUSED;
     smoothed_scan(window, track, age - 1, &later);

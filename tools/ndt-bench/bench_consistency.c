@@ -47,23 +47,24 @@ static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_re
                             : status;
 }
 
-/* The covariance of a result in the axes of the base, and the distance of the truth in it. */
-static void set_sigmas(const struct ndt_align_result *result, struct consistency_scan *scan)
+int consistency_sigmas(const struct ndt_pose *T_map_base, const double of_map[36],
+                       const double error[CONSISTENCY_AXES], double sigma[CONSISTENCY_AXES], double *nees)
 {
     double R[9], turn[36] = {0}, covariance[36], inverse[36], scaled[6];
-    ndt_pose_rotation(&result->T_map_sensor, R);
+    ndt_pose_rotation(T_map_base, R);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
             turn[6 * i + j] = turn[6 * (3 + i) + 3 + j] = R[3 * i + j];
-    ndt_congruence(6, 6, turn, result->covariance, covariance);
+    ndt_congruence(6, 6, turn, of_map, covariance);
+    *nees = 0;
     if (!ndt_invert_symmetric(6, covariance, inverse))
-        return;
-    ndt_multiply(6, 6, 1, inverse, scan->error, scaled);
+        return 0;
+    ndt_multiply(6, 6, 1, inverse, error, scaled);
     for (int i = 0; i < CONSISTENCY_AXES; i++) {
-        scan->sigma[i] = sqrt(covariance[7 * i]);
-        scan->nees += scan->error[i] * scaled[i];
+        sigma[i] = sqrt(covariance[7 * i]);
+        *nees += error[i] * scaled[i];
     }
-    scan->has_nees = 1;
+    return 1;
 }
 
 static void compare(struct replay *replay, const struct ndtd_scan_record *record, struct consistency_scan *scan)
@@ -81,7 +82,8 @@ static void compare(struct replay *replay, const struct ndtd_scan_record *record
     scan->off_deg = ndt_pose_angle_rad(&truth, found) / BENCH_DEG;
     scan->has_error = 1;
     if (record->result.has_covariance)
-        set_sigmas(&record->result, scan);
+        scan->has_nees =
+            consistency_sigmas(found, record->result.covariance, scan->error, scan->sigma, &scan->nees);
 }
 
 static enum ndt_status add(struct replay *replay, const struct ndtd_scan_record *record, struct ndt_error *err)

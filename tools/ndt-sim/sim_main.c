@@ -29,6 +29,7 @@ static struct {
     double rate_hz, gap_s, view_deg, range_m, noise_m, dropout, spacing_m, extent_m, cut_out_m, twin_m, changed;
     struct tool_reals mount; /* x y z roll pitch yaw [m, deg]; none, one for all sensors, or one for each */
     struct sim_imu imu;
+    double truth_hz;
     int mirror, odometry, force;
 } args = {
     .seed = 1,
@@ -123,6 +124,7 @@ static enum ndt_status record(struct simulation *simulation, struct ndt_error *e
         .change = {.cut_out_m = args.cut_out_m, .twin_m = args.twin_m, .mirror = args.mirror},
         .city = args.world == CITY ? &simulation->city : NULL,
         .odometry_hz = args.odometry ? ODOMETRY_HZ : 0.0,
+        .truth_hz = args.truth_hz,
         .scan_hz = args.rate_hz,
         .late_s = simulation->late_s,
         .stamp = (enum sim_stamp)args.stamp,
@@ -328,6 +330,8 @@ static const struct tool_option options[] = {
     {"map-spacing", "M", TOOL_REAL, &args.spacing_m, 0.05, 2,
      .help = "distance between points of the map, 0.05 to 2 m (default: 0.15, corridor 0.08, city 0.3)"},
     {"odometry", NULL, TOOL_FLAG, &args.odometry, .help = "add noisy odometry at 50 Hz"},
+    {"truth", "HZ", TOOL_REAL, &args.truth_hz, 0, 1000,
+     .help = "add the exact truth HZ times per second, besides that of the scans; 0: none"},
     {"imu", "HZ", TOOL_REAL, &args.imu.rate_hz, 0, 1000, .help = "add an IMU with HZ samples per second; 0: none"},
     {"gyro-bias", "B", TOOL_REAL, &args.imu.gyro_bias_radps, 0, 1,
      .help = "constant bias of each axis of the gyroscope, of random sign, rad/s"},

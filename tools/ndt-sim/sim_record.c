@@ -22,7 +22,7 @@ struct recorder {
     struct ndt_buffer frame;
     struct ndt_cloud cloud;
     struct sim_odometer odometer;
-    uint64_t imu_count;
+    uint64_t imu_count, truth_count;
 };
 
 static int64_t middle_of(const struct sim_recording *recording, int sweep)
@@ -115,16 +115,29 @@ static enum ndt_status write_imu(struct recorder *recorder, int64_t stamp_ns, st
     return status == NDT_OK ? write_frame(recorder, NDT_MESSAGE_IMU, stamp_ns, err) : status;
 }
 
-/* Odometry and IMU, in the order of their stamps. */
+/* The truth between scans. */
+static enum ndt_status write_truth(struct recorder *recorder, int64_t stamp_ns, struct ndt_error *err)
+{
+    const struct ndt_pose_message truth = truth_at(recorder->recording, stamp_ns);
+    recorder->truth_count++;
+    return write_pose(recorder, NDT_MESSAGE_TRUTH, &truth, stamp_ns, err);
+}
+
+/* Odometry, IMU and truth, in the order of their stamps. */
 static enum ndt_status write_motion_until(struct recorder *recorder, int64_t end_ns, struct ndt_error *err)
 {
     for (;;) {
         const int64_t odometry_ns = sample_ns(recorder->odometer.count, recorder->odometer.rate_hz);
         const int64_t imu_ns = sample_ns(recorder->imu_count, recorder->recording->imu.rate_hz);
-        if (odometry_ns > end_ns && imu_ns > end_ns)
+        const int64_t truth_ns = sample_ns(recorder->truth_count, recorder->recording->truth_hz);
+        enum ndt_status status = NDT_OK;
+        if (odometry_ns > end_ns && imu_ns > end_ns && truth_ns > end_ns)
             return NDT_OK;
-        const enum ndt_status status =
-            odometry_ns <= imu_ns ? write_odometry(recorder, odometry_ns, err) : write_imu(recorder, imu_ns, err);
+        if (truth_ns < odometry_ns && truth_ns < imu_ns)
+            status = write_truth(recorder, truth_ns, err);
+        else
+            status = odometry_ns <= imu_ns ? write_odometry(recorder, odometry_ns, err)
+                                           : write_imu(recorder, imu_ns, err);
         if (status != NDT_OK)
             return status;
     }

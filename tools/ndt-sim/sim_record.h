@@ -2,9 +2,9 @@
  * @brief The files of a simulated drive: the prior map and the bag.
  *
  * Both are written atomically: both or none. The bag holds, by receive time: an initial pose with the twist at the
- * middle of the first sweep; odometry and IMU measurements as they are made; for every scan the exact ground truth
- * at its stamp, then the scan, both with the receive time of the end of its part of the sweep. Poses, twists and
- * IMU measurements are of the base. */
+ * middle of the first sweep; odometry and IMU measurements as they are made, and further truth; for every scan the
+ * exact ground truth at its stamp, then the scan, both with the receive time of the end of its part of the sweep.
+ * Poses, twists and IMU measurements are of the base. */
 #ifndef SIM_RECORD_H
 #define SIM_RECORD_H
 
@@ -25,6 +25,7 @@ struct sim_recording {
     const struct sim_city *city; /* borrowed: the map is a folder of tiles; NULL: one file */
     struct sim_imu imu;
     double odometry_hz;   /* 0: none */
+    double truth_hz;      /* besides that of the scans; 0: none */
     double scan_hz;       /* sweeps per second; one takes as long as a turn of the LiDAR */
     const double *late_s; /* borrowed: of every sweep, the sum of the gaps before it */
     enum sim_stamp stamp;

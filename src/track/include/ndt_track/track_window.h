@@ -20,7 +20,8 @@
  * too.
  *
  * After the newest scan the state is predicted: `filtered` as far as samples of the motion reach, `predicted`
- * beyond them.
+ * beyond them. Where a gyro ends, its last rate is carried on, and the mean square of how far off that would have
+ * been in the last 2 s is in the covariance where it is more than turn_noise says.
  *
  * Pure functions of window, track and stamp: no clock, no allocation, equal inputs give equal bits. Plain data, one
  * owner. One thread at a time; readers may share a window that nobody changes. Source: track_window.c. */
