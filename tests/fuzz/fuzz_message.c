@@ -17,6 +17,7 @@ union any_message {
     struct ndt_reply_message reply;
     struct ndt_scan_message scan;
     struct ndt_points_message points;
+    struct ndt_moment_message moment;
 };
 
 static struct ndt_cloud cloud;
@@ -42,6 +43,8 @@ static enum ndt_status decode(enum ndt_message_type type, const uint8_t *data, s
         return ndt_imu_decode(data, size, &message.imu, &err);
     case NDT_MESSAGE_POINTS:
         return ndt_points_decode(data, size, &message.points, &cloud, &err);
+    case NDT_MESSAGE_POSE:
+        return ndt_moment_decode(data, size, &message.moment, &err);
     default:
         return ndt_pose_message_decode(data, size, type, &message.pose, &err);
     }
@@ -53,6 +56,8 @@ static enum ndt_status encode_reply(struct ndt_buffer *frame)
     ndt_reply_begin(&writer, frame, message.reply.id, message.reply.ok ? NULL : message.reply.error);
     if (message.reply.has_search)
         ndt_reply_search(&writer, &message.reply.search);
+    if (message.reply.has_moment)
+        ndt_reply_moment(&writer, &message.reply.moment);
     return ndt_reply_finish(&writer, &err);
 }
 
@@ -73,6 +78,8 @@ static enum ndt_status encode(enum ndt_message_type type, struct ndt_buffer *fra
         return ndt_imu_encode(frame, &message.imu, &err);
     case NDT_MESSAGE_POINTS:
         return ndt_points_encode(frame, &message.points, &cloud, &err);
+    case NDT_MESSAGE_POSE:
+        return ndt_moment_encode(frame, &message.moment, &err);
     default:
         return ndt_pose_message_encode(frame, type, &message.pose, &err);
     }

@@ -1,0 +1,164 @@
+/* Poses between scans in the daemon, without sockets: what receiver and matching thread hand over is answered. */
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+#include "ndtd/pose_stream.h"
+#include "ndtd/settings.h"
+
+static const int64_t START_NS = 1317042272349000000;
+
+static struct ndtd_pose_stream *stream;
+static struct ndtd_settings settings;
+static struct ndt_track track;
+static struct ndt_error err;
+static struct ndt_buffer buffer;
+
+static int64_t after(double s)
+{
+    return START_NS + (int64_t)llround(s * 1e9);
+}
+
+static void setup(void)
+{
+    const struct ndtd_endpoint none = {.address = ""};
+    const struct ndt_pose start = ndt_pose_identity();
+    const struct ndt_twist twist = {{5, 0, 0}, {0, 0, 0}};
+    ndtd_settings_default(&settings);
+    ndt_buffer_init(&buffer);
+    ck_assert_int_eq(ndtd_pose_stream_open(&stream, NULL, &none, &settings, &err), NDT_OK);
+    ndt_track_init(&track, &settings.track);
+    ndt_track_reset(&track, START_NS, &start, &twist, NULL);
+}
+
+static void teardown(void)
+{
+    ndtd_pose_stream_close(stream);
+    ndt_buffer_free(&buffer);
+}
+
+/* A scan that found the vehicle where it drives at 5 m/s. The stream may not have taken the last eight yet. */
+static void scan(double s, enum ndt_state state)
+{
+    const struct ndtd_pose_stream_scan left = {.track = &track, .state = state, .max_ahead_s = 0.2};
+    struct ndt_moment_message ignored;
+    track.state.stamp_ns = after(s);
+    track.state.T_map_base.t_m[0] = 5 * s;
+    ndtd_pose_stream_follow(stream, &left);
+    (void)!ndtd_pose_stream_at(stream, 0, &ignored, NULL);
+}
+
+static void take(enum ndt_message_type type)
+{
+    const struct ndtd_message frame = {.type = type, .data = buffer.data, .size = buffer.size};
+    ndtd_pose_stream_take(stream, &frame);
+}
+
+static void odometry(double s)
+{
+    struct ndt_pose_message message = {.stamp_ns = after(s),
+                                       .frame_id = "odom",
+                                       .has_pose = 1,
+                                       .has_twist = 1,
+                                       .pose = ndt_pose_identity(),
+                                       .twist = {{5, 0, 0}, {0, 0, 0}}};
+    message.pose.t_m[0] = 5 * s;
+    ck_assert_int_eq(ndt_pose_message_encode(&buffer, NDT_MESSAGE_ODOMETRY, &message, &err), NDT_OK);
+    take(NDT_MESSAGE_ODOMETRY);
+}
+
+static void must_be(double s, enum ndt_pose_kind kind)
+{
+    struct ndt_moment_message pose;
+    const enum ndt_status status = ndtd_pose_stream_at(stream, after(s), &pose, &err);
+    ck_assert_msg(status == NDT_OK, "at %g s: %s", s, err.text);
+    ck_assert_msg(pose.kind == kind, "at %g s: kind %d", s, (int)pose.kind);
+    ck_assert_double_eq_tol(pose.T_map_base.t_m[0], 5 * s, 1e-6);
+    ck_assert_double_eq_tol(pose.twist.v_mps[0], 5, 1e-6);
+    ck_assert_int_eq(pose.stamp_ns, after(s));
+}
+
+static void must_refuse(double s, const char *reason)
+{
+    struct ndt_moment_message pose;
+    ck_assert_int_eq(ndtd_pose_stream_at(stream, after(s), &pose, &err), NDT_END);
+    ck_assert_msg(strncmp(err.text, reason, strlen(reason)) == 0, "at %g s: %s", s, err.text);
+}
+
+START_TEST(scans_and_samples_are_answered)
+{
+    must_refuse(0, "no_pose: ");
+    for (int i = 0; i <= 10; i++)
+        scan(0.1 * i, NDT_STATE_TRACKING);
+    must_be(0.55, NDT_POSE_SMOOTHED);
+    must_be(1, NDT_POSE_FILTERED);
+    must_be(1.1, NDT_POSE_PREDICTED);
+    must_refuse(1.25, "too_far_ahead: ");
+    for (int i = 0; i <= 20; i++) /* while the next scan is being matched */
+        odometry(0.9 + 0.02 * i);
+    must_be(1.25, NDT_POSE_FILTERED);
+    must_be(1.45, NDT_POSE_PREDICTED);
+    must_refuse(-0.1, "before_window: ");
+    struct ndt_moment_message now;
+    ck_assert_int_eq(ndtd_pose_stream_at(stream, 0, &now, &err), NDT_OK);
+    ck_assert_int_eq(now.stamp_ns, after(1.3));
+    ck_assert_int_eq(now.scan_ns, after(1));
+    ck_assert_int_eq(now.state, NDT_STATE_TRACKING);
+}
+END_TEST
+
+START_TEST(only_trusted_poses_are_told)
+{
+    scan(0, NDT_STATE_TRACKING);
+    scan(0.1, NDT_STATE_LOST);
+    must_refuse(0.05, "not_trusted: ");
+    must_refuse(0.15, "not_trusted: ");
+    scan(0.2, NDT_STATE_TRACKING);
+    must_be(0.25, NDT_POSE_PREDICTED);
+}
+END_TEST
+
+START_TEST(what_cannot_be_decoded_changes_nothing)
+{
+    scan(0, NDT_STATE_TRACKING);
+    odometry(0);
+    odometry(0.1);
+    buffer.size -= 3;
+    take(NDT_MESSAGE_ODOMETRY);
+    take(NDT_MESSAGE_IMU);
+    take(NDT_MESSAGE_TRANSFORM);
+    take(NDT_MESSAGE_GNSS);
+    must_be(0.1, NDT_POSE_FILTERED);
+    ck_assert_uint_eq(ndtd_pose_stream_counters(stream).lost, 0);
+}
+END_TEST
+
+/* The thread empties the rings, however seldom somebody asks. */
+START_TEST(many_samples_fit)
+{
+    scan(0, NDT_STATE_TRACKING);
+    for (int i = 0; i <= 400; i++)
+        odometry(0.002 * i);
+    must_be(0.8, NDT_POSE_FILTERED);
+    ck_assert_uint_eq(ndtd_pose_stream_counters(stream).lost, 0);
+    ck_assert_uint_eq(ndtd_pose_stream_counters(stream).published, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pose_stream");
+    TCase *all = tcase_create("pose_stream");
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_set_timeout(all, 30);
+    tcase_add_test(all, scans_and_samples_are_answered);
+    tcase_add_test(all, only_trusted_poses_are_told);
+    tcase_add_test(all, what_cannot_be_decoded_changes_nothing);
+    tcase_add_test(all, many_samples_fit);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
