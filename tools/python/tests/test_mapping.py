@@ -10,8 +10,10 @@ import pytest
 
 import ndtd
 from ndtd import ndt_map_build
-from ndtd.mapping import given, graph, se3
+from ndtd.mapping import checks, given, graph, se3
 from ndtd.mapping.cloud_store import CloudStore, thin
+from ndtd.mapping.drive import Drive, MappingError
+from ndtd.mapping.trajectory import Trajectory
 from ndtd.poses import matrix
 
 SMALL = ("--beams", 16, "--columns", 600, "--map-spacing", 0.3)
@@ -268,3 +270,27 @@ def test_gnss_places_the_map(street, tmp_path):
     assert about["gnss"]["fixes"] == 15 and 0.05 < about["gnss"]["median_m"] < 0.3
     cloud = ndtd.read_cloud(tmp_path / "map/map.pcd")
     assert np.abs(cloud["points"].mean(0) + cloud["origin"] - wanted.mean(0))[:2].max() < 50
+
+
+def trajectory_along(places_m, stamps_s):
+    T = np.tile(np.eye(4), (len(places_m), 1, 1))
+    T[:, 0, 3] = places_m
+    stamps_ns = (np.array(stamps_s) * 1e9).astype(np.int64)
+    return Trajectory(stamps_ns, stamps_ns, T, T, np.ones(len(T), bool), np.zeros(len(T), bool), np.ones(len(T)), np.zeros(len(T), int))
+
+
+def test_jumps_are_found_and_refused():
+    """A person who walks, stops at once and goes on; a car that brakes; the same with doors that were mixed up."""
+    times = np.arange(0, 20, 0.5)
+    walk = np.cumsum(np.where((times > 5) & (times < 8), 0, 0.65))
+    car = np.where(times < 10, 20 * times, 200 + 20 * (times - 10) - 1.75 * (times - 10) ** 2)[:26]
+    gap = np.r_[times[:10], times[16:]]
+    assert not trajectory_along(walk, times).jumps.any()
+    assert not trajectory_along(car, times[:26]).jumps.any()
+    assert not trajectory_along(1.3 * gap, gap).jumps.any()
+    mixed = trajectory_along(walk + np.where(times > 6, 3.7, 0) - np.where(times > 12, 3.7, 0), times)
+    assert set(np.flatnonzero(mixed.jumps)) <= {13, 14, 25, 26} and mixed.jumps.sum() >= 2
+    with pytest.raises(MappingError, match="scans jump, by up to 3.7 m: places that look alike"):
+        checks.check(Drive("walk.bag", None), mixed)
+    assert {why for _, why in checks.weak_places(mixed)} == {"jumps"}
+    checks.check(Drive("walk.bag", None), trajectory_along(walk, times))

@@ -69,7 +69,7 @@ def _chain(mapped: Mapped) -> graph.Edges:
     """Odometry from scan to scan."""
     begins, moves, turns = [], [], []
     for one, first in zip(mapped.trajectories, mapped.firsts):
-        unsure = ~one.located | one.degenerate
+        unsure = ~one.located | one.degenerate | one.jumps
         unsure[1:] |= one.segment[1:] != one.segment[:-1]
         begins.append(np.arange(first, first + len(one.stamps_ns) - 1))
         moves.append(np.where(unsure[1:], UNKNOWN_M, ODOMETRY_M))

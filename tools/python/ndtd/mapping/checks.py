@@ -7,7 +7,7 @@ from .drive import Drive, MappingError
 from .trajectory import Trajectory
 
 LEAST_SCANS = 5
-MOST_DEGENERATE, MOST_LOST = 0.2, 0.2  # parts of a drive
+MOST_DEGENERATE, MOST_LOST, MOST_JUMPS = 0.2, 0.2, 0.01  # parts of a drive
 LONGEST_DEGENERATE_M = 20.0
 LEAST_PATH_FOR_PART_M = 10.0
 
@@ -37,16 +37,27 @@ def check(drive: Drive, trajectory: Trajectory) -> None:
     if degenerate > MOST_DEGENERATE or (along_m > LONGEST_DEGENERATE_M):
         raise MappingError(f"{drive.name}: {degenerate:.0%} of the scans do not tell how far the vehicle moved, as in a tunnel; "
                            "the length of the way would be a guess: wheel odometry in the recording helps")
+    _check_jumps(drive, trajectory)
+
+
+def _check_jumps(drive: Drive, trajectory: Trajectory) -> None:
+    jumps = trajectory.jumps
+    if jumps.sum() > max(1.0, MOST_JUMPS * len(jumps)):
+        steps_m = np.linalg.norm(np.diff(trajectory.reference[:, :3, 3], axis=0), axis=1)
+        raise MappingError(f"{drive.name}: {int(jumps.sum())} scans jump, by up to {steps_m[jumps[1:]].max():.1f} m: places that look alike "
+                           "are taken for one another; more scans per second, an IMU or wheel odometry in the recording help")
 
 
 def weak_places(trajectory: Any) -> "list[tuple[int, str]]":
     """Scans whose poses are worth a second look, with the reason."""
-    out = []
+    out, jumps = [], trajectory.jumps
     for k in range(len(trajectory.stamps_ns)):
         if not trajectory.located[k]:
             out.append((k, "does not fit the scans before"))
         elif trajectory.degenerate[k]:
             out.append((k, "does not tell the way along one direction"))
+        elif jumps[k]:
+            out.append((k, "jumps"))
         elif k and trajectory.segment[k] != trajectory.segment[k - 1]:
             out.append((k, "the pose was lost before"))
     return out

@@ -12,6 +12,7 @@ from .drive import Drive, messages
 from .positions import Fixes
 
 START_SCANS, START_ROUNDS = 7, 2  # NDT_ODOMETRY_START_SCANS; rounds until the velocity of the start is known
+JUMP_M, MOST_MPS2 = 0.4, 4.0  # what poses are uncertain by, and how a person or a vehicle accelerates at most for long
 SAVED_M, SAVED_RAD = 0.25, np.deg2rad(5)  # a scan whose base has moved less shows nothing new
 
 
@@ -29,6 +30,16 @@ class Trajectory:
     segment: np.ndarray
     reasons: "list[str]" = field(default_factory=list)  # why scans were not taken
     fixes: Fixes = field(default_factory=lambda: Fixes([], [], []))  # of the GNSS
+
+    @property
+    def jumps(self) -> np.ndarray:
+        """Scans at which the base would have to accelerate as nothing does: the scan fits another place that looks alike."""
+        found: np.ndarray = np.zeros(len(self.reference_ns), bool)
+        step = np.diff(self.reference[:, :3, 3], axis=0)
+        step_s = np.maximum(np.diff(self.reference_ns) * 1e-9, 1e-3)[:, None]
+        off_m = np.linalg.norm(step[1:] - step[:-1] * (step_s[1:] / step_s[:-1]), axis=1)
+        found[2:] = off_m > JUMP_M + MOST_MPS2 * (step_s[1:, 0] * (step_s[1:, 0] + step_s[:-1, 0]) / 2)
+        return found
 
     @property
     def path_m(self) -> np.ndarray:
