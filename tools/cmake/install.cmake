@@ -68,7 +68,7 @@ install(FILES ${PROJECT_BINARY_DIR}/ndtdConfig.cmake ${PROJECT_BINARY_DIR}/ndtdC
 
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md CHANGELOG.md proto/SCHEMA.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation OPTIONAL # an image is built without
   FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN "*.svg")
 install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml config/monitoring/prometheus-scrape.yaml
   config/monitoring/prometheus-alerts.yaml config/monitoring/grafana-dashboard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd)
