@@ -16,6 +16,12 @@ static const double DOUBTFUL_PART = 0.85, LEAST_PART = 0.5;
 static const double DOUBTFUL_INNOVATION = 22;
 /* What a fit is worth against the distance from the prediction, and what that counts at most. */
 static const double FIT_WEIGHT = 25, MOST_DISTANCE = 3;
+/* A head turns at once, a body does not move at once: where rooms are alike, the next door fits as well. */
+static const double MOST_MOVE_DISTANCE = 20;
+/* No body moves ten standard deviations off: better no pose, until the prediction is less sure of itself. */
+static const double IMPOSSIBLE_DISTANCE = 100;
+/* Another motion within the sweep changes the pose by little. */
+static const double NEAR_M = 0.3, NEAR_RAD = 5 * 0.017453292519943295;
 /* Over a longer time no velocity changes evenly. */
 static const double MOST_EVEN_S = 1;
 /* Fewer points than this hardly determine a pose. */
@@ -150,7 +156,10 @@ static enum ndt_status align(const struct ndt_odometry_matcher *matcher, const s
                              struct ndt_odometry_match *match, struct ndt_error *err)
 {
     struct ndt_align_params params = matcher->params->align;
-    params.prior = prediction->is_trusted ? &prediction->prior : NULL;
+    struct ndt_prior near = {.T_map_sensor = *guess};
+    for (int i = 0; i < 6; i++)
+        near.covariance[7 * i] = i < 3 ? NEAR_M * NEAR_M : NEAR_RAD * NEAR_RAD;
+    params.prior = prediction->is_trusted ? &prediction->prior : &near;
     params.wants_observation = 1;
     const enum ndt_status status = ndt_align(matcher->aligner, &params, scan->points, guess, &match->result, err);
     if (status == NDT_OK)
@@ -187,27 +196,34 @@ static size_t make_guesses(const struct ndt_odometry_matcher *matcher, const str
     return count;
 }
 
-/* Squared distance of a pose from a prior, in sigmas. */
-static double distance2(const struct ndt_prior *prior, const struct ndt_pose *T_map_sensor)
+/* Squared distance in sigmas of z[count] from zero, by the covariance of a prior of its first `count` errors. */
+static double distance2(const struct ndt_prior *prior, int count, const double *z)
 {
-    const struct ndt_pose off = ndt_pose_between(&prior->T_map_sensor, T_map_sensor);
-    const struct ndt_twist error = ndt_pose_log(&off, 1);
-    double factor[36], z[6], solved[6], sum = 0;
-    memcpy(z, error.v_mps, sizeof(error.v_mps));
-    memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
-    memcpy(factor, prior->covariance, sizeof(factor));
-    memcpy(solved, z, sizeof(solved));
-    if (!ndt_factor_cholesky(6, factor))
+    double factor[36], solved[6], sum = 0;
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < count; j++)
+            factor[count * i + j] = prior->covariance[6 * i + j];
+    memcpy(solved, z, (size_t)count * sizeof(*z));
+    if (!ndt_factor_cholesky(count, factor))
         return INFINITY;
-    ndt_solve_cholesky(6, factor, solved);
-    for (int i = 0; i < 6; i++)
+    ndt_solve_cholesky(count, factor, solved);
+    for (int i = 0; i < count; i++)
         sum += z[i] * solved[i];
     return sum;
 }
 
+/* What a fit is worth, less what its pose contradicts the prediction. */
 static double merit(const struct ndt_prior *prior, const struct ndt_align_result *result)
 {
-    return FIT_WEIGHT * fit_of(result) - 0.5 * fmin(distance2(prior, &result->T_map_sensor), MOST_DISTANCE);
+    const struct ndt_pose off = ndt_pose_between(&prior->T_map_sensor, &result->T_map_sensor);
+    const struct ndt_twist error = ndt_pose_log(&off, 1);
+    double z[6];
+    memcpy(z, error.v_mps, sizeof(error.v_mps));
+    memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
+    const double moved = distance2(prior, 3, z), both = fmin(distance2(prior, 6, z), MOST_DISTANCE);
+    if (moved > IMPOSSIBLE_DISTANCE)
+        return -INFINITY;
+    return FIT_WEIGHT * fit_of(result) - 0.5 * fmax(fmin(moved, MOST_MOVE_DISTANCE), both);
 }
 
 /* Replaces the match by a better one from other guesses, aligned without the prediction. */
@@ -238,6 +254,7 @@ static enum ndt_status try_guesses(const struct ndt_odometry_matcher *matcher, c
         match->result = batch->results[i];
     }
     weigh(matcher, scan, prediction->state, match);
+    match->is_usable = match->is_usable && best > -INFINITY;
     return NDT_OK;
 }
 

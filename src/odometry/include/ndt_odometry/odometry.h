@@ -11,8 +11,9 @@
  * aligned with a local map: the NDT map of the last keyframes, and of older ones nearby. The estimator fuses
  * alignment and prediction; where it finds another motion within the sweep, the points are deskewed and aligned
  * again. A scan that is in doubt (not converged, a fit far below the usual one, or far from the prediction) is
- * aligned from several guesses, and the best one counts: 25 fit - 1/2 min(d^2, 3) with d the distance from the
- * prediction in sigmas.
+ * aligned from several guesses, and the best one counts: 25 fit - 1/2 max(min(d^2, 3), min(m^2, 20)) with d the
+ * distance from the prediction, and m that of the position alone, in sigmas; none with m above 10: where rooms are
+ * alike, the next door fits as well.
  *
  * A scan becomes a keyframe after a distance, an angle or a number of scans, and where it shows a new place (less
  * than 85 % of its points meet the local map). The local map keeps integer sums per
