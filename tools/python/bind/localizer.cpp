@@ -1,6 +1,7 @@
 // ndtd.Localizer
 #include "encoder.hpp"
 #include "map.hpp"
+#include "ndt/names.h"
 #include "ndt_io/map_file.h"
 #include "ndtd/pipeline.h"
 #include "scan.hpp"
@@ -29,6 +30,7 @@ class Localizer
         encode(encoder_);
         (void)process(type);
     }
+    nb::dict pose_at(int64_t stamp_ns);
     void set_map(nb::handle map);
     std::string hash();
 
@@ -108,6 +110,30 @@ Scan Localizer::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, 
     next_seq_ = record.seq + 1;
     hash_.add(record);
     return make_scan(record, map_.get());
+}
+
+// As the clients give it, with matrices. LookupError: there is none at that stamp.
+nb::dict Localizer::pose_at(int64_t stamp_ns)
+{
+    process_.check("Localizer");
+    const Turn turn(lock_);
+    ndt_moment_message found;
+    ndt_error error;
+    if (ndtd_pipeline_pose_at(pipeline_, stamp_ns, &found, &error) != NDT_OK) {
+        PyErr_SetString(PyExc_LookupError, error.text);
+        throw nb::python_error();
+    }
+    const double *v = found.twist.v_mps, *w = found.twist.w_radps;
+    const double twist[6] = {v[0], v[1], v[2], w[0], w[1], w[2]};
+    nb::dict out;
+    out["stamp_ns"] = found.stamp_ns;
+    out["pose"] = make_matrix(found.T_map_base);
+    out["covariance"] = make_doubles<6, 6>(found.covariance);
+    out["twist"] = found.has_twist ? nb::object(nb::cast(make_doubles<6>(twist))) : nb::none();
+    out["kind"] = ndt_pose_kind_name(found.kind);
+    out["state"] = ndt_state_name(found.state);
+    out["scan_ns"] = found.scan_ns;
+    return out;
 }
 
 void Localizer::set_map(nb::handle map)
@@ -246,6 +272,19 @@ FileNotFoundError, OSError, ValueError, TypeError
             "Localises a scan. points: (N, 3) in the sensor frame [m]; time_s: (N,) relative to the stamp [s]; "
             "seq: "
             "default: one more than that of the scan before.")
+        .def(
+            "pose_at",
+            [](Localizer &self, std::optional<Stamp> stamp_ns) {
+                return self.pose_at(stamp_ns ? stamp_ns->ns("pose_at(stamp_ns)") : 0);
+            },
+            "stamp_ns"_a = nb::none(),
+            nb::sig("def pose_at(self, stamp_ns: int | None = None) -> dict[str, typing.Any]"),
+            "The pose of the base at any time: stamp_ns, pose (4, 4), covariance (6, 6), twist (6,) or None, kind "
+            "('smoothed' between the scans of the last seconds, 'filtered', 'predicted' by up to "
+            "output.max_ahead_s), "
+            "state, scan_ns. None: at the newest stamp of all data. LookupError where there is none, with the "
+            "reason "
+            "first: no_pose, before_window, too_far_ahead, not_trusted.")
         .def("set_map", &Localizer::set_map, "map"_a, nb::sig("def set_map(self, map: Map) -> None"),
              "The following scans are aligned with another map; on failure the former one stays.")
         .def_prop_ro("hash", &Localizer::hash,

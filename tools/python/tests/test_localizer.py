@@ -61,6 +61,24 @@ def test_motion_without_a_first_pose(drive, scans, poses):
     assert results[-1].trusted
 
 
+def test_the_pose_at_any_time(drive, scans, poses):
+    localizer = ndtd.Localizer(drive.map, options=OPTIONS)
+    with pytest.raises(LookupError, match="no_pose: "):
+        localizer.pose_at()
+    push(localizer, scans[:4], poses)
+    now, before = localizer.pose_at(), localizer.hash
+    assert now["kind"] == "filtered" and now["state"] == "tracking" and now["scan_ns"] == now["stamp_ns"]
+    assert now["pose"].shape == (4, 4) and now["covariance"].shape == (6, 6) and now["twist"].shape == (6,)
+    between = localizer.pose_at(now["stamp_ns"] - 130_000_000)
+    assert between["kind"] == "smoothed" and np.all(np.diag(between["covariance"]) > 0)
+    assert localizer.pose_at(np.int64(now["stamp_ns"] + 100_000_000))["kind"] == "predicted"
+    with pytest.raises(LookupError, match="too_far_ahead: the stamp is 0.3 s later than can be predicted"):
+        localizer.pose_at(now["stamp_ns"] + 500_000_000)
+    with pytest.raises(TypeError, match="stamp_ns"):
+        localizer.pose_at("now")
+    assert localizer.hash == before
+
+
 def test_another_map_and_what_is_refused_changes_nothing(drive, scans, poses):
     localizer, plain = (ndtd.Localizer(drive.map, options=OPTIONS) for _ in range(2))
     push(localizer, scans[:3], poses)
