@@ -102,6 +102,26 @@ class PoseWithCovarianceStamped(IdlStruct, typename="geometry_msgs.msg.dds_.Pose
 
 
 @dataclass
+class Twist(IdlStruct, typename="geometry_msgs.msg.dds_.Twist_"):
+    linear: Vector3
+    angular: Vector3
+
+
+@dataclass
+class TwistWithCovariance(IdlStruct, typename="geometry_msgs.msg.dds_.TwistWithCovariance_"):
+    twist: Twist
+    covariance: array[float64, 36]
+
+
+@dataclass
+class Odometry(IdlStruct, typename="nav_msgs.msg.dds_.Odometry_"):
+    header: Header
+    child_frame_id: str
+    pose: PoseWithCovariance
+    twist: TwistWithCovariance
+
+
+@dataclass
 class Imu(IdlStruct, typename="sensor_msgs.msg.dds_.Imu_"):
     header: Header
     orientation: Quaternion
@@ -216,9 +236,10 @@ def listen(pose_topic):
     poses = DataReader(participant, Topic(participant, "rt" + pose_topic, PoseWithCovarianceStamped), RELIABLE)
     tf = DataReader(participant, Topic(participant, "rt/tf", TFMessage), RELIABLE)
     diagnostics = DataReader(participant, Topic(participant, "rt/diagnostics", DiagnosticArray), RELIABLE)
+    odometry = DataReader(participant, Topic(participant, "rt/localization/pose_estimator/odometry", Odometry), RELIABLE)
     from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState, WaitSet
     waitset = WaitSet(participant)
-    for reader in (poses, tf, diagnostics):
+    for reader in (poses, tf, odometry, diagnostics):
         waitset.attach(ReadCondition(reader, SampleState.NotRead | ViewState.Any | InstanceState.Any))
     print("ready", flush=True)
     while True:
@@ -227,6 +248,10 @@ def listen(pose_topic):
         for message in (one for one in poses.take(N=100) if hasattr(one, "header")):
             p = message.pose.pose.position
             print("pose", _ns(message.header), now, p.x, p.y, p.z, message.header.frame_id, flush=True)
+        for message in (one for one in odometry.take(N=100) if hasattr(one, "header")):
+            p = message.pose.pose.position
+            print("odometry", _ns(message.header), now, p.x, p.y, p.z, message.header.frame_id, message.child_frame_id,
+                  message.pose.covariance[0], message.twist.twist.linear.x, flush=True)
         for message in (one for one in tf.take(N=100) if hasattr(one, "transforms")):
             for one in message.transforms:
                 t = one.transform.translation

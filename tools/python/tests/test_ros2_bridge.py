@@ -463,6 +463,30 @@ def test_scans_in_poses_out(graph, drive_120k):
     assert any(rest[:3] == ["0", "ndtd:_daemon", "localising"] for _, _, rest in rows)
 
 
+def test_poses_between_scans(graph, drive_120k):
+    """With output.rate_hz: Odometry, and the transform with it."""
+    drive, _ = drive_120k
+    graph.start_listener()
+    graph.start_ndtd("--initial-pose", ros2_graph.initial_pose(drive.bag), "--set", "output.rate_hz=50")
+    graph.wait_for("ndtd", "ready", 30, "err")
+    graph.start_bridge("--scan", "/points")
+    graph.start_driver("--rate", 10)
+    assert graph.finish("driver", 60) == 0
+    graph.wait_for("listener", "odometry", 10)
+    assert graph.stop("bridge") == 0
+    rows, true = graph.received("odometry"), truth(drive.bag)
+    stamps = [stamp for stamp, _, _ in rows]
+    assert stamps == sorted(set(stamps)) and len(stamps) > 50, graph.lines("bridge", "err")
+    known = sorted(true)
+    for stamp, _, rest in rows:
+        assert rest[3:5] == ["map", "base_link"] and float(rest[5]) > 0
+        if known[0] <= stamp <= known[-1]:
+            there = [np.interp(stamp - known[0], [k - known[0] for k in known], [true[k][i] for k in known]) for i in range(3)]
+            assert np.linalg.norm(np.subtract([float(v) for v in rest[:3]], there)) < 0.5
+    assert {stamp for stamp, _, _ in graph.received("tf")} & set(stamps)
+    assert "poses between scans" in graph.lines("bridge", "err")[-1]
+
+
 @pytest.mark.parametrize("which", ["bridge", "ndtd", "driver"])
 def test_restart(graph, drive_120k, which):
     """Each of them is killed and started again: poses go on, and stamps stay in order."""
