@@ -11,8 +11,10 @@ import pytest
 import ndtd
 from ndtd import ndt_map_build
 from ndtd.mapping import checks, given, graph, se3
+from ndtd.mapping.build import Mapped, leave_out_lost
 from ndtd.mapping.cloud_store import CloudStore, thin
 from ndtd.mapping.drive import Drive, MappingError
+from ndtd.mapping.loops import Loop
 from ndtd.mapping.trajectory import Trajectory
 from ndtd.poses import matrix
 
@@ -270,6 +272,25 @@ def test_gnss_places_the_map(street, tmp_path):
     assert about["gnss"]["fixes"] == 15 and 0.05 < about["gnss"]["median_m"] < 0.3
     cloud = ndtd.read_cloud(tmp_path / "map/map.pcd")
     assert np.abs(cloud["points"].mean(0) + cloud["origin"] - wanted.mean(0))[:2].max() < 50
+
+
+def test_what_was_driven_after_the_pose_was_lost(tmp_path):
+    """Scans of another segment: in the map with a loop, left out without one, refused where they are many."""
+    one = trajectory_along(np.arange(40.0), np.arange(0, 20, 0.5))
+    one.segment[37:] = 1
+    mapped = Mapped([Drive("walk.bag", None)], [one], [0], one.reference, one.reference.copy())
+    with CloudStore(tmp_path / "clouds") as store:
+        for k in range(40):
+            store[k] = np.zeros((1, 3))
+        mapped.loops, mapped.believed = [Loop((0, 1), 3, 38, np.eye(4), np.eye(6), 1.0, False)], [True]
+        leave_out_lost(mapped, store)
+        assert len(store.scans()) == 40
+        mapped.believed = [False]
+        leave_out_lost(mapped, store)
+        assert store.scans() == list(range(37))
+        one.segment[30:] = 1
+        with pytest.raises(MappingError, match="the pose was lost before 15.0 s, and nothing tells where the 10 scans"):
+            leave_out_lost(mapped, store)
 
 
 def trajectory_along(places_m, stamps_s):

@@ -13,6 +13,7 @@ from .drive import Drive, MappingError, open_drive
 ODOMETRY_M, ODOMETRY_RAD = 0.02, np.deg2rad(0.09)  # deviations from scan to scan
 UNKNOWN_M, UNKNOWN_RAD = 1.0, np.deg2rad(10)  # where a pose was lost or is a guess
 LOOP_ROUNDS = 3
+MOST_LOST_PART = 0.1  # of a drive, that is left out because nothing tells where it was
 WRONG_WEIGHT = 0.1  # a loop that the kernel weighs less than this is not believed
 
 
@@ -149,6 +150,31 @@ def solve(mapped: Mapped, chain: graph.Edges) -> None:
     mapped.believed = [bool(weight >= WRONG_WEIGHT) for weight in weights]
 
 
+def _is_connected(mapped: Mapped, nodes: "set[int]", others: "set[int]") -> bool:
+    """Whether a believed loop leads from one part to another, or a position holds it."""
+    if mapped.positions is not None and nodes & set(mapped.positions.node.tolist()):
+        return True
+    return any(is_believed and ((loop.begin in others and loop.end in nodes) or (loop.begin in nodes and loop.end in others))
+               for loop, is_believed in zip(mapped.loops, mapped.believed))
+
+
+def leave_out_lost(mapped: Mapped, store: CloudStore) -> None:
+    """What was driven after the pose was lost is in the map only where loops or positions tell where it was."""
+    for drive, one, first in zip(mapped.drives, mapped.trajectories, mapped.firsts):
+        known = set(range(first)) | {first + k for k in np.flatnonzero(one.segment == one.segment[0]).tolist()}
+        for segment in range(int(one.segment[0]) + 1, int(one.segment[-1]) + 1):
+            nodes = {first + k for k in np.flatnonzero(one.segment == segment).tolist()}
+            if _is_connected(mapped, nodes, known):
+                known |= nodes
+            elif len(nodes) > MOST_LOST_PART * len(one.segment):
+                at_s = (one.stamps_ns[min(nodes) - first] - one.stamps_ns[0]) * 1e-9
+                raise MappingError(f"{drive.name}: the pose was lost before {at_s:.1f} s, and nothing tells where the {len(nodes)} scans from "
+                                   "there on were; a part of the recording without this place, more scans per second, an IMU or wheel "
+                                   "odometry help")
+            for node in nodes - known:
+                store.discard(node)
+
+
 def build(recordings: "list[str]", work: Path, store: CloudStore, options: Any) -> Mapped:
     """All stages until the poses; the cloud follows from them."""
     drives = [open_drive(recording, work, number, options) for number, recording in enumerate(recordings)]
@@ -164,6 +190,7 @@ def build(recordings: "list[str]", work: Path, store: CloudStore, options: Any) 
         close_loops(mapped, store, options)
     elif mapped.positions is not None:
         solve(mapped, _chain(mapped))
+    leave_out_lost(mapped, store)
     if options.refine:
         with Progress("refinement", options.quiet) as progress:
             refine.refine(mapped, store, options.threads, progress.update)

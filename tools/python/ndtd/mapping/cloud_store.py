@@ -50,6 +50,10 @@ class CloudStore:
         self._stream.seek(place)
         return np.frombuffer(self._stream.read(12 * count), np.float32).reshape(-1, 3)
 
+    def discard(self, scan: int) -> None:
+        """Forgets the points of a scan, if it has any."""
+        self._places.pop(scan, None)
+
     def __contains__(self, scan: int) -> bool:
         return scan in self._places
 
