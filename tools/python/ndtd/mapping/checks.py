@@ -32,12 +32,14 @@ def check(drive: Drive, trajectory: Trajectory) -> None:
     if lost > MOST_LOST:
         raise MappingError(f"{drive.name}: {lost:.0%} of the scans do not fit those before: the motion between them is too large, or the "
                            f"points are deskewed wrongly (--deskew {drive.deskew}); an IMU or wheel odometry in the recording helps")
-    degenerate, path_m = float(np.mean(trajectory.degenerate)), trajectory.path_m
-    along_m = longest_m(path_m, trajectory.degenerate)
-    if degenerate > MOST_DEGENERATE or (along_m > LONGEST_DEGENERATE_M):
+    degenerate, along_m = float(np.mean(trajectory.degenerate)), longest_m(trajectory.path_m, trajectory.degenerate)
+    if degenerate > MOST_DEGENERATE:
         raise MappingError(f"{drive.name}: {degenerate:.0%} of the scans do not tell how far the vehicle moved, as in a tunnel; "
                            "the length of the way would be a guess: wheel odometry in the recording helps")
     _check_jumps(drive, trajectory)
+    if along_m > LONGEST_DEGENERATE_M:
+        raise MappingError(f"{drive.name}: along {along_m:.0f} m no scan tells how far the vehicle moved, as in a tunnel; the limit is "
+                           f"{LONGEST_DEGENERATE_M:g} m: wheel odometry in the recording helps")
 
 
 def _check_jumps(drive: Drive, trajectory: Trajectory) -> None:
