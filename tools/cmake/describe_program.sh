@@ -8,6 +8,9 @@ set -euo pipefail
 what=$1 version=$2 program=$3 out=$4
 name=${program##*/}
 
+# A script runs as it is, also where programs of another processor need an emulator.
+[ "$(head -c 2 "$program")" != '#!' ] || NDT_EMULATOR=''
+
 run() { # ARGUMENTS...; NDT_EMULATOR: for programs of another processor
     ${NDT_EMULATOR:-} "$program" "$@"
 }
