@@ -11,8 +11,7 @@ from ._arguments import Parser
 from ._extras import MissingPackage, need
 
 COMMANDS = {"ndt-import": "ndt_import", "ndt-export": "ndt_export", "ndt-ros2-bridge": "ndt_ros2_bridge",
-            "ndt-report": "ndt_report", "ndt-fleet": "ndt_fleet",
-            "ndt-map-build": "ndt_map_build"}
+            "ndt-report": "ndt_report", "ndt-fleet": "ndt_fleet", "ndt-map-build": "ndt_map_build"}
 SHELLS = ("bash", "zsh", "tcsh")
 
 
@@ -20,7 +19,9 @@ def script(shell: str, command: str) -> str:
     """The completion of `command` (one of COMMANDS) for `shell` (one of SHELLS); MissingPackage without shtab."""
     shtab = need("shtab", "completion")
     module = importlib.import_module(f".{COMMANDS[command]}", __package__)
-    return shtab.complete(module.parser(), shell)
+    parser = module.parser()
+    parser.prog = command  # `ndt-map build` is two words
+    return shtab.complete(parser, shell)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
