@@ -162,6 +162,18 @@ def test_a_bag_that_ends_early_counts_up_to_there(street, tmp_path, capsys):
     assert 25 < json.loads((tmp_path / "map/map.json").read_text())["drives"][0]["scans"] < 35
 
 
+def test_points_without_times_are_noted(street, tmp_path, capsys):
+    scans = [ndtd.decode_scan(record.payload) for record in ndtd.BagReader(str(street.bag)) if record.type == "scan"][:8]
+    with ndtd.BagWriter(tmp_path / "timeless.bag") as out:
+        for k, scan in enumerate(scans):
+            out.scan(scan["stamp_ns"], np.random.default_rng(k).permutation(scan["points"]), seq=k, frame_id="lidar")
+    build(tmp_path / "timeless.bag", "-o", tmp_path / "map", "--no-loops")
+    said = capsys.readouterr().err
+    assert "not deskewed; --deskew azimuth_cw" in said and said.count("\n") == 1
+    build(tmp_path / "timeless.bag", "-o", tmp_path / "turned", "--no-loops", "--deskew", "azimuth_cw")
+    assert capsys.readouterr().err == ""
+
+
 def test_scans_that_are_missing_repeated_or_late(street, tmp_path):
     """One frame in eight is missing, one repeated, one comes late."""
     scans = [ndtd.decode_scan(record.payload) for record in ndtd.BagReader(str(street.bag)) if record.type == "scan"]

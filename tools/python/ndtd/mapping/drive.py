@@ -138,6 +138,9 @@ def open_drive(recording: str, work: Path, number: int, options: Any) -> Drive:
     drive.deskew = options.deskew
     if options.deskew == "auto":
         drive.deskew = "time" if first["time_s"] is not None else scan_turn(first["points"])
+        if drive.deskew == "off":
+            print(f"ndt-map build: note: {recording}: its points have no times, and their order does not tell how the sensor turns: they are "
+                  "not deskewed; --deskew azimuth_cw or azimuth_ccw tells it (KITTI: azimuth_cw)", file=sys.stderr)
     if options.deskew == "time" and first["time_s"] is None:
         raise MappingError(f"{recording}: its points have no times; --deskew azimuth_cw, azimuth_ccw or off need none")
     if drive.scans > 1:
