@@ -332,12 +332,12 @@ def steady_error(table):
 
 
 def test_joined_handheld(simulate, run_program, tmp_path):
-    """Two narrow scans a second: some hardly converge, and end elsewhere when they begin a nanometre apart."""
+    """Two narrow scans a second: some hardly converge, and end elsewhere when they begin a nanometre apart. Pieces cost no accuracy."""
     drive = simulate("--seed", 3, "--world", "hall", "--carrier", "handheld", "--view", 120, "--scans", 80, "--beams", 16, "--columns", 600)
     replays = Replays(run_program, tmp_path, drive.bag, drive.map)
     table, plan, _ = replays.joined(15.0)
     compare(replays.whole, table, plan, 0.1)
-    assert np.allclose(steady_error(table), steady_error(replays.whole), rtol=0.1)
+    assert np.all(np.array(steady_error(table)) <= 1.1 * np.array(steady_error(replays.whole)))
 
 
 @pytest.mark.parametrize("has_truth", [True, False], ids=["truth", "no truth"])
