@@ -442,7 +442,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     static _Thread_local unsigned long last_call;
     EMULATED_CONTEXT_CALL;
     check_event(event);
-    const int is_waiting = event == last && emulated_calls() == last_call + 1;
+    const int is_waiting = last != NULL && event == last && emulated_calls() == last_call + 1;
     last = event;
     last_call = emulated_calls();
     if (is_waiting)
