@@ -289,6 +289,10 @@ static enum ndt_status prove_leading(const struct ndtd_relocalization *now, stru
         !now->alignment->before ||
         !ndtd_hypothesis_is_accepted(&recovery->leading, second, relocalizer->settings->min_confidence, is_near);
     now->decision->certainty = ndt_hypothesis_test_probability(&recovery->leading.test);
+    /* Searches count the points that fit at a few places; the odds, where other poses were tried, compare every
+     * point. Both have to hold: in a hall of equal aisles the next one passes the searches of one view. */
+    if (now->decision->margin < NDTD_LEAST_MARGIN)
+        now->decision->is_unproven = 1;
     if (now->decision->is_unproven)
         return NDT_OK;
     const enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
