@@ -27,8 +27,8 @@
 #define NDT_CUDA_NAME "cuda"
 #endif
 
-/* Of the time until a deadline that an evaluation may take before the device counts as lost: so much that the other
- * evaluations, on the CPU, have the rest, also by what this one took. */
+/* Part of the time until a deadline that an evaluation may take before the device counts as lost. The rest is for
+ * the other evaluations, which the CPU makes. */
 static const double EVALUATION_PART = 0.3;
 
 #define NAME(kernels, shape, name, about) name,

@@ -78,7 +78,8 @@ double ndt_cuda_give_up_at(double deadline_us, double part)
     return deadline_us > 0 ? now_us + fmax(part * (deadline_us - now_us), LEAST_WAIT_US) : 0;
 }
 
-/* What the host does while the device works, as cuda.wait says. The runtime's own ways to wait have no limit. */
+/* The host spins, yields or sleeps while the device works, as cuda.wait says: the runtime's own waits have no
+ * limit. */
 static void pass_time(const struct ndt_cuda_device *device)
 {
     if (device->wait_flags == cudaDeviceScheduleBlockingSync)

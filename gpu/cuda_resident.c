@@ -10,8 +10,8 @@
 /* Evaluations of the first launch while the cost of one is unknown, and the reserve for the rest of the work. */
 enum { UNKNOWN_LIMIT = 4 };
 static const double COST_MARGIN = 2, REST_US = 50;
-/* Of the time until a deadline that a launch may take before the device counts as lost; COST_MARGIN lets it plan
- * with half of it. */
+/* Part of the time until a deadline that a launch may take before the device counts as lost; COST_MARGIN lets it
+ * plan with half of it. */
 static const double SOLVE_PART = 0.8;
 /* More than any alignment makes, and what the longest ones make. A launch that takes so many times what its
  * evaluations took lately, and most of the time that is left, counts as endless: a debugger slows all of them down.

@@ -77,7 +77,7 @@ static __device__ inline void eigen6_dismiss()
     eigen6_meet();
 }
 
-/* What the other lanes of its warp do meanwhile. */
+/* Lanes of its warp that have no step of their own rotate with it meanwhile. */
 static __device__ inline void eigen6_help()
 {
     struct eigen6 *e = eigen6_of_block();

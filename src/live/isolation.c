@@ -25,7 +25,8 @@ static const char *const system_files[] = {
     "/proc/sys/vm",   "/sys/devices/system", "/dev/urandom",
 };
 
-/* What the driver of NVIDIA reads beside that (libcuda): which devices and modules there are, their settings. */
+/* Files that the driver of NVIDIA (libcuda) reads beside those: which devices and modules there are, their
+ * settings. */
 static const char *const gpu_files[] = {
     "/proc/driver", "/proc/devices", "/proc/modules", "/proc/cpuinfo", "/sys/module",
     "/sys/bus/pci", "/sys/class",    "/sys/devices",  "/etc/nvidia",   "/usr/share/nvidia",

@@ -31,7 +31,7 @@ struct sample {
     struct ndt_track_imu_sample imu;
 };
 
-/* What is needed of struct ndtd_pose_stream_scan. */
+/* The members of struct ndtd_pose_stream_scan that the thread needs. */
 struct scan {
     struct ndt_track_params params;
     struct ndt_track_state of_track;
@@ -276,7 +276,7 @@ static void publish(struct ndtd_pose_stream *stream, const struct ndt_moment_mes
         atomic_fetch_add(&stream->published, 1); /* XPUB never blocks: who is behind loses the message */
 }
 
-/* Where no samples come, the clock has them: carried on from the newest scan. Returns how long to wait [ms]. */
+/* The clock tells when to publish while no samples come. Returns how long to wait [ms]. */
 static long tick(struct ndtd_pose_stream *stream)
 {
     const double now_us = ndt_clock_us(), period_us = (double)stream->period_ns * 1e-3;

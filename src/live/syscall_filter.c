@@ -72,8 +72,8 @@ static const char *const deadly_calls[] = {
     "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid",
     "capset"};
 
-/* What the driver of NVIDIA (libcuda) needs beside these: requests to its devices without number, memory that it
- * writes and executes, its placement on nodes, and a local socket of its own. */
+/* Calls that the driver of NVIDIA (libcuda) needs beside these: requests to its devices without number, memory that
+ * it writes and executes, its placement on nodes, and a local socket of its own. */
 static const char *const gpu_calls[] = {"ioctl",         "mmap", "mprotect", "mbind",   "get_mempolicy",
                                         "set_mempolicy", "bind", "listen",   "getpgrp", "capget"};
 /* It starts a program that makes its device files where they are missing: that fails, and is no attack. */

@@ -18,7 +18,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, st
  * looks around; not with a gyro either, which knows. */
 NDT_MUST_CHECK enum ndt_status ndtd_try_turns(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                               struct ndt_error *err);
-/* What the points are deskewed with. */
+/* The motion that the points are deskewed with. */
 struct ndtd_deskewing {
     enum ndtd_pass pass;
     const struct ndt_cloud *points;

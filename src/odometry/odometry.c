@@ -418,7 +418,7 @@ static enum ndt_status locate(struct ndt_odometry *odometry, const struct ndt_tr
                            : miss_scan(odometry, predicted, result, err);
 }
 
-/* Where nothing of a scan was used, its result says where the base was last. */
+/* The result of a scan that was not used has the last pose of the base. */
 static void report_last(const struct ndt_odometry *odometry, struct ndt_odometry_result *result)
 {
     const struct ndt_pose origin = ndt_pose_identity();

@@ -14,7 +14,7 @@ static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.01;
 static const double DOUBTFUL_PART = 0.85, LEAST_PART = 0.5;
 /* Chi-square with 6 degrees of freedom, 99.9 %. */
 static const double DOUBTFUL_INNOVATION = 22;
-/* What a fit is worth against the distance from the prediction, and what that counts at most. */
+/* Weight of a fit against the squared distance from the prediction, and the most that this distance counts. */
 static const double FIT_WEIGHT = 25, MOST_DISTANCE = 3;
 /* A head turns at once, a body does not move at once: where rooms are alike, the next door fits as well. */
 static const double MOST_MOVE_DISTANCE = 20;
@@ -29,7 +29,7 @@ enum { LEAST_POINTS = 500, HALVINGS_MAX = 2 };
 /* Motions that are tried in a row. */
 enum { MOTIONS_MAX = 4 };
 
-/* Where the scan is expected. */
+/* The prediction of a scan. */
 struct ndt_odometry_prediction {
     const struct ndt_track_state *state;
     struct ndt_prior prior;
@@ -119,7 +119,7 @@ static double fit_of(const struct ndt_align_result *result)
     return is_optimum ? result->scores.nvtl_normalized * result->scores.match_ratio : 0;
 }
 
-/* What the estimator makes of an alignment. */
+/* The estimator takes in an alignment. */
 static void weigh(const struct ndt_odometry_matcher *matcher, const struct ndt_odometry_scan *scan,
                   const struct ndt_track_state *predicted, struct ndt_odometry_match *match)
 {
@@ -212,7 +212,7 @@ static double distance2(const struct ndt_prior *prior, int count, const double *
     return sum;
 }
 
-/* What a fit is worth, less what its pose contradicts the prediction. */
+/* The weighted fit, less the squared distance of its pose from the prediction. */
 static double merit(const struct ndt_prior *prior, const struct ndt_align_result *result)
 {
     const struct ndt_pose off = ndt_pose_between(&prior->T_map_sensor, &result->T_map_sensor);

@@ -55,7 +55,7 @@ struct ndt_odometry_batch {
     struct ndt_align_result results[NDT_ODOMETRY_GUESSES];
 };
 
-/* What an alignment needs besides the scan. */
+/* The parts that an alignment needs besides the scan. */
 struct ndt_odometry_matcher {
     const struct ndt_odometry_params *params;
     struct ndt_aligner *aligner;

@@ -134,7 +134,7 @@ static int uses_files(void)
     return open("/dev/null", O_RDWR) < 0 ? 3 : 0;
 }
 
-/* What a GPU's driver needs beside the rest, and what stays forbidden. */
+/* Files and calls of a GPU's driver are allowed; others stay forbidden. */
 static int has_what_a_gpu_needs(void)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};

@@ -497,7 +497,6 @@ START_TEST(kinds_of_covariance_change_nothing_else)
 }
 END_TEST
 
-/* Without a prior the covariance is that of the alignment: of each scan its own, and wider than the floor. */
 /* Points without times: `auto` cannot undo the motion, and says so by the covariance; `off` is a claim that there
  * is none. The poses are the same. */
 START_TEST(motion_that_is_not_undone_is_in_the_covariance)
@@ -521,6 +520,7 @@ START_TEST(motion_that_is_not_undone_is_in_the_covariance)
 }
 END_TEST
 
+/* Without a prior the covariance is that of the alignment: of each scan its own, and wider than the floor. */
 START_TEST(without_prior_the_alignment_has_the_covariance)
 {
     for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {

@@ -373,7 +373,6 @@ START_TEST(the_order_of_firing_tells_the_turn)
 }
 END_TEST
 
-/* A field of times that was never set is none. */
 /* Without times a sweep lasts sweep_s, as every second scan shows nothing else, or the time between scans. */
 START_TEST(a_sweep_without_times_is_no_longer_than_the_gaps)
 {
@@ -393,6 +392,7 @@ START_TEST(a_sweep_without_times_is_no_longer_than_the_gaps)
 }
 END_TEST
 
+/* A field of times that was never set is none. */
 START_TEST(times_that_are_all_equal_are_none)
 {
     for (int i = 0; i < 8; i++) {

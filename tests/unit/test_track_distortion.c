@@ -81,7 +81,7 @@ START_TEST(a_turn_moves_what_is_across_its_axis)
 }
 END_TEST
 
-/* Of a carrier that turns around between two scans, nobody knows how it turned within the second one. */
+/* A carrier that turns around between two scans may have turned anyhow within the second one. */
 START_TEST(a_change_of_motion_counts_by_half)
 {
     const struct ndt_twist still = {{0, 0, 0}, {0, 0, 0}};

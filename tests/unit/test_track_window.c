@@ -293,7 +293,7 @@ END_TEST
 
 /* ---- order of scans ---- */
 
-/* What was found after a pose was given says nothing about the time before. */
+/* Scans after a pose was given say nothing about the time before. */
 START_TEST(a_given_pose_does_not_change_the_past)
 {
     struct ndt_track_pose before, pose;

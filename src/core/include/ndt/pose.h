@@ -27,7 +27,7 @@ struct ndt_twist {
     double w_radps[3];
 };
 
-/** What the pose of an estimator at some moment is made of; names: ndt_pose_kind_name (ndt/names.h). */
+/** Kind of the pose of an estimator at some moment; names: ndt_pose_kind_name (ndt/names.h). */
 enum ndt_pose_kind {
     NDT_POSE_SMOOTHED,  /**< scans before and after it */
     NDT_POSE_FILTERED,  /**< scans and motion up to it */

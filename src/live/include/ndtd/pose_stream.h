@@ -37,7 +37,7 @@ void ndtd_pose_stream_close(struct ndtd_pose_stream *stream);
  * cannot be decoded (the matching thread says so). */
 void ndtd_pose_stream_take(struct ndtd_pose_stream *stream, const struct ndtd_message *frame);
 
-/** What a scan has left. */
+/** The estimator after a scan. */
 struct ndtd_pose_stream_scan {
     const struct ndt_track *track; /**< the pipeline's: its state, parameters and ignored inputs are copied */
     enum ndt_state state;

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/** What poses are made from; borrowed. */
+/** Sources of the poses; borrowed. */
 struct ndtd_moments {
     const struct ndt_track_window *window;
     const struct ndt_track *track;

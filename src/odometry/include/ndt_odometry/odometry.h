@@ -70,7 +70,7 @@ struct ndt_odometry_params {
 /** Sets the defaults. */
 void ndt_odometry_params_default(struct ndt_odometry_params *params);
 
-/** Where a scan was. */
+/** The pose of a scan, and how it was found. */
 struct ndt_odometry_result {
     enum ndt_outcome outcome; /**< NDT_CONVERGED and NDT_ITERATION_LIMIT: the pose follows from the scan; else it is
                                  the prediction, and for NDT_REJECTED the last pose */
