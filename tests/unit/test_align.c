@@ -9,6 +9,7 @@
 #include "ndt/align.h"
 #include "ndt/backend.h"
 #include "ndt/map.h"
+#include "run_tests.h"
 #include "street_world.h"
 
 static const double DEG = 0.017453292519943295;
@@ -819,7 +820,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("align");
     TCase *tcase = tcase_create("synthetic");
     tcase_set_timeout(tcase, 60);
     tcase_add_unchecked_fixture(tcase, make_maps, free_maps);
@@ -852,10 +852,5 @@ int main(void)
     tcase_add_test(tcase, few_matches_are_degenerate);
     tcase_add_test(tcase, covariance_is_the_inverse_of_the_whole_hessian);
     tcase_add_test(tcase, covariance_is_consistent_with_the_errors);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("align", tcase);
 }

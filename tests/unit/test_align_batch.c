@@ -8,6 +8,7 @@
 #include "ndt/align.h"
 #include "ndt/backend.h"
 #include "ndt/map.h"
+#include "run_tests.h"
 #include "street_world.h"
 
 enum { MOST = 200, SCANS = 6, PRIORS = 3, THREADS = 4 };
@@ -335,7 +336,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("align_batch");
     TCase *tcase = tcase_create("cpu");
     tcase_set_timeout(tcase, 60);
     tcase_add_unchecked_fixture(tcase, make_items, free_items);
@@ -349,10 +349,5 @@ int main(void)
     tcase_add_test(tcase, an_item_that_fails_does_not_stop_the_others);
     tcase_add_test(tcase, items_that_cannot_begin_in_time_keep_their_guess);
     tcase_add_test(tcase, nothing_is_allocated_once_the_buffers_have_grown);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("align_batch", tcase);
 }

@@ -9,6 +9,7 @@
 
 #include "ndt/clock.h"
 #include "ndtd/autotune.h"
+#include "run_tests.h"
 #include "street_drive.h"
 #include "temp_dir.h"
 
@@ -535,9 +536,5 @@ int main(void)
     tcase_add_test(measured, points_are_drawn_from_the_gaussian);
     tcase_add_test(measured, a_dense_place_is_taken);
     suite_add_tcase(suite, measured);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

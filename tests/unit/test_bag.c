@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "bag_cases.h"
+#include "run_tests.h"
 
 static void expect_open_fails(const char *path, const char *reason)
 {
@@ -398,14 +399,8 @@ static void add_tests(TCase *tests)
 
 int main(void)
 {
-    Suite *suite = suite_create("bag");
     TCase *tests = tcase_create("bag");
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     add_tests(tests);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("bag", tests);
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "ndt_io/cloud_file.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndt_cloud cloud;
@@ -937,9 +938,5 @@ int main(void)
     Suite *suite = suite_create("cloud_files");
     suite_add_tcase(suite, pcd_tests());
     suite_add_tcase(suite, other_tests());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ndtd/command_line.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndtd_command command;
@@ -266,7 +267,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("command_line");
     TCase *tcase = tcase_create("command_line");
     tcase_add_checked_fixture(tcase, temp_dir_make, temp_dir_remove);
     tcase_add_test(tcase, every_action);
@@ -276,10 +276,5 @@ int main(void)
     tcase_add_test(tcase, all_mistakes_are_named);
     tcase_add_test(tcase, mistakes_are_named);
     tcase_add_test(tcase, help_lists_every_flag);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_case("command_line", tcase);
 }

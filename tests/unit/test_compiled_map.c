@@ -8,6 +8,7 @@
 #include "compiled_map_file.h"
 #include "ndt/hash.h"
 #include "ndt_io/compiled_map.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndt_error err;
@@ -420,9 +421,5 @@ int main(void)
     suite_add_tcase(suite, forged);
     suite_add_tcase(suite, hashed);
     suite_add_tcase(suite, files);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

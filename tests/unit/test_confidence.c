@@ -6,6 +6,7 @@
 
 #include "confidence_rows.h"
 #include "ndt_track/confidence.h"
+#include "run_tests.h"
 
 static struct ndt_confidence_features features_of(const double v[7])
 {
@@ -146,7 +147,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("confidence");
     TCase *tcase = tcase_create("confidence");
     tcase_add_test(tcase, equals_the_script);
     tcase_add_test(tcase, every_feature_counts_in_its_direction);
@@ -154,10 +154,5 @@ int main(void)
     tcase_add_test(tcase, a_tunnel_needs_a_prediction);
     tcase_add_test(tcase, scan_and_prediction_hold_a_pose);
     tcase_add_test(tcase, nothing_observed_holds_nothing);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("confidence", tcase);
 }

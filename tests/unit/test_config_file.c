@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ndtd/config_file.h"
+#include "run_tests.h"
 
 static struct ndtd_settings settings;
 static struct ndt_error err;
@@ -288,7 +289,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("config_file");
     TCase *tests = tcase_create("config_file");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, nested_dotted_and_wrapped_are_equivalent);
@@ -306,10 +306,5 @@ int main(void)
     tcase_add_test(tests, every_truncation_is_handled);
     tcase_add_test(tests, files_are_read_and_missing_ones_named);
     tcase_add_test(tests, profiles_in_the_tree_are_valid);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("config_file", tests);
 }

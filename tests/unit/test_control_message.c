@@ -7,6 +7,7 @@
 
 #include "golden_vector.h"
 #include "ndt_proto/control_message.h"
+#include "run_tests.h"
 
 #define BIG_ID UINT64_C(0xfedcba9876543210)
 
@@ -598,9 +599,5 @@ int main(void)
     tcase_add_test(replies, replies_nest_eight_deep);
     suite_add_tcase(suite, requests);
     suite_add_tcase(suite, replies);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite(suite);
 }

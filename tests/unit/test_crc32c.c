@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ndt_io/bag.h"
+#include "run_tests.h"
 
 static void expect_crc(const void *data, size_t size, uint32_t expected)
 {
@@ -60,15 +61,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("crc32c");
     TCase *tests = tcase_create("crc32c");
     tcase_add_test(tests, test_known_values);
     tcase_add_test(tests, test_all_sizes_and_alignments);
     tcase_add_test(tests, test_in_parts);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("crc32c", tests);
 }

@@ -5,6 +5,7 @@
 
 #include "ndt/linalg.h"
 #include "ndt/random.h"
+#include "run_tests.h"
 
 enum { MAX = NDT_DENSE_MAX, SIZES = 6 };
 static const int sizes[SIZES] = {1, 2, 3, 6, 16, 24};
@@ -202,7 +203,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("dense");
     TCase *all = tcase_create("dense");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_add_test(all, products);
@@ -212,10 +212,5 @@ int main(void)
     tcase_add_test(all, inverse_of_condition_1e8);
     tcase_add_test(all, eigenvalues_of_full_matrices);
     tcase_add_test(all, eigenvalues_that_are_equal_zero_or_negative);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("dense", all);
 }

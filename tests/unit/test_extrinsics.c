@@ -9,6 +9,7 @@
 #include "ndtd/config_file.h"
 #include "ndtd/options.h"
 #include "ndtd/settings_snapshot.h"
+#include "run_tests.h"
 
 static struct ndtd_settings settings;
 static struct ndt_error err;
@@ -192,7 +193,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("frames");
     TCase *tests = tcase_create("frames");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, the_identity_is_the_default);
@@ -203,10 +203,5 @@ int main(void)
     tcase_add_test(tests, wrong_sensors_are_refused);
     tcase_add_test(tests, printed_frames_read_back_bit_equal);
     tcase_add_test(tests, a_reload_takes_sensors_but_not_the_mount);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("frames", tests);
 }

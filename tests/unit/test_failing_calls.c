@@ -13,6 +13,7 @@
 #include "ndt_io/map_file.h"
 #include "ndtd/curve_keys.h"
 #include "ndtd/map_field.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 /* ---- the calls ---- */
@@ -276,7 +277,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("failing calls");
     TCase *tests = tcase_create("failing calls");
     tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -286,10 +286,5 @@ int main(void)
     tcase_add_test(tests, keys_are_whole_or_absent);
     tcase_add_test(tests, admission_outlasts_signals);
     tcase_add_test(tests, sockets_that_cannot_be_opened);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("failing calls", tests);
 }

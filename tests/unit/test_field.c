@@ -6,6 +6,7 @@
 
 #include "field_build.h"
 #include "field_window.h"
+#include "run_tests.h"
 #include "search_world.h"
 
 static struct ndt_cloud world;
@@ -211,11 +212,5 @@ int main(void)
     tcase_add_test(tests, test_layers);
     tcase_add_test(tests, test_memory);
     tcase_add_test(tests, test_odd_maps);
-    Suite *suite = suite_create("field");
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("field", tests);
 }

@@ -8,6 +8,7 @@
 #include "ndt/hash.h"
 #include "ndt_io/compiled_map.h"
 #include "ndtd/map_field.h"
+#include "run_tests.h"
 #include "search_world.h"
 #include "temp_dir.h"
 
@@ -235,11 +236,5 @@ int main(void)
     tcase_add_test(tests, test_fuzzed);
     tcase_add_test(tests, test_one_line);
     tcase_add_test(tests, test_attached);
-    Suite *suite = suite_create("field_codec");
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("field_codec", tests);
 }

@@ -7,6 +7,7 @@
 
 #include "ndtd/config_file.h"
 #include "ndtd/foreign_keys.h"
+#include "run_tests.h"
 
 static struct ndtd_settings settings;
 static struct ndt_error err;
@@ -228,7 +229,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("foreign_keys");
     TCase *tests = tcase_create("foreign_keys");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, table_is_well_formed);
@@ -238,10 +238,5 @@ int main(void)
     tcase_add_test(tests, defaults_of_such_a_file);
     tcase_add_test(tests, unknown_keys);
     tcase_add_test(tests, mistakes_in_such_a_file);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("foreign_keys", tests);
 }

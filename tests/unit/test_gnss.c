@@ -6,6 +6,7 @@
 #include "align_state.h"
 #include "ndt/newton_steps.h"
 #include "ndtd/pipeline.h"
+#include "run_tests.h"
 #include "street_drive.h"
 
 static struct ndt_backend *backend;
@@ -286,7 +287,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("gnss");
     TCase *all = tcase_create("gnss");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 60);
@@ -296,10 +296,5 @@ int main(void)
     tcase_add_test(all, corridor_pose_follows_the_position);
     tcase_add_test(all, pipeline_uses_recent_positions_when_enabled);
     tcase_add_loop_test(all, a_wrong_position_does_not_keep_the_pose_away, 0, 2 * LIES);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("gnss", all);
 }

@@ -7,6 +7,7 @@
 #include "ndt_io/map_file.h"
 #include "ndtd/hints.h"
 #include "ndtd/map_reading.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndtd_hints hints;
@@ -301,9 +302,5 @@ int main(void)
     tcase_add_test(files, a_map_in_utm);
     suite_add_tcase(suite, all);
     suite_add_tcase(suite, files);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -6,6 +6,7 @@
 
 #include "pose_hypotheses.h"
 #include "guesses.h"
+#include "run_tests.h"
 
 static const double DEG = M_PI / 180;
 static struct ndtd_guesses list;
@@ -251,7 +252,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("hypotheses");
     TCase *tcase = tcase_create("hypotheses");
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, the_obvious_come_in_order);
@@ -265,10 +265,5 @@ int main(void)
     tcase_add_test(tcase, the_best_place_has_the_most_agreements);
     tcase_add_test(tcase, a_full_list_loses_the_worst);
     tcase_add_test(tcase, places_that_met_are_one);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_case("hypotheses", tcase);
 }

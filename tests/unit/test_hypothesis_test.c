@@ -7,6 +7,7 @@
 
 #include "pose_hypotheses.h"
 #include "ndt_search/hypothesis_test.h"
+#include "run_tests.h"
 
 static struct ndt_search_result result;
 
@@ -257,7 +258,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("evidence");
     TCase *tests = tcase_create("evidence");
     tcase_add_test(tests, clear_place_is_believed_at_the_first_search);
     tcase_add_test(tests, twins_are_never_believed);
@@ -269,10 +269,5 @@ int main(void)
     tcase_add_test(tests, places_that_are_not_found_are_contradicted);
     tcase_add_test(tests, places_elsewhere_lose_nothing_by_a_doubted_hint);
     tcase_add_test(tests, places_are_met_where_they_were);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("evidence", tests);
 }

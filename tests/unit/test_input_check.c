@@ -1,5 +1,6 @@
 /* Odometry and gyro that lie about the motion are found, named and left out; those that do not are kept. */
 #include "ndt_track/input_check.h"
+#include "run_tests.h"
 #include "track_cases.h"
 
 enum { HONEST, SCALED, BACKWARDS, TURNED, STILL, TURNING_STILL, OPPOSITE, SWAPPED };
@@ -158,15 +159,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("input_check");
     TCase *all = tcase_create("input_check");
     tcase_add_test(all, honest_inputs_are_kept);
     tcase_add_loop_test(all, lies_are_named_and_end, 0, (int)(sizeof(lies) / sizeof(lies[0])));
     tcase_add_test(all, standing_tells_nothing);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("input_check", all);
 }

@@ -13,6 +13,7 @@
 #include "ndtd/config_file.h"
 #include "ndtd/curve_keys.h"
 #include "ndtd/reference_trajectory.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndt_error err;
@@ -167,17 +168,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("input file");
     TCase *tests = tcase_create("input file");
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_set_timeout(tests, 0.3); /* times the multiplier of the build */
     tcase_add_loop_test(tests, what_is_not_a_file_is_refused_at_once, 0, READERS * KINDS);
     tcase_add_test(tests, a_path_can_be_checked);
     tcase_add_test(tests, a_whole_file_is_read_up_to_a_limit);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("input file", tests);
 }

@@ -17,6 +17,7 @@
 
 #include "ndtd/isolation.h"
 #include "ndtd/log.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndt_error err;
@@ -242,7 +243,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("isolation");
     TCase *all = tcase_create("isolation");
     tcase_add_checked_fixture(all, setup, temp_dir_remove);
     tcase_add_test(all, calls_that_are_not_needed_fail);
@@ -251,10 +251,5 @@ int main(void)
     tcase_add_test(all, threads_that_run_already_are_filtered);
     tcase_add_test(all, files_that_are_not_needed_are_denied);
     tcase_add_test(all, contradictions_are_named);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("isolation", all);
 }

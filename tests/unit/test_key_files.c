@@ -5,6 +5,7 @@
 #include <zmq.h>
 
 #include "ndtd/curve_keys.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndt_error err;
@@ -145,7 +146,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("key_files");
     TCase *all = tcase_create("key_files");
     tcase_add_checked_fixture(all, setup, temp_dir_remove);
     tcase_add_test(all, secret_keys_are_of_one_user);
@@ -153,10 +153,5 @@ int main(void)
     tcase_add_test(all, files_of_others_are_refused);
     tcase_add_test(all, a_fifo_does_not_block);
     tcase_add_test(all, keys_of_the_list_are_admitted);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("key_files", all);
 }

@@ -7,6 +7,7 @@
 #include "libzmq_guard.h"
 #include "live_peer.h"
 #include "raw_peer.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 enum { MESSAGES = 64 };
@@ -259,7 +260,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("libzmq_guard");
     TCase *tests = tcase_create("libzmq_guard");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 60);
@@ -271,10 +271,5 @@ int main(void)
     tcase_add_test(tests, test_no_descriptors);
     tcase_add_test(tests, test_silent_peer);
     tcase_add_test(tests, test_keepalive);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_case("libzmq_guard", tests);
 }

@@ -22,6 +22,7 @@
 #include "ndtd/pipeline.h"
 #include "ndtd/replay_sinks.h"
 #include "ndtd/settings_snapshot.h"
+#include "run_tests.h"
 #include "street_drive.h"
 #include "temp_dir.h"
 
@@ -709,7 +710,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("live");
     TCase *all = tcase_create("live");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 600);
@@ -725,10 +725,5 @@ int main(void)
     tcase_add_test(all, tiles_follow_the_sensor);
     tcase_add_test(all, recording_replays_bit_identically);
     tcase_add_test(all, invalid_start_fails_with_one_line);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("live", all);
 }

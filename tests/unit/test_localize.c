@@ -4,6 +4,7 @@
 
 #include "ndt_proto/control_message.h"
 #include "ndtd/pipeline.h"
+#include "run_tests.h"
 #include "street_drive.h"
 
 static struct ndt_localize_report report;
@@ -190,7 +191,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("localize");
     TCase *all = tcase_create("localize");
     tcase_set_timeout(all, 120);
     tcase_add_checked_fixture(all, street_drive_make, street_drive_free);
@@ -201,10 +201,5 @@ int main(void)
     tcase_add_loop_test(all, a_sensor_is_mounted_in_any_way, 0, sizeof(attitudes_rad) / sizeof(attitudes_rad[0]));
     tcase_add_test(all, gravity_tells_what_is_upward);
     tcase_add_test(all, times_sum_up);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("localize", all);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ndtd/log.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static int saved = -1;
@@ -250,7 +251,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("log");
     TCase *all = tcase_create("log");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_add_test(all, levels_are_kept);
@@ -264,10 +264,5 @@ int main(void)
     tcase_add_test(all, the_end_does_not_wait_for_a_reader);
     tcase_add_test(all, a_reader_that_goes_is_no_error);
     tcase_add_test(all, the_thread_writes_every_line);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("log", all);
 }

@@ -7,6 +7,7 @@
 #include "allocation_counter.h"
 #include "ndtd/autotune.h"
 #include "ndtd/pipeline.h"
+#include "run_tests.h"
 #include "street_drive.h"
 
 enum { LEAD = 4, GROUP = 3, MOST_FRAMES = 40 };
@@ -363,7 +364,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("lookahead");
     TCase *tcase = tcase_create("lookahead");
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -377,10 +377,5 @@ int main(void)
     tcase_add_loop_test(tcase, nothing_is_done_ahead_where_it_does_not_pay, 0, 5);
     tcase_add_test(tcase, a_bad_scan_concerns_only_itself);
     tcase_add_test(tcase, nothing_is_allocated_after_warm_up);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("lookahead", tcase);
 }

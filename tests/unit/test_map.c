@@ -12,6 +12,7 @@
 #include "ndt/map.h"
 #include "ndt_io/compiled_map.h"
 #include "ndt_io/map_file.h"
+#include "run_tests.h"
 #include "street_world.h"
 
 static struct ndt_error err;
@@ -722,9 +723,5 @@ int main(void)
     tcase_add_test(file, truncated_file_is_detected);
     suite_add_tcase(suite, map);
     suite_add_tcase(suite, file);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

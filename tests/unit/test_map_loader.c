@@ -12,6 +12,7 @@
 #include "ndt_io/compiled_map.h"
 #include "ndt_io/map_file.h"
 #include "ndtd/log.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 enum { ROUNDS = 8, COLUMNS = 16, PATIENCE_S = 300 };
@@ -650,7 +651,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("map_loader");
     TCase *tests = tcase_create("map_loader");
     tcase_set_timeout(tests, 600);
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -670,10 +670,5 @@ int main(void)
     tcase_add_test(tests, test_destroyed_while_loading);
     tcase_add_test(tests, test_threads);
     tcase_add_test(tests, test_limits);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("map_loader", tests);
 }

@@ -7,6 +7,7 @@
 #include "ndt/random.h"
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/map_file.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 #include "web_map.h"
 
@@ -446,7 +447,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("map_tree");
     TCase *tcase = tcase_create("map_tree");
     tcase_add_checked_fixture(tcase, temp_dir_make, temp_dir_remove);
     tcase_add_test(tcase, test_all_points);
@@ -460,10 +460,5 @@ int main(void)
     tcase_add_test(tcase, test_kinds_of_maps);
     tcase_add_test(tcase, test_worker);
     tcase_add_test(tcase, test_worker_ends);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failures != 0;
+    return run_case("map_tree", tcase);
 }

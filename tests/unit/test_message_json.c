@@ -5,6 +5,7 @@
 
 #include "golden_vector.h"
 #include "ndt_proto/message.h"
+#include "run_tests.h"
 
 static const char *const vectors[] = {"scan", "result_state", "result_lost", "imu", "request_pose", "reply"};
 enum { VECTOR_COUNT = sizeof(vectors) / sizeof(vectors[0]) };
@@ -88,15 +89,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("message_json");
     TCase *tcase = tcase_create("message_json");
     tcase_add_test(tcase, messages_become_json);
     tcase_add_test(tcase, points_become_json_without_the_points);
     tcase_add_loop_test(tcase, any_bytes_become_json_or_an_error, 0, VECTOR_COUNT);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_case("message_json", tcase);
 }

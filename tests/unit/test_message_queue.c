@@ -7,6 +7,7 @@
 
 #include "ndtd/message_queue.h"
 #include "ndt/clock.h"
+#include "run_tests.h"
 
 static struct ndt_error err;
 static struct ndtd_queue *queue;
@@ -255,7 +256,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("frame_queue");
     TCase *all = tcase_create("frame_queue");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 60);
@@ -269,10 +269,5 @@ int main(void)
     tcase_add_test(all, pop_ends_by_timeout_or_wake);
     tcase_add_test(all, depth_is_checked);
     tcase_add_test(all, producer_and_consumer_at_once);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("frame_queue", all);
 }

@@ -1,5 +1,6 @@
 /* The Newton solver on scores with a known maximum: final pose, trace, early stop and invalid sums. */
 #include "newton_hills.h"
+#include "run_tests.h"
 
 static struct trace other;
 
@@ -526,11 +527,5 @@ static TCase *solves(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("newton");
-    suite_add_tcase(suite, solves());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("newton", solves());
 }

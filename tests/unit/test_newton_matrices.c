@@ -1,5 +1,6 @@
 /* The small matrices that the Newton solver uses, against eigenvalues. */
 #include "newton_hills.h"
+#include "run_tests.h"
 
 /* Parameters of different units: rows and columns by powers of ten. */
 static void scale_units(struct ndt_random *random, double upper[21])
@@ -277,11 +278,5 @@ static TCase *matrices(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("newton matrices");
-    suite_add_tcase(suite, matrices());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("newton matrices", matrices());
 }

@@ -1,5 +1,6 @@
 /* The prior and the first level of the Newton solver, on scores with a known maximum. */
 #include "newton_hills.h"
+#include "run_tests.h"
 
 static struct trace other;
 
@@ -288,11 +289,5 @@ static TCase *priors(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("newton prior");
-    suite_add_tcase(suite, priors());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("newton prior", priors());
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static int manager = -1;
@@ -138,7 +139,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("notify");
     TCase *tests = tcase_create("notify");
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_add_test(tests, test_path);
@@ -147,10 +147,5 @@ int main(void)
     tcase_add_test(tests, test_full);
     tcase_add_test(tests, test_no_manager);
     tcase_add_test(tests, test_interval);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("notify", tests);
 }

@@ -6,6 +6,7 @@
 #include "ndt/linalg.h"
 #include "ndt/observation.h"
 #include "ndt/random.h"
+#include "run_tests.h"
 
 enum { POINTS = 60 };
 
@@ -512,7 +513,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("observation");
     TCase *all = tcase_create("observation");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_add_test(all, parts_add_up_to_the_joint_information);
@@ -531,10 +531,5 @@ int main(void)
     tcase_add_test(all, directions_name_the_weak_axis);
     tcase_add_test(all, of_the_body_against_moving_the_points);
     tcase_add_test(all, of_the_body_in_place_and_back);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("observation", all);
 }

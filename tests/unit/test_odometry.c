@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ndt_odometry/odometry.h"
+#include "run_tests.h"
 #include "street_world.h"
 
 enum { SCANS = 40, POINTS = 8000 };
@@ -358,7 +359,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("odometry");
     TCase *tcase = tcase_create("odometry");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, test_a_drive_is_followed);
@@ -373,10 +373,5 @@ int main(void)
     tcase_add_test(tcase, test_a_lost_pose_begins_a_segment);
     tcase_add_test(tcase, test_limits_of_keyframes);
     tcase_add_test(tcase, test_wrong_parameters_are_named);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("odometry", tcase);
 }

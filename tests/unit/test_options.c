@@ -9,6 +9,7 @@
 #include "ndtd/config_file.h"
 #include "ndtd/nearest_name.h"
 #include "ndtd/options.h"
+#include "run_tests.h"
 
 static struct ndtd_settings settings;
 static struct ndt_error err;
@@ -436,7 +437,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("options");
     TCase *tests = tcase_create("options");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, table_is_well_formed);
@@ -455,10 +455,5 @@ int main(void)
     tcase_add_test(tests, printed_config_reads_back);
     tcase_add_test(tests, config_file_in_the_tree_has_the_common_options);
     tcase_add_test(tests, edit_distances);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("options", tests);
 }

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "ndt_io/output_file.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static void expect_text(const char *path, const char *expected)
@@ -121,7 +122,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("output_file");
     TCase *tests = tcase_create("output_file");
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_add_test(tests, test_commit_replaces_the_target);
@@ -130,10 +130,5 @@ int main(void)
     tcase_add_test(tests, test_unwritable_targets);
     tcase_add_test(tests, test_devices_are_written_directly);
     tcase_add_test(tests, test_a_failed_write_leaves_the_target);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("output_file", tests);
 }

@@ -15,6 +15,7 @@
 #include "ndt/preprocess.h"
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/trajectory.h"
+#include "run_tests.h"
 #include "street_world.h"
 
 enum { MAX_SCANS = 200 };
@@ -179,15 +180,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("parity");
     TCase *tcase = tcase_create("autoware");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, synthetic_scans_reach_the_same_poses);
     tcase_add_test(tcase, real_scans_reach_the_same_poses);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("parity", tcase);
 }

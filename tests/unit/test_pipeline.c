@@ -9,6 +9,7 @@
 #include "ndt/clock.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/scan_result.h"
+#include "run_tests.h"
 #include "street_world.h"
 
 enum { SCANS = 12 };
@@ -741,7 +742,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("pipeline");
     TCase *all = tcase_create("pipeline");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 120);
@@ -771,10 +771,5 @@ int main(void)
     tcase_add_test(all, a_stopped_alignment_leaves_the_prediction);
     tcase_add_test(all, nothing_is_read_after_the_deadline);
     tcase_add_test(all, an_estimate_that_is_not_finite_begins_anew);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("pipeline", all);
 }

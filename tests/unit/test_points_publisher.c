@@ -5,6 +5,7 @@
 #include "live_peer.h"
 #include "ndtd/publisher.h"
 #include "resident_memory.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 enum { POINTS = 20000 };
@@ -230,7 +231,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("points_publisher");
     TCase *tcase = tcase_create("points_publisher");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 60);
@@ -240,10 +240,5 @@ int main(void)
     tcase_add_test(tcase, viewers_come_and_go);
     tcase_add_test(tcase, close_does_not_wait);
     tcase_add_test(tcase, one_address_for_one);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("points_publisher", tcase);
 }

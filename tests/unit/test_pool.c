@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "ndt/pool.h"
+#include "run_tests.h"
 
 enum { ITEMS = 1000 };
 
@@ -167,7 +168,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("pool");
     TCase *all = tcase_create("pool");
     tcase_set_timeout(all, 60);
     tcase_add_test(all, every_item_is_processed_once);
@@ -176,10 +176,5 @@ int main(void)
     tcase_add_test(all, all_threads_take_part);
     tcase_add_test(all, idle_threads_sleep);
     tcase_add_test(all, nonsense_is_refused);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("pool", all);
 }

@@ -7,6 +7,7 @@
 #include "ndt/linalg.h"
 #include "ndt/small_matrix.h"
 #include "ndt/pose.h"
+#include "run_tests.h"
 
 static uint64_t state;
 
@@ -248,9 +249,5 @@ int main(void)
     tcase_add_test(linalg, cholesky_solves_or_refuses);
     suite_add_tcase(suite, pose);
     suite_add_tcase(suite, linalg);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -6,6 +6,7 @@
 
 #include "ndt/linalg.h"
 #include "ndt/pose_covariance.h"
+#include "run_tests.h"
 #include "street_world.h"
 
 static const struct world STREET = {WORLD_STREET, 3, 80.0, 0.02};
@@ -268,7 +269,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("pose_covariance");
     TCase *tcase = tcase_create("kinds");
     tcase_set_timeout(tcase, 60);
     tcase_add_unchecked_fixture(tcase, make_maps, free_maps);
@@ -281,10 +281,5 @@ int main(void)
     tcase_add_test(tcase, multi_ndt_sees_the_axis_of_a_corridor);
     tcase_add_test(tcase, scores_weigh_the_offsets);
     tcase_add_test(tcase, without_time_or_curvature_the_fixed_one_holds);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("pose_covariance", tcase);
 }

@@ -7,6 +7,7 @@
 #include "ndt/align.h"
 #include "ndt/backend.h"
 #include "ndt/map.h"
+#include "run_tests.h"
 #include "street_world.h"
 
 enum { POINTS = 400, POSES = 40, THREADS = 3 };
@@ -223,7 +224,6 @@ static void free_inputs(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("pose_scores");
     TCase *tests = tcase_create("pose_scores");
     tcase_add_unchecked_fixture(tests, make_inputs, free_inputs);
     tcase_add_loop_test(tests, plain_scores_are_those_of_the_evaluation, 0, 12);
@@ -231,10 +231,5 @@ int main(void)
     tcase_add_test(tests, an_aligner_scores_with_the_bits_of_the_plain_c);
     tcase_add_test(tests, an_aligner_refuses);
     tcase_add_test(tests, lanes_score);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("pose_scores", tests);
 }

@@ -5,6 +5,7 @@
 
 #include "ndtd/pose_stream.h"
 #include "ndtd/settings.h"
+#include "run_tests.h"
 
 static const int64_t START_NS = 1317042272349000000;
 
@@ -147,7 +148,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("pose_stream");
     TCase *all = tcase_create("pose_stream");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 30);
@@ -155,10 +155,5 @@ int main(void)
     tcase_add_test(all, only_trusted_poses_are_told);
     tcase_add_test(all, what_cannot_be_decoded_changes_nothing);
     tcase_add_test(all, many_samples_fit);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("pose_stream", all);
 }

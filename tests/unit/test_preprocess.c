@@ -7,6 +7,7 @@
 #include "ndt/clock.h"
 #include "ndt/preprocess.h"
 #include "ndt/preprocess_plan.h"
+#include "run_tests.h"
 
 static struct ndt_error err;
 static struct ndt_cloud raw;
@@ -517,7 +518,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("preprocess");
     TCase *points = tcase_create("preprocess");
     tcase_add_checked_fixture(points, setup, teardown);
     tcase_add_test(points, useless_points_are_dropped);
@@ -537,10 +537,5 @@ int main(void)
     tcase_add_test(points, time_mode_without_times_is_an_error);
     tcase_add_test(points, a_deadline_ends_it_or_changes_nothing);
     tcase_add_test(points, a_plan_says_what_the_host_does);
-    suite_add_tcase(suite, points);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("preprocess", points);
 }

@@ -10,6 +10,7 @@
 
 #include "ndt/preprocess.h"
 #include "ndt/random.h"
+#include "run_tests.h"
 
 enum { SEGMENTS = 64, MOST = 40000 };
 static const double PARTS = 1048576; /* of a cell and of a sweep, in whole numbers */
@@ -813,7 +814,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("preprocess_bits");
     TCase *bits = tcase_create("bits");
     tcase_set_timeout(bits, 120);
     tcase_add_checked_fixture(bits, setup, teardown);
@@ -831,10 +831,5 @@ int main(void)
     tcase_add_test(bits, means_do_not_depend_on_the_order_of_the_points);
     tcase_add_test(bits, means_are_good_to_micrometres);
     tcase_add_test(bits, nothing_is_allocated_after_the_largest_scan);
-    suite_add_tcase(suite, bits);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("preprocess_bits", bits);
 }

@@ -6,6 +6,7 @@
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/compiled_map.h"
 #include "ndt_io/map_file.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndt_error err;
@@ -123,17 +124,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("progress");
     TCase *tests = tcase_create("progress");
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, set_up, temp_dir_remove);
     tcase_add_loop_test(tests, a_load_can_be_cancelled_at_every_step, 0, NAMES);
     tcase_add_test(tests, progress_counts_files_points_and_levels);
     tcase_add_test(tests, a_path_that_can_be_no_map_is_refused_without_loading);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("progress", tests);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ndtd/progress_line.h"
+#include "run_tests.h"
 
 static const char *text_of(const char *what, double part, double elapsed_s)
 {
@@ -104,16 +105,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("progress line");
     TCase *all = tcase_create("all");
     tcase_add_test(all, text_says_amount_part_and_rest);
     tcase_add_test(all, is_shown_after_a_second_and_goes);
     tcase_add_test(all, amounts_have_the_unit_of_the_total);
     tcase_add_test(all, is_silent_where_it_is_not_asked_for);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("progress line", all);
 }

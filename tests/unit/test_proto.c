@@ -6,6 +6,7 @@
 
 #include "golden_vector.h"
 #include "ndt_proto/control_message.h"
+#include "run_tests.h"
 
 #define STAMP_NS INT64_C(1317042272349000123)
 
@@ -1050,9 +1051,5 @@ int main(void)
     add_hostile_tests(hostile);
     suite_add_tcase(suite, golden);
     suite_add_tcase(suite, hostile);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite(suite);
 }

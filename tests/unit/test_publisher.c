@@ -6,6 +6,7 @@
 #include "ndtd/publisher.h"
 #include "raw_peer.h"
 #include "resident_memory.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndtd_sockets *sockets;
@@ -386,7 +387,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("publisher");
     TCase *tests = tcase_create("publisher");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 60);
@@ -401,10 +401,5 @@ int main(void)
     tcase_add_test(tests, test_subscribers_that_leave);
     tcase_add_test(tests, test_curve);
     tcase_add_test(tests, test_in_use);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_case("publisher", tests);
 }

@@ -4,6 +4,7 @@
 
 #include "ndt/quantile.h"
 #include "ndt/random.h"
+#include "run_tests.h"
 
 /* First outputs of the reference implementation of splitmix64 (Vigna 2015) for the seeds 0 and 1234567. */
 START_TEST(sequence_of_splitmix64)
@@ -62,16 +63,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("random");
     TCase *all = tcase_create("random");
     tcase_add_test(all, sequence_of_splitmix64);
     tcase_add_test(all, streams_differ);
     tcase_add_test(all, distributions);
     tcase_add_test(all, quantiles);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("random", all);
 }

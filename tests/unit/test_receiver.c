@@ -9,6 +9,7 @@
 #include "live_peer.h"
 #include "ndt_io/bag.h"
 #include "ndtd/receiver.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndtd_sockets *sockets;
@@ -430,9 +431,5 @@ int main(void)
     tcase_add_test(pull, test_pull);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, pull);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

@@ -11,6 +11,7 @@
 #include "ndt_io/bag.h"
 #include "ndt_proto/message.h"
 #include "ndtd/recorder.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 enum { FRAME_BYTES = 100000, QUEUE_BYTES = 1000000 };
@@ -348,7 +349,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("recorder");
     TCase *all = tcase_create("recorder");
     tcase_add_checked_fixture(all, set_up, tear_down);
     tcase_set_timeout(all, 20);
@@ -361,10 +361,5 @@ int main(void)
     tcase_add_test(all, the_end_finishes_the_file);
     tcase_add_test(all, the_end_is_bounded);
     tcase_add_test(all, default_directory);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("recorder", all);
 }

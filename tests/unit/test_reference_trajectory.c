@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "ndtd/reference_trajectory.h"
+#include "run_tests.h"
 
 static char directory[32], path[64];
 static struct ndtd_reference_trajectory reference;
@@ -146,7 +147,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("reference_trajectory");
     TCase *tests = tcase_create("reference_trajectory");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, hash_in_three_formats);
@@ -155,10 +155,5 @@ int main(void)
     tcase_add_test(tests, missing_extra_and_shifted_poses_differ);
     tcase_add_test(tests, hash_overrides_poses_and_tolerance_overrides_hash);
     tcase_add_test(tests, wrong_files_are_refused);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("reference_trajectory", tests);
 }

@@ -5,6 +5,7 @@
 
 #include "backends.h"
 #include "relocalizer.h"
+#include "run_tests.h"
 #include "street_drive.h"
 
 /* What a pipeline owns of it. */
@@ -298,9 +299,5 @@ int main(void)
     tcase_add_checked_fixture(alone, setup_without_search, teardown);
     tcase_add_test(alone, without_a_searcher_it_says_what_it_cannot);
     suite_add_tcase(suite, alone);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -12,6 +12,7 @@
 #include "ndt_proto/message.h"
 #include "ndtd/options.h"
 #include "ndtd/replay.h"
+#include "run_tests.h"
 
 enum { SCANS = 12 };
 static const int64_t T0 = 1700000000000000000, STEP = 100000000;
@@ -533,7 +534,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("replay");
     TCase *tests = tcase_create("replay");
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
@@ -554,10 +554,5 @@ int main(void)
     tcase_add_test(tests, wrong_maps_and_targets_leave_no_files);
     tcase_add_test(tests, dumps_that_cannot_be);
     tcase_add_test(tests, a_stopped_run_writes_nothing);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("replay", tests);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ndtd/report.h"
+#include "run_tests.h"
 
 static struct ndtd_summary summary;
 static struct ndt_error err;
@@ -245,7 +246,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("report");
     TCase *tcase = tcase_create("report");
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, table_of_a_run);
@@ -253,10 +253,5 @@ int main(void)
     tcase_add_test(tcase, inputs_of_a_run);
     tcase_add_test(tcase, what_is_unknown_is_null);
     tcase_add_test(tcase, the_first_hundred_changes_are_kept);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_case("report", tcase);
 }

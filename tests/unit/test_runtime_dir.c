@@ -9,6 +9,7 @@
 
 #include "ndtd/realtime.h"
 #include "ndtd/runtime_dir.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndt_error err;
@@ -171,7 +172,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("runtime_dir");
     TCase *all = tcase_create("runtime_dir");
     tcase_add_checked_fixture(all, setup, temp_dir_remove);
     tcase_add_test(all, systemd_directory_has_priority);
@@ -181,10 +181,5 @@ int main(void)
     tcase_add_test(all, a_user_directory_that_cannot_be_used_is_said);
     tcase_add_test(all, tools_refuse_a_directory_of_others);
     tcase_add_test(all, lists_of_cores);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("runtime_dir", all);
 }

@@ -11,6 +11,7 @@
 #include "ndt/preprocess.h"
 #include "ndtd/options.h"
 #include "ndtd/scan_merge.h"
+#include "run_tests.h"
 
 static struct ndtd_settings settings;
 static struct ndtd_scan_merge *merge;
@@ -300,7 +301,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("scan_merge");
     TCase *tests = tcase_create("scan_merge");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, two_sensors_become_one_scan);
@@ -313,10 +313,5 @@ int main(void)
     tcase_add_test(tests, foreign_scans_are_refused);
     tcase_add_test(tests, any_stamp_is_harmless);
     tcase_add_test(tests, nothing_is_allocated_after_the_largest_set);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("scan_merge", tests);
 }

@@ -7,6 +7,7 @@
 #include "allocation_counter.h"
 #include "ndt/clock.h"
 #include "ndt_proto/message.h"
+#include "run_tests.h"
 
 #define STAMP_NS INT64_C(1700000000250000000)
 enum { INT8 = 1, UINT8, INT16, UINT16, INT32, UINT32, FLOAT32, FLOAT64 };
@@ -465,7 +466,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("scan_message");
     TCase *tcase = tcase_create("scan_message");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, unaligned_and_mixed_fields);
@@ -486,10 +486,5 @@ int main(void)
     tcase_add_test(tcase, a_deadline_ends_it_or_changes_nothing);
     tcase_add_test(tcase, no_allocation_after_warm_up);
     tcase_add_test(tcase, a_scan_beyond_the_frame_limit_is_refused);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_case("scan_message", tcase);
 }

@@ -7,6 +7,7 @@
 
 #include "ndtd/options.h"
 #include "ndtd/pipeline.h"
+#include "run_tests.h"
 #include "street_drive.h"
 
 static const struct ndt_twist motion = {{8, 0, 0}, {0, 0, 0.05}};
@@ -369,7 +370,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("scan_points");
     TCase *tcase = tcase_create("scan_points");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 120);
@@ -382,10 +382,5 @@ int main(void)
     tcase_add_test(tcase, what_was_tried_is_told);
     tcase_add_test(tcase, gnss_of_the_last_second);
     tcase_add_test(tcase, watching_changes_no_result_and_allocates_nothing);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("scan_points", tcase);
 }

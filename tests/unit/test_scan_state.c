@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ndtd/scan_state.h"
+#include "run_tests.h"
 
 static enum ndt_state next(enum ndt_state before, enum ndt_outcome outcome, double deviation_m)
 {
@@ -112,7 +113,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("scan_state");
     TCase *tcase = tcase_create("scan_state");
     tcase_add_test(tcase, without_a_pose_it_is_initialising);
     tcase_add_test(tcase, a_converged_scan_makes_it_tracking);
@@ -121,10 +121,5 @@ int main(void)
     tcase_add_test(tcase, an_uncertain_attitude_is_not_trusted);
     tcase_add_test(tcase, tracking_and_coasting_are_trusted);
     tcase_add_test(tcase, a_change_is_one_line);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_case("scan_state", tcase);
 }

@@ -8,6 +8,7 @@
 #include "ndt/random.h"
 #include "ndtd/pipeline_events.h"
 #include "ndtd/scan_times.h"
+#include "run_tests.h"
 
 static struct ndt_error err;
 static struct ndt_cloud cloud;
@@ -492,7 +493,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("scan times");
     TCase *all = tcase_create("all");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_add_test(all, right_times_stay_as_they_are);
@@ -514,10 +514,5 @@ int main(void)
     tcase_add_test(all, times_that_are_all_equal_are_none);
     tcase_add_test(all, other_orders_tell_no_turn);
     tcase_add_test(all, gaps_do_not_hide_the_turn);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("scan times", all);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run_tests.h"
 #include "search_world.h"
 
 #define DEG (3.14159265358979323846 / 180)
@@ -499,11 +500,5 @@ int main(void)
     tcase_add_test(tests, test_cancel);
     tcase_add_test(tests, test_refused);
     tcase_add_test(tests, test_poor_scans);
-    Suite *suite = suite_create("search");
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("search", tests);
 }

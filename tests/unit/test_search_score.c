@@ -6,6 +6,7 @@
 
 #include "ndt/random.h"
 #include "ndt_search/search.h"
+#include "run_tests.h"
 #include "score.h"
 
 enum { SIDE = 96, STRIDE = 160, MARGIN = 64, ROUNDS = 400 };
@@ -164,11 +165,5 @@ int main(void)
     tcase_add_test(tests, test_plain);
     tcase_add_test(tests, test_planted_faults);
     tcase_add_test(tests, test_unknown_variant);
-    Suite *suite = suite_create("search_score");
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("search_score", tests);
 }

@@ -2,6 +2,7 @@
 #include "allocation_counter.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/session.h"
+#include "run_tests.h"
 #include "street_drive.h"
 
 static struct ndtd_session *session;
@@ -206,7 +207,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("session");
     TCase *all = tcase_create("session");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 120);
@@ -217,10 +217,5 @@ int main(void)
     tcase_add_test(all, the_order_of_calls_is_checked);
     tcase_add_test(all, bytes_from_outside_are_refused);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("session", all);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ndtd/settings_snapshot.h"
+#include "run_tests.h"
 
 static struct ndtd_settings running, wanted;
 static struct ndt_error err;
@@ -111,17 +112,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("settings_snapshot");
     TCase *all = tcase_create("settings_snapshot");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_add_test(all, reloadable_options_are_merged);
     tcase_add_test(all, fixed_options_are_named_and_kept);
     tcase_add_test(all, equal_settings_change_nothing);
     tcase_add_test(all, a_snapshot_lives_as_long_as_its_references);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("settings_snapshot", all);
 }

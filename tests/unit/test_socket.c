@@ -6,6 +6,7 @@
 
 #include "live_peer.h"
 #include "ndtd/curve_keys.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static struct ndtd_sockets *sockets;
@@ -486,7 +487,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("socket");
     TCase *tests = tcase_create("socket");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 60);
@@ -506,10 +506,5 @@ int main(void)
     tcase_add_test(tests, test_key_files);
     tcase_add_test(tests, test_number_of_clients);
     tcase_add_test(tests, test_curve);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_case("socket", tests);
 }

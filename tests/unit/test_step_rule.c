@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ndt/newton.h"
+#include "run_tests.h"
 
 enum { ROWS = 64 };
 
@@ -120,17 +121,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("step rule");
     TCase *robust = tcase_create("robust");
     tcase_add_checked_fixture(robust, setup, NULL);
     tcase_add_test(robust, small_last_step_is_made_without_evaluation);
     tcase_add_test(robust, steps_begin_short_and_grow);
     tcase_add_test(robust, long_step_is_cut_to_the_maximum_of_the_cubic);
     tcase_add_test(robust, few_downhill_steps_are_made_and_the_best_pose_kept);
-    suite_add_tcase(suite, robust);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("step rule", robust);
 }

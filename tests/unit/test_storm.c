@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "message_storm.h"
+#include "run_tests.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* ten times as slow */
 enum { SEEDS = 1, NUMBERS = 1200 };
@@ -46,15 +47,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("storm");
     TCase *tcase = tcase_create("storm");
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_set_timeout(tcase, 30);
     tcase_add_loop_test(tcase, storms_are_survived, 0, STORM_VARIANTS);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_case("storm", tcase);
 }

@@ -8,6 +8,7 @@
 #include "ndt_io/cloud_file.h"
 #include "ndtd/log.h"
 #include "ndtd/map_loader.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 enum { SIDE = 40, ROW = 20, POINTS_SIDE = 40, PATIENCE_S = 300, TILE_BYTES_MAX = 512 };
@@ -215,7 +216,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tile_drive");
     TCase *tests = tcase_create("tile_drive");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 600);
@@ -225,10 +225,5 @@ int main(void)
 #else
     (void)memory_depends_on_tiles_in_reach_only;
 #endif
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("tile_drive", tests);
 }

@@ -4,6 +4,7 @@
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/compiled_map.h"
 #include "ndt_io/map_file.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 #define METADATA "pointcloud_map_metadata.yaml"
@@ -344,7 +345,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tiles");
     TCase *tests = tcase_create("tiles");
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_add_test(tests, test_metadata);
@@ -357,10 +357,5 @@ int main(void)
     tcase_add_test(tests, test_maps_that_cannot_be);
     tcase_add_test(tests, test_compiled_map_must_fit);
     tcase_add_test(tests, test_real_map);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("tiles", tests);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ndtd/timing_schema.h"
+#include "run_tests.h"
 
 static struct ndtd_scan_record scan;
 static struct ndt_iteration step;
@@ -162,7 +163,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("timing_schema");
     TCase *tests = tcase_create("timing_schema");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, names_are_unique_and_plain);
@@ -170,10 +170,5 @@ int main(void)
     tcase_add_test(tests, iteration_rows_show_the_step);
     tcase_add_test(tests, scan_rows_show_the_result);
     tcase_add_test(tests, json_rows_omit_missing_cells);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("timing_schema", tests);
 }

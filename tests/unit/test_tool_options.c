@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run_tests.h"
 #include "tool_options.h"
 
 static const char *const colours[] = {"red", "green", "blue", NULL};
@@ -200,7 +201,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tool_options");
     TCase *all = tcase_create("tool_options");
     tcase_add_test(all, every_kind_is_read);
     tcase_add_test(all, poses_with_yaw_and_negative_operands);
@@ -209,10 +209,5 @@ int main(void)
     tcase_add_test(all, unknown_and_incomplete_options);
     tcase_add_test(all, help_stores_nothing);
     tcase_add_test(all, longest_lists);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("tool_options", all);
 }

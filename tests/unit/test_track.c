@@ -5,6 +5,7 @@
 
 #include "ndt/random.h"
 #include "ndt_track/track.h"
+#include "run_tests.h"
 
 static const int64_t START_NS = 1317042272349000000;
 static struct ndt_track_params params;
@@ -493,7 +494,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("track");
     TCase *all = tcase_create("track");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_add_test(all, no_pose_no_guess);
@@ -524,10 +524,5 @@ int main(void)
     tcase_add_test(all, motion_within_a_sweep);
     tcase_add_test(all, initial_twist_is_used);
     tcase_add_test(all, scans_in_a_tunnel_do_not_observe_its_axis);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("track", all);
 }

@@ -1,4 +1,5 @@
 /* The covariance of poses whose scans were distorted by motion that nothing has undone. */
+#include "run_tests.h"
 #include "track_cases.h"
 
 static const double SWEEP_S = 0.1;
@@ -140,7 +141,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("track_distortion");
     TCase *all = tcase_create("track_distortion");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_set_timeout(all, 30);
@@ -149,10 +149,5 @@ int main(void)
     tcase_add_test(all, a_change_of_motion_counts_by_half);
     tcase_add_test(all, the_filter_does_without_it);
     tcase_add_test(all, it_lasts_until_the_next_scan);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("track_distortion", all);
 }

@@ -1,4 +1,5 @@
 /* The mathematics of the estimator against finite differences and textbook formulas. */
+#include "run_tests.h"
 #include "track_cases.h"
 
 /* ---- Jacobians ---- */
@@ -543,7 +544,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("track_filter");
     TCase *all = tcase_create("track_filter");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_set_timeout(all, 30);
@@ -560,10 +560,5 @@ int main(void)
     tcase_add_test(all, prior_of_the_search_does_not_count_twice);
     tcase_add_test(all, unfinished_alignments_count_less);
     tcase_add_test(all, what_is_not_observed_is_not_known);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("track_filter", all);
 }

@@ -1,4 +1,5 @@
 /* GNSS, IMU and frames of the estimator against textbook formulas, exact motion and random samples. */
+#include "run_tests.h"
 #include "track_cases.h"
 
 /* ---- GNSS ---- */
@@ -511,7 +512,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("track_sensors");
     TCase *all = tcase_create("track_sensors");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_set_timeout(all, 30);
@@ -533,10 +533,5 @@ int main(void)
     tcase_add_loop_test(all, odometry_that_restarts_at_zero_throws_nothing, 0, 8);
     tcase_add_test(all, odometry_of_a_drive_goes_on);
     tcase_add_test(all, no_input_makes_a_state_that_is_not_plausible);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("track_sensors", all);
 }

@@ -2,6 +2,7 @@
 #include "track_cases.h"
 
 #include "ndt_track/track_window.h"
+#include "run_tests.h"
 
 enum { STEPS_HZ = 1000, SCAN_STEPS = 100, SAMPLE_STEPS = 20, DRIVE_STEPS = 6000, DRIVES = 24, FIRST_STEP = 2000 };
 static const double SCAN_M = 0.02, SCAN_RAD = 0.003; /* errors of the scans */
@@ -346,7 +347,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("track_window");
     TCase *all = tcase_create("track_window");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_set_timeout(all, 30);
@@ -358,10 +358,5 @@ int main(void)
     tcase_add_test(all, a_given_pose_does_not_change_the_past);
     tcase_add_test(all, late_scans_and_restarts_of_time);
     tcase_add_test(all, equal_windows_give_equal_bits);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("track_window", all);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ndt_io/trajectory.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 #define POSE " 1 2 3 0 0 0 1\n"
@@ -343,7 +344,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("trajectory");
     TCase *tests = tcase_create("trajectory");
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_add_test(tests, test_stamps_are_exact);
@@ -359,10 +359,5 @@ int main(void)
     tcase_add_test(tests, test_times);
     tcase_add_test(tests, test_locale);
     tcase_add_test(tests, test_real_drive);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("trajectory", tests);
 }

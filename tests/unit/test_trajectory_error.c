@@ -5,6 +5,7 @@
 
 #include "ndtd/trajectory_error.h"
 #include "ndtd/reference_trajectory.h"
+#include "run_tests.h"
 
 static struct ndtd_trajectory_error error;
 static struct ndtd_errors errors;
@@ -186,7 +187,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("trajectory_error");
     TCase *tests = tcase_create("trajectory_error");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, errors_are_matched_by_stamp_in_any_order);
@@ -197,10 +197,5 @@ int main(void)
     tcase_add_test(tests, lost_scans_are_counted);
     tcase_add_test(tests, quantiles_interpolate);
     tcase_add_test(tests, hash_depends_on_every_bit_and_the_order);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("trajectory_error", tests);
 }

@@ -4,6 +4,7 @@
 
 #include "ndtd/pipeline.h"
 #include "ndtd/transforms.h"
+#include "run_tests.h"
 #include "street_drive.h"
 
 static struct ndtd_transforms transforms;
@@ -209,9 +210,5 @@ int main(void)
     tcase_add_test(pipeline, a_refused_one_changes_nothing);
     suite_add_tcase(suite, table);
     suite_add_tcase(suite, pipeline);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

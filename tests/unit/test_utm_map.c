@@ -5,6 +5,7 @@
 #include "ndt_io/compiled_map.h"
 #include "ndt_io/map_file.h"
 #include "ndtd/pipeline.h"
+#include "run_tests.h"
 #include "street_drive.h"
 #include "temp_dir.h"
 
@@ -102,16 +103,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("utm_map");
     TCase *all = tcase_create("utm_map");
     tcase_add_checked_fixture(all, set_up, tear_down);
     tcase_set_timeout(all, 60);
     tcase_add_loop_test(all, files_keep_the_digits, 0, 3);
     tcase_add_test(all, anywhere);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("utm_map", all);
 }

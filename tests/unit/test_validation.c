@@ -7,6 +7,7 @@
 
 #include "ndtd/options.h"
 #include "ndtd/pipeline.h"
+#include "run_tests.h"
 #include "street_drive.h"
 
 static void set(const char *name, const char *text)
@@ -142,16 +143,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("validation");
     TCase *tests = tcase_create("validation");
     tcase_add_checked_fixture(tests, street_drive_make, street_drive_free);
     tcase_add_test(tests, scores_are_one_more_condition);
     tcase_add_test(tests, near_scans_are_rejected);
     tcase_add_test(tests, limits_are_told);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("validation", tests);
 }

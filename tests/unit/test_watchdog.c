@@ -11,6 +11,7 @@
 #include "ndtd/log.h"
 #include "ndtd/throttle.h"
 #include "ndtd/watchdog.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 
 static int manager = -1;
@@ -100,16 +101,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("watchdog");
     TCase *all = tcase_create("watchdog");
     tcase_add_checked_fixture(all, set_up, tear_down);
     tcase_add_test(all, all_threads_have_to_make_progress);
     tcase_add_test(all, it_is_fed_when_it_is_time);
     tcase_add_test(all, a_throttle_lets_a_burst_through_and_then_a_rate);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("watchdog", all);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "run_tests.h"
 #include "temp_dir.h"
 #include "web_address.h"
 #include "web_control.h"
@@ -206,7 +207,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("web_address");
     TCase *tests = tcase_create("web_address");
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_add_test(tests, addresses_are_read);
@@ -215,10 +215,5 @@ int main(void)
     tcase_add_test(tests, origins);
     tcase_add_test(tests, tokens);
     tcase_add_test(tests, authorization);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_case("web_address", tests);
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "run_tests.h"
 #include "web_control.h"
 #include "web_events.h"
 #include "web_peers.h"
@@ -385,9 +386,5 @@ int main(void)
     tcase_add_test(tests, requests_get_their_answers);
     tcase_add_test(tests, invalid_requests_are_not_sent);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "golden_vector.h"
+#include "run_tests.h"
 #include "web_json.h"
 
 static struct ndt_error err;
@@ -215,7 +216,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("web_json");
     TCase *tests = tcase_create("web_json");
     tcase_add_test(tests, json_is_accepted_and_refused);
     tcase_add_test(tests, large_integers_become_text);
@@ -225,10 +225,5 @@ int main(void)
     tcase_add_test(tests, other_requests_are_refused);
     tcase_add_test(tests, long_texts_are_refused);
     tcase_add_test(tests, damaged_requests);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_case("web_json", tests);
 }

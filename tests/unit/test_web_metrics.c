@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "ndt_proto/control_message.h"
+#include "run_tests.h"
 #include "web_metrics.h"
 
 static struct web_metrics *metrics;
@@ -515,7 +516,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("web metrics");
     TCase *tests = tcase_create("metrics");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, without_a_daemon);
@@ -533,10 +533,5 @@ int main(void)
     tcase_add_test(tests, negotiation);
     tcase_add_test(tests, bounded);
     tcase_add_test(tests, threads);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_case("web metrics", tests);
 }

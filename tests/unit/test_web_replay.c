@@ -9,6 +9,7 @@
 
 #include "ndt_io/bag.h"
 #include "ndt_proto/message.h"
+#include "run_tests.h"
 #include "temp_dir.h"
 #include "web_json.h"
 #include "web_points.h"
@@ -409,9 +410,5 @@ int main(void)
     tcase_add_test(tests, what_is_no_file_is_refused);
     tcase_add_test(tests, endless_files_are_refused);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

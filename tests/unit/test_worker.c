@@ -11,6 +11,7 @@
 #include "allocation_counter.h"
 #include "ndt/clock.h"
 #include "ndtd/worker.h"
+#include "run_tests.h"
 #include "street_drive.h"
 
 enum { ANSWERS = 64 };
@@ -464,7 +465,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("worker");
     TCase *all = tcase_create("worker");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 600);
@@ -485,10 +485,5 @@ int main(void)
     tcase_add_test(all, timings_are_kept);
     tcase_add_test(all, backend_open_failure_ends_the_start);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("worker", all);
 }
