@@ -418,11 +418,6 @@ const struct ndtd_hints *ndtd_bag_run_hints(struct ndtd_bag_run *run)
     return &run->hints;
 }
 
-uint64_t ndtd_bag_run_scans(const struct ndtd_bag_run *run)
-{
-    return run->scans;
-}
-
 double ndtd_bag_run_done(const struct ndtd_bag_run *run)
 {
     const double read = ndtd_record_source_done(run->source);

@@ -59,8 +59,7 @@ void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *co
 /** Hints at settings that may be wrong (ndtd/hints.h); borrowed. At the end, when `truth` has the results. */
 const struct ndtd_hints *ndtd_bag_run_hints(struct ndtd_bag_run *run);
 
-uint64_t ndtd_bag_run_scans(const struct ndtd_bag_run *run); /**< replayed so far */
-double ndtd_bag_run_done(const struct ndtd_bag_run *run);    /**< part of the work, 0 to 1; below 0: not known */
+double ndtd_bag_run_done(const struct ndtd_bag_run *run); /**< part of the work, 0 to 1; below 0: not known */
 double ndtd_bag_run_map_load_ms(const struct ndtd_bag_run *run);
 const struct ndt_map *ndtd_bag_run_map(const struct ndtd_bag_run *run);
 uint64_t ndtd_bag_run_config_hash(const struct ndtd_bag_run *run);
