@@ -28,7 +28,6 @@
 #define blockIdx  (emulated_grid_now.block)
 #define gridDim   (emulated_grid_now.blocks)
 #define blockDim  (emulated_grid_now.threads)
-#define warpSize  32
 
 struct alignas(16) float4 {
     float x, y, z, w;
@@ -62,11 +61,6 @@ static inline int __float_as_int(float x)
     return emulated_bits<int>(x);
 }
 
-static inline float __int_as_float(int x)
-{
-    return emulated_bits<float>(x);
-}
-
 /* One operation and one rounding, never a part of a fused one: a compiler that contracts does so within functions.
  */
 #define EMULATED_ROUNDED static __attribute__((noinline, unused))
@@ -76,36 +70,6 @@ EMULATED_ROUNDED double __dmul_rn(double a, double b)
 }
 
 EMULATED_ROUNDED double __dadd_rn(double a, double b)
-{
-    return a + b;
-}
-
-EMULATED_ROUNDED double __dsub_rn(double a, double b)
-{
-    return a - b;
-}
-
-EMULATED_ROUNDED double __ddiv_rn(double a, double b)
-{
-    return a / b;
-}
-
-EMULATED_ROUNDED double __dsqrt_rn(double x)
-{
-    return sqrt(x);
-}
-
-EMULATED_ROUNDED double __fma_rn(double a, double b, double c)
-{
-    return fma(a, b, c);
-}
-
-EMULATED_ROUNDED float __fmul_rn(float a, float b)
-{
-    return a * b;
-}
-
-EMULATED_ROUNDED float __fadd_rn(float a, float b)
 {
     return a + b;
 }
@@ -132,11 +96,6 @@ static inline int __syncthreads_and(int value)
 }
 
 static inline void __threadfence(void)
-{
-    emulated_fence();
-}
-
-static inline void __threadfence_system(void)
 {
     emulated_fence();
 }
@@ -205,24 +164,6 @@ template <class T> static inline unsigned __match_any_sync(unsigned mask, T valu
     return bits;
 }
 
-static inline unsigned __reduce_add_sync(unsigned mask, unsigned value)
-{
-    const uint64_t *offered = emulated_exchange(mask, value);
-    unsigned sum = 0;
-    for (unsigned i = 0; i < 32; i++)
-        sum += (unsigned)offered[i];
-    return sum;
-}
-
-static inline unsigned __reduce_or_sync(unsigned mask, unsigned value)
-{
-    const uint64_t *offered = emulated_exchange(mask, value);
-    unsigned bits = 0;
-    for (unsigned i = 0; i < 32; i++)
-        bits |= (unsigned)offered[i];
-    return bits;
-}
-
 static inline void __syncwarp(unsigned mask = 0xffffffffu)
 {
     emulated_warp_barrier(mask);
@@ -231,27 +172,6 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu)
 static inline int __popc(unsigned bits)
 {
     return __builtin_popcount(bits);
-}
-
-static inline int __popcll(unsigned long long bits)
-{
-    return __builtin_popcountll(bits);
-}
-
-/* 1 for the lowest bit, 0 for none. */
-static inline int __ffs(int bits)
-{
-    return __builtin_ffs(bits);
-}
-
-static inline int __ffsll(long long bits)
-{
-    return __builtin_ffsll(bits);
-}
-
-static inline int __clz(int bits)
-{
-    return bits ? __builtin_clz((unsigned)bits) : 32;
 }
 
 /* A load past the first-level cache: for the memory model the same as a plain one ("cache operators on load or
@@ -313,22 +233,6 @@ template <class T> EMULATED_ONLY static inline T atomicOr(T *at, typename emulat
 {
     return emulated_change(at, [value](T *now) EMULATED_ONLY {
         *now = (T)(*now | value);
-        return 1;
-    });
-}
-
-template <class T> EMULATED_ONLY static inline T atomicAnd(T *at, typename emulated_same<T>::type value)
-{
-    return emulated_change(at, [value](T *now) EMULATED_ONLY {
-        *now = (T)(*now & value);
-        return 1;
-    });
-}
-
-template <class T> EMULATED_ONLY static inline T atomicMax(T *at, typename emulated_same<T>::type value)
-{
-    return emulated_change(at, [value](T *now) EMULATED_ONLY {
-        *now = *now > value ? *now : value;
         return 1;
     });
 }
