@@ -69,6 +69,15 @@ def shared_data():
     return folder
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, for pages of reports; skips without."""
+    from report_folders import chromium
+
+    with chromium() as running:
+        yield running
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)

@@ -18,7 +18,7 @@ from ndtd.fleet.run_folder import FleetError  # noqa: E402
 from ndtd.report import bag_records, fleet_comparison, fleet_page, fleet_places, fleet_totals  # noqa: E402
 from ndtd.report.fleet_reading import Block, FleetRun  # noqa: E402
 from ndtd.report.fleet_results import FleetResults  # noqa: E402
-from report_folders import DESKTOP, PHONE, check_page, chromium  # noqa: E402
+from report_folders import DESKTOP, PHONE, check_page  # noqa: E402
 
 
 def report(run, tmp_path, against=None, **options):
@@ -269,12 +269,6 @@ def test_configurations_of_a_sweep_are_each_compared_with_the_first(tmp_path, rn
 
 
 # ---- the page
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 HOSTILE = "bags/<script>document.title='owned'</script><img src=x onerror=alert(1)>\"'&.bag"

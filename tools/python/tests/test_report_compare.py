@@ -10,7 +10,7 @@ from ndtd import ndt_report
 from ndtd.report import compare, comparison
 from ndtd.report.comparison import Unit, with_unit
 from ndtd.report.run import RunError
-from report_folders import DESKTOP, PHONE, check_page, chromium, drive_along, replay, wander, write_run
+from report_folders import DESKTOP, PHONE, check_page, drive_along, replay, wander, write_run
 
 COUNT = 240
 SETTINGS = {"ndt": {"levels": "[4.0, 2.0, 1.0]", "variant": "robust"}, "preprocess": {"deskew": "off"}}
@@ -294,12 +294,6 @@ def test_names_are_escaped(plant, rng, tmp_path):
 
 
 # ---- in a browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 def test_pages_of_planted_runs(plant, rng, tmp_path, browser):

@@ -8,7 +8,7 @@ import pytest
 from ndtd import ndt_report
 from ndtd.report import bench_tables, curves
 from ndtd.report.bench_tables import Table
-from report_folders import DESKTOP, PHONE, check_page, chromium
+from report_folders import DESKTOP, PHONE, check_page
 
 BASIN = [{"variant": variant, "levels": levels, "backend": "cpu", "off_by_up_to": offset, "success_percent": success, "align_ms": 0.3}
          for variant, levels, shares in (("robust", "4-2-1", (100, 100, 99)), ("autoware", "2", (100, 90, 40)))
@@ -136,12 +136,6 @@ def test_a_file_that_is_not_there(tmp_path, capsys):
 
 
 # ---- what ndt-bench writes, in a browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

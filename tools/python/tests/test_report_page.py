@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from report_folders import DESKTOP, PHONE, check_page, chromium, replay
+from report_folders import DESKTOP, PHONE, check_page, replay
 
 pytest.importorskip("matplotlib")
 
@@ -16,12 +16,6 @@ WITH_TRUTH = ("Trajectory over the map", "Absolute pose error (APE)", "Relative 
               "Is the reported covariance right?", "NEES")
 ALWAYS = ("Latency by stage", "preprocess", "Outcomes, states and hypotheses", "innovation [sigma]", "Worst scans", "Newton iterations",
           "settings differ from the defaults", "map id", "trajectory hash", "ndtd --replay")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
