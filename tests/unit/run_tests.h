@@ -1,8 +1,15 @@
-/* What the programs of this folder end with: the tests are run, and the exit status says whether all passed. */
+/* For all programs of this folder: calls that have to succeed, and the run of the tests. */
 #ifndef RUN_TESTS_H
 #define RUN_TESTS_H
 
 #include <check.h>
+
+/* The call has to succeed; else `err` has the reason. */
+#define must(call)                                                                                                 \
+    do {                                                                                                           \
+        const enum ndt_status must_status = (call);                                                                \
+        ck_assert_msg(must_status == NDT_OK, "%s", err.text);                                                      \
+    } while (0)
 
 static inline int run_suite(Suite *suite)
 {

@@ -9,6 +9,7 @@
 
 #include "ndt_proto/message.h"
 #include "ndtd/settings_snapshot.h"
+#include "run_tests.h"
 #include "street_world.h"
 
 enum { DRIVE_SCANS = 12, DRIVE_START_NS = 1000000000, DRIVE_STEP_NS = 100000000 };
@@ -24,11 +25,6 @@ struct street_drive {
 
 static struct street_drive drive;
 static struct ndt_error err;
-
-__attribute__((unused)) static void must(enum ndt_status status)
-{
-    ck_assert_msg(status == NDT_OK, "%s", err.text);
-}
 
 static struct ndt_pose street_drive_pose(size_t i)
 {
@@ -75,6 +71,12 @@ __attribute__((unused)) static void street_drive_free(void)
     ndt_cloud_free(&drive.map_points);
     ndt_map_release(drive.map);
     ndtd_settings_snapshot_release(drive.snapshot);
+}
+
+__attribute__((unused)) static void street_drive_set(const char *option, const char *text)
+{
+    must(ndtd_option_set_text(&drive.settings, option, text, &err));
+    must(ndtd_settings_finish(&drive.settings, &err));
 }
 
 /* A snapshot of drive.settings; borrowed until the next call. */

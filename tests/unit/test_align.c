@@ -35,7 +35,7 @@ static struct ndt_map *make_map(const struct world *world, const double origin_m
     ndt_cloud_init(&points);
     ndt_map_config_default(&config);
     ck_assert_int_eq(world_map(&points, world, 40000, origin_m, &err), NDT_OK);
-    ck_assert_msg(ndt_map_from_cloud(&map, &config, &points, &err) == NDT_OK, "%s", err.text);
+    must(ndt_map_from_cloud(&map, &config, &points, &err));
     ndt_cloud_free(&points);
     return map;
 }
@@ -59,9 +59,9 @@ static void open_aligner(const struct ndt_backend_ops *ops, int threads, struct 
     struct ndt_backend_config config;
     ndt_backend_config_default(&config);
     config.threads = threads;
-    ck_assert_msg(ops->open(&backend, &config, &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndt_aligner_create(&aligner, backend, &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndt_aligner_set_map(aligner, map, &err) == NDT_OK, "%s", err.text);
+    must(ops->open(&backend, &config, &err));
+    must(ndt_aligner_create(&aligner, backend, &err));
+    must(ndt_aligner_set_map(aligner, map, &err));
 }
 
 static void close_aligner(void)
@@ -85,13 +85,13 @@ static void teardown(void)
 
 static void use_map(struct ndt_map *map)
 {
-    ck_assert_msg(ndt_aligner_set_map(aligner, map, &err) == NDT_OK, "%s", err.text);
+    must(ndt_aligner_set_map(aligner, map, &err));
 }
 
 static struct ndt_align_result align(const struct ndt_pose *guess)
 {
     struct ndt_align_result result;
-    ck_assert_msg(ndt_align(aligner, &params, &scan, guess, &result, &err) == NDT_OK, "%s", err.text);
+    must(ndt_align(aligner, &params, &scan, guess, &result, &err));
     ck_assert(ndt_pose_is_finite(&result.T_map_sensor));
     ck_assert_int_eq(result.outcome == NDT_CONVERGED, result.reason[0] == '\0');
     return result;

@@ -105,9 +105,9 @@ static void open_aligner(int threads)
     struct ndt_backend_config config;
     ndt_backend_config_default(&config);
     config.threads = threads;
-    ck_assert_msg(ndt_cpu_backend.open(&backend, &config, &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndt_aligner_create(&aligner, backend, &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndt_aligner_set_map(aligner, street_map, &err) == NDT_OK, "%s", err.text);
+    must(ndt_cpu_backend.open(&backend, &config, &err));
+    must(ndt_aligner_create(&aligner, backend, &err));
+    must(ndt_aligner_set_map(aligner, street_map, &err));
 }
 
 static void close_aligner(void)
@@ -136,7 +136,7 @@ static int same_result(const struct ndt_align_result *a, const struct ndt_align_
 static void check_batch(size_t count)
 {
     memset(together, 0x5a, sizeof(together));
-    ck_assert_msg(ndt_align_batch(aligner, &params, items, count, together, &err) == NDT_OK, "%s", err.text);
+    must(ndt_align_batch(aligner, &params, items, count, together, &err));
     for (size_t i = 0; i < count; i++)
         ck_assert_msg(same_result(&together[i], &alone[i]), "item %zu of %zu: %s %s, alone %s %s", i, count,
                       ndt_outcome_name(together[i].outcome), together[i].reason, ndt_outcome_name(alone[i].outcome),

@@ -267,18 +267,12 @@ END_TEST
 
 /* ---- on this machine ---- */
 
-static void set(const char *name, const char *text)
-{
-    must(ndtd_option_set_text(&drive.settings, name, text, &err));
-    must(ndtd_settings_finish(&drive.settings, &err));
-}
-
 static void setup(void)
 {
     temp_dir_make();
     street_drive_make();
-    set("cpu.threads", "0");
-    set("autotune.max_threads", "2");
+    street_drive_set("cpu.threads", "0");
+    street_drive_set("autotune.max_threads", "2");
 }
 
 static void teardown(void)
@@ -301,7 +295,7 @@ START_TEST(candidates_follow_from_the_settings)
     size_t count = 0;
     for (size_t k = 0; k < sizeof(steps) / sizeof(steps[0]); k++) {
         int cpu_rows = 0, most_threads = 0;
-        set(steps[k].option, steps[k].value);
+        street_drive_set(steps[k].option, steps[k].value);
         count = ndtd_autotune_candidates(&drive.settings, rows);
         for (size_t i = 0; i < count; i++) {
             ck_assert_str_ne(rows[i].candidate.backend, "reference");
@@ -315,7 +309,7 @@ START_TEST(candidates_follow_from_the_settings)
         }
     }
     ck_assert_uint_eq(count, 1);
-    set("backend.name", "reference");
+    street_drive_set("backend.name", "reference");
     ck_assert_uint_eq(ndtd_autotune_candidates(&drive.settings, rows), 1);
     ck_assert_str_eq(rows[0].candidate.backend, "reference");
 
@@ -501,9 +495,9 @@ START_TEST(groups_of_scans_are_measured)
                  {"false", "3", "2", 30e6, 0},
                  {"true", "3", "1", 30e6, 0}};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        set("batch.together", kinds[i].together);
-        set("batch.max", kinds[i].most);
-        set("cpu.threads", kinds[i].threads);
+        street_drive_set("batch.together", kinds[i].together);
+        street_drive_set("batch.max", kinds[i].most);
+        street_drive_set("cpu.threads", kinds[i].threads);
         struct ndtd_autotune_request request = a_request();
         request.time_us = kinds[i].time_us;
         must(ndtd_autotune_measure(&request, &tuned, &err));

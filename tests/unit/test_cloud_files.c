@@ -26,7 +26,7 @@ static void teardown(void)
 
 static void read_ok(const char *path)
 {
-    ck_assert_msg(ndt_cloud_read(&cloud, path, &err) == NDT_OK, "%s", err.text);
+    must(ndt_cloud_read(&cloud, path, &err));
 }
 
 /* The file is refused with a line that names it and holds `reason`, and nothing was allocated for it. */

@@ -25,7 +25,7 @@ static enum ndt_status parse(const char *text)
 
 static void must_read(const char *text)
 {
-    ck_assert_msg(parse(text) == NDT_OK, "%s", err.text);
+    must(parse(text));
 }
 
 static void must_refuse(const char *text, const char *start_of_error)
@@ -280,7 +280,7 @@ START_TEST(profiles_in_the_tree_are_valid)
         char path[1024];
         setup();
         snprintf(path, sizeof(path), "%s/../config/%s", NDT_TEST_DIR, profiles[i]);
-        ck_assert_msg(ndtd_config_read(&settings, path, &err) == NDT_OK, "%s", err.text);
+        must(ndtd_config_read(&settings, path, &err));
         ck_assert_msg(ndtd_settings_finish(&settings, &err) == NDT_OK, "%s: %s", path, err.text);
     }
     ck_assert_int_eq(settings.align.variant, NDT_AUTOWARE);

@@ -22,8 +22,8 @@ static void setup(void)
 
 static void must_read(const char *text)
 {
-    ck_assert_msg(ndtd_config_parse(&settings, "a.yaml", text, strlen(text), &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndtd_settings_finish(&settings, &err) == NDT_OK, "%s", err.text);
+    must(ndtd_config_parse(&settings, "a.yaml", text, strlen(text), &err));
+    must(ndtd_settings_finish(&settings, &err));
 }
 
 static void must_refuse(const char *text, const char *part_of_error)
@@ -127,9 +127,7 @@ START_TEST(several_sensors_are_found_by_their_frame)
     ck_assert_double_eq(left->T_base_sensor.t_m[1], 0.5);
     ck_assert_double_eq(ndtd_extrinsics_of(&settings.frames, "right_2")->t_m[1], -0.5);
     ck_assert_double_eq(ndtd_extrinsics_of(&settings.frames, "right")->t_m[0], 9);
-    ck_assert_msg(ndtd_option_set_text(&settings, "frames.sensors", "[a 0 0 0 0 0 0, b 1 0 0 0 0 0]", &err) ==
-                      NDT_OK,
-                  "%s", err.text);
+    must(ndtd_option_set_text(&settings, "frames.sensors", "[a 0 0 0 0 0 0, b 1 0 0 0 0 0]", &err));
     ck_assert_double_eq(ndtd_extrinsics_of(&settings.frames, "b")->t_m[0], 1);
     ck_assert_int_eq(ndtd_option_set_text(&settings, "frames.sensors", "[]", &err), NDT_OK);
     ck_assert_uint_eq(settings.frames.sensor_count, 0);

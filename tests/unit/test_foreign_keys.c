@@ -29,8 +29,8 @@ static void must_read(const char *text)
 {
     char whole[4000];
     snprintf(whole, sizeof(whole), "/**:\n  ros__parameters: {%s}\n", text);
-    ck_assert_msg(parse(whole) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndtd_settings_finish(&settings, &err) == NDT_OK, "%s", err.text);
+    must(parse(whole));
+    must(ndtd_settings_finish(&settings, &err));
 }
 
 static void must_refuse(const char *text, const char *reason)
@@ -55,7 +55,7 @@ START_TEST(table_is_well_formed)
     }
     for (size_t i = 0; ndtd_foreign_default_at(i); i++) {
         const struct ndtd_foreign_default *given = ndtd_foreign_default_at(i);
-        ck_assert_msg(ndtd_option_set_text(&settings, given->option, given->value, &err) == NDT_OK, "%s", err.text);
+        must(ndtd_option_set_text(&settings, given->option, given->value, &err));
     }
 }
 END_TEST

@@ -21,11 +21,6 @@ static void setup(void)
     ndtd_settings_default(&settings);
 }
 
-static void must(enum ndt_status status)
-{
-    ck_assert_msg(status == NDT_OK, "%s", err.text);
-}
-
 static void expect(const char *part)
 {
     ck_assert_msg(hints.count == (part ? 1 : 0), "%zu hints: %s", hints.count, hints.text[0]);

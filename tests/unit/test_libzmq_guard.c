@@ -38,7 +38,7 @@ static void bind_socket(int received, int connections)
     endpoint = live_endpoint("ipc://%s", temp_path("s"));
     endpoint.receive_high_water_mark = received;
     endpoint.max_connections = connections;
-    ck_assert_msg(ndtd_socket_bind(&bound, sockets, ZMQ_PULL, &endpoint, &err) == NDT_OK, "%s", err.text);
+    must(ndtd_socket_bind(&bound, sockets, ZMQ_PULL, &endpoint, &err));
     live_int(bound, ZMQ_RCVTIMEO, LIVE_WAIT_MS);
 }
 

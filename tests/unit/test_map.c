@@ -19,11 +19,6 @@ static struct ndt_error err;
 static struct ndt_cloud cloud, half[2];
 static struct ndt_map_config config;
 
-static void must(enum ndt_status status)
-{
-    ck_assert_msg(status == NDT_OK, "%s", err.text);
-}
-
 static void make_street(struct ndt_cloud *out, uint64_t seed, size_t count, const double origin_m[3])
 {
     const struct world world = {WORLD_STREET, seed, 120, 0.02};

@@ -22,11 +22,6 @@ static struct ndt_cloud scan;
 static struct ndt_error err;
 static struct world world = {WORLD_STREET, 5, 120, 0.02};
 
-static void must(enum ndt_status status)
-{
-    ck_assert_msg(status == NDT_OK, "%s", err.text);
-}
-
 static void begin(void)
 {
     ndt_odometry_destroy(odometry);

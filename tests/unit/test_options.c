@@ -400,7 +400,7 @@ START_TEST(printed_config_reads_back)
     char *text = print_config();
     struct ndtd_settings wanted = settings;
     ndtd_settings_default(&settings);
-    ck_assert_msg(ndtd_config_parse(&settings, "text", text, strlen(text), &err) == NDT_OK, "%s", err.text);
+    must(ndtd_config_parse(&settings, "text", text, strlen(text), &err));
     ck_assert_int_eq(ndtd_settings_finish(&settings, &err), NDT_OK);
     char *again = print_config();
     ck_assert_str_eq(again, text);

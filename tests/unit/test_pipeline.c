@@ -20,11 +20,6 @@ static struct ndt_map *map;
 static struct ndt_buffer frames[SCANS], start;
 static struct ndt_pose truth[SCANS];
 
-static void must(enum ndt_status status)
-{
-    ck_assert_msg(status == NDT_OK, "%s", err.text);
-}
-
 /* An encoded message as a received frame, with the header of a scan decoded. */
 static struct ndtd_message frame_of(enum ndt_message_type type, const struct ndt_buffer *encoded)
 {

@@ -23,9 +23,8 @@ static void set_up(void)
     poses_endpoint = live_endpoint("ipc://%s", temp_path("poses"));
     endpoint = live_endpoint("ipc://%s", temp_path("points"));
     ck_assert_int_eq(ndtd_sockets_open(&sockets, NULL, &err), NDT_OK);
-    ck_assert_msg(ndtd_points_publisher_open(&points, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &poses_endpoint, points, &err) == NDT_OK, "%s",
-                  err.text);
+    must(ndtd_points_publisher_open(&points, sockets, &endpoint, &err));
+    must(ndtd_publisher_open(&publisher, sockets, &poses_endpoint, points, &err));
     context = zmq_ctx_new();
 }
 
@@ -68,8 +67,7 @@ static long next_seq(void *subscriber)
     zmq_msg_init(&received);
     const int size = zmq_msg_recv(&received, subscriber, 0);
     if (size >= 0) {
-        ck_assert_msg(ndt_points_decode(zmq_msg_data(&received), (size_t)size, &message, &cloud, &err) == NDT_OK,
-                      "%s", err.text);
+        must(ndt_points_decode(zmq_msg_data(&received), (size_t)size, &message, &cloud, &err));
         for (size_t i = 0; i < cloud.count; i += 100)
             ck_assert_float_eq(cloud.y_m[i], (float)(message.seq + i));
     }

@@ -23,11 +23,6 @@ static struct ndt_cloud scan;
 static struct ndt_pose truth, mount;
 static struct ndt_error err;
 
-static void must(enum ndt_status status)
-{
-    ck_assert_msg(status == NDT_OK, "%s", err.text);
-}
-
 static void make_maps(void)
 {
     static const struct world *const worlds[] = {&STREET, &CORRIDOR};

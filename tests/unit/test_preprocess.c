@@ -16,11 +16,6 @@ static struct ndt_preprocessor *pre;
 static const struct ndt_cloud *out;
 static struct ndt_sweep sweep;
 
-static void must(enum ndt_status status)
-{
-    ck_assert_msg(status == NDT_OK, "%s", err.text);
-}
-
 static void add(double x, double y, double z, double time_s)
 {
     must(ndt_cloud_reserve(&raw, raw.count + 1, NDT_CLOUD_TIME, &err));

@@ -20,7 +20,7 @@ static void set_up(void)
     temp_dir_make();
     endpoint = live_endpoint("ipc://%s", temp_path("poses"));
     ck_assert_int_eq(ndtd_sockets_open(&sockets, NULL, &err), NDT_OK);
-    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, NULL, &err) == NDT_OK, "%s", err.text);
+    must(ndtd_publisher_open(&publisher, sockets, &endpoint, NULL, &err));
     context = zmq_ctx_new();
 }
 
@@ -44,7 +44,7 @@ static struct ndt_result_message result(uint64_t seq)
 static void send_one(struct ndtd_result_sender *sender, uint64_t seq)
 {
     const struct ndt_result_message message = result(seq);
-    ck_assert_msg(ndtd_result_send(sender, &message, &err) == NDT_OK, "%s", err.text);
+    must(ndtd_result_send(sender, &message, &err));
 }
 
 /* The seq of the next result; -1 without one. */
@@ -55,7 +55,7 @@ static long next_seq(void *subscriber)
     const int size = zmq_recv(subscriber, data, sizeof(data), 0);
     if (size < 0)
         return -1;
-    ck_assert_msg(ndt_result_decode(data, (size_t)size, &message, &err) == NDT_OK, "%s", err.text);
+    must(ndt_result_decode(data, (size_t)size, &message, &err));
     ck_assert_str_eq(message.frame_id, "map");
     return (long)message.seq;
 }
@@ -153,7 +153,7 @@ START_TEST(test_slow_subscriber)
     /* libzmq learns up to a millisecond late what a subscriber has read: the queue has to hold what the quick one
      * reads meanwhile, and less than 2000 results together with the buffers of the connection. */
     endpoint.send_high_water_mark = 200;
-    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, NULL, &err) == NDT_OK, "%s", err.text);
+    must(ndtd_publisher_open(&publisher, sockets, &endpoint, NULL, &err));
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     void *slow = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);
     live_int(slow, ZMQ_RCVHWM, 1);
@@ -246,7 +246,7 @@ START_TEST(test_restart)
     void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
     ndtd_publisher_close(publisher);
-    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, NULL, &err) == NDT_OK, "%s", err.text);
+    must(ndtd_publisher_open(&publisher, sockets, &endpoint, NULL, &err));
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     send_one(sender, 1); /* both for connected and for late subscribers */
     ck_assert_int_eq(next_seq(subscriber), 1);
@@ -359,8 +359,8 @@ START_TEST(test_curve)
     snprintf(security.allowed_clients_file, sizeof(security.allowed_clients_file), "%s",
              temp_text("clients", client));
     chmod(security.server_secret_key_file, 0600);
-    ck_assert_msg(ndtd_sockets_open(&keyed, &security, &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndtd_publisher_open(&secured, keyed, &tcp, NULL, &err) == NDT_OK, "%s", err.text);
+    must(ndtd_sockets_open(&keyed, &security, &err));
+    must(ndtd_publisher_open(&secured, keyed, &tcp, NULL, &err));
     ck_assert_int_eq(ndtd_result_sender_open(&sender, secured, &err), NDT_OK);
     send_one(sender, 5);
     void *subscriber = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);

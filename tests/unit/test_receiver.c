@@ -94,7 +94,7 @@ static void encode_scan(uint64_t seq)
     struct ndt_cloud cloud;
     struct ndt_scan_message message = {.seq = seq, .stamp_ns = (int64_t)seq * 1000, .frame_id = "lidar"};
     ndt_cloud_init(&cloud);
-    ck_assert_msg(ndt_scan_encode(&frame, &message, &cloud, &err) == NDT_OK, "%s", err.text);
+    must(ndt_scan_encode(&frame, &message, &cloud, &err));
     ndt_cloud_free(&cloud);
 }
 
@@ -125,7 +125,7 @@ static struct ndt_result_message next_answer(void)
     struct ndt_result_message message;
     const int size = zmq_recv(subscriber, data, sizeof(data), 0);
     ck_assert_int_gt(size, 0);
-    ck_assert_msg(ndt_result_decode(data, (size_t)size, &message, &err) == NDT_OK, "%s", err.text);
+    must(ndt_result_decode(data, (size_t)size, &message, &err));
     return message;
 }
 

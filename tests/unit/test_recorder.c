@@ -111,7 +111,7 @@ static void check_bag(const char *name, unsigned whole, unsigned count)
     struct ndt_bag_record record;
     unsigned at = 0;
     enum ndt_status end;
-    ck_assert_msg(ndt_bag_open(&reader, in_directory(name), &err) == NDT_OK, "%s", err.text);
+    must(ndt_bag_open(&reader, in_directory(name), &err));
     while ((end = ndt_bag_next(reader, &record, &err)) == NDT_OK) {
         at++;
         ck_assert_uint_eq(record.type, 1);

@@ -37,7 +37,7 @@ static enum ndt_status read_text(const char *text)
 
 static void must_read(const char *text)
 {
-    ck_assert_msg(read_text(text) == NDT_OK, "%s", err.text);
+    must(read_text(text));
 }
 
 static void must_refuse(const char *text, enum ndt_status status, const char *part)

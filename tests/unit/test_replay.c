@@ -97,7 +97,7 @@ static void write_garbage(uint32_t type)
 
 static void open_bag(void)
 {
-    ck_assert_msg(ndt_bag_create(&writer, bag_path, 0, &err) == NDT_OK, "%s", err.text);
+    must(ndt_bag_create(&writer, bag_path, 0, &err));
 }
 
 static void close_bag(void)
@@ -141,7 +141,7 @@ static void setup(void)
     ndt_cloud_init(&scan);
     ndt_buffer_init(&frame);
     build_world();
-    ck_assert_msg(ndt_pcd_write(&world, map_path, NDT_PCD_BINARY, &err) == NDT_OK, "%s", err.text);
+    must(ndt_pcd_write(&world, map_path, NDT_PCD_BINARY, &err));
     ndtd_settings_default(&settings);
     snprintf(settings.map_path, sizeof(settings.map_path), "%s", map_path);
     settings.compute.threads = 1;
@@ -175,7 +175,7 @@ static enum ndt_status run(int *differs)
 static void must_run(void)
 {
     int differs;
-    ck_assert_msg(run(&differs) == NDT_OK, "%s", err.text);
+    must(run(&differs));
     ck_assert_int_eq(differs, 0);
 }
 

@@ -11,11 +11,6 @@
 static struct ndtd_summary summary;
 static struct ndt_error err;
 
-static void must(enum ndt_status status)
-{
-    ck_assert_msg(status == NDT_OK, "%s", err.text);
-}
-
 static void teardown(void)
 {
     ndtd_summary_free(&summary);

@@ -21,11 +21,6 @@ static struct ndt_error err;
 enum { SECOND_NS = 1000000000 };
 static const int64_t START_NS = 1317042272349000000;
 
-static void must(enum ndt_status status)
-{
-    ck_assert_msg(status == NDT_OK, "%s", err.text);
-}
-
 static void set(const char *name, const char *text)
 {
     must(ndtd_option_set_text(&settings, name, text, &err));

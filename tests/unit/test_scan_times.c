@@ -18,11 +18,6 @@ static struct ndt_preprocess_params wanted, found;
 static struct ndt_sweep sweep;
 static int64_t now_ns;
 
-static void must(enum ndt_status status)
-{
-    ck_assert_msg(status == NDT_OK, "%s", err.text);
-}
-
 static void setup(void)
 {
     ndt_cloud_free(&cloud); /* also between the cases of a test */

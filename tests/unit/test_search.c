@@ -23,8 +23,8 @@ static struct ndt_search *open_search(int threads, const char *isa)
 {
     const struct ndt_search_config config = {.threads = threads, .isa = isa};
     struct ndt_search *made;
-    ck_assert_msg(ndt_search_create(&made, &config, &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndt_search_set_map(made, map, field, &err) == NDT_OK, "%s", err.text);
+    must(ndt_search_create(&made, &config, &err));
+    must(ndt_search_set_map(made, map, field, &err));
     return made;
 }
 
@@ -55,8 +55,7 @@ static struct ndt_pose pose_at(const struct world_wish *wish, double x, double y
 
 static void run_mounted(const struct ndt_pose *T_upright_sensor, const struct ndt_search_region *region)
 {
-    ck_assert_msg(ndt_search_run(search, &params, &scan, T_upright_sensor, region, NULL, &result, &err) == NDT_OK,
-                  "%s", err.text);
+    must(ndt_search_run(search, &params, &scan, T_upright_sensor, region, NULL, &result, &err));
 }
 
 /* up: as an accelerometer measures it; NULL: the sensor is upright. */
@@ -106,7 +105,7 @@ END_TEST
 /* Everything but the times. */
 static void run_plainly(struct ndt_search *with, struct ndt_search_result *out)
 {
-    ck_assert_msg(ndt_search_run(with, &params, &scan, NULL, NULL, NULL, out, &err) == NDT_OK, "%s", err.text);
+    must(ndt_search_run(with, &params, &scan, NULL, NULL, NULL, out, &err));
     memset(&out->times_us, 0, sizeof(out->times_us));
     for (uint32_t i = 0; i < out->count; i++)
         out->candidates[i].alignment.align_us = out->candidates[i].alignment.upload_us = 0;

@@ -18,8 +18,8 @@ static void setup(void)
 
 static void want(const char *name, const char *text)
 {
-    ck_assert_msg(ndtd_option_set_text(&wanted, name, text, &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndtd_settings_finish(&wanted, &err) == NDT_OK, "%s", err.text);
+    must(ndtd_option_set_text(&wanted, name, text, &err));
+    must(ndtd_settings_finish(&wanted, &err));
 }
 
 static void merge(void)

@@ -10,12 +10,6 @@
 #include "run_tests.h"
 #include "street_drive.h"
 
-static void set(const char *name, const char *text)
-{
-    must(ndtd_option_set_text(&drive.settings, name, text, &err));
-    must(ndtd_settings_finish(&drive.settings, &err));
-}
-
 static struct ndtd_pipeline *open_pipeline(void)
 {
     struct ndtd_pipeline *pipeline;
@@ -55,11 +49,11 @@ START_TEST(scores_are_one_more_condition)
         "score_estimation.converged_param_nearest_voxel_transformation_likelihood"};
     for (int type = 0; type < 2; type++) {
         double score = 0;
-        set("score_estimation.converged_param_type", types[type]);
+        street_drive_set("score_estimation.converged_param_type", types[type]);
         for (int run = 0; run < 3; run++) { /* no threshold, one just below the score, one above all guesses */
             char text[40];
             snprintf(text, sizeof(text), "%.17g", run == 1 ? score * (1 - 1e-12) : score * 1.01);
-            set(thresholds[type], text);
+            street_drive_set(thresholds[type], text);
             struct ndtd_pipeline *pipeline = open_at_start();
             const struct ndt_align_result result = feed_scan(pipeline, 0).result;
             ck_assert_int_eq(result.outcome, run < 2 ? NDT_CONVERGED : NDT_LOW_SCORE);
@@ -69,7 +63,7 @@ START_TEST(scores_are_one_more_condition)
             ndtd_pipeline_destroy(pipeline);
         }
     }
-    set("score_estimation.converged_param_type", "off");
+    street_drive_set("score_estimation.converged_param_type", "off");
     struct ndtd_pipeline *pipeline = open_at_start();
     ck_assert_int_eq(feed_scan(pipeline, 0).result.outcome, NDT_CONVERGED);
     ndtd_pipeline_destroy(pipeline);
@@ -79,12 +73,12 @@ END_TEST
 /* The farthest point is 40 m from the sensor. */
 START_TEST(near_scans_are_rejected)
 {
-    set("sensor_points.required_distance", "20");
+    street_drive_set("sensor_points.required_distance", "20");
     struct ndtd_pipeline *pipeline = open_at_start();
     ck_assert_int_eq(feed_scan(pipeline, 0).result.outcome, NDT_CONVERGED);
     ndtd_pipeline_destroy(pipeline);
 
-    set("sensor_points.required_distance", "60");
+    street_drive_set("sensor_points.required_distance", "60");
     pipeline = open_pipeline();
     ck_assert_int_eq(feed_scan(pipeline, 0).result.outcome, NDT_REJECTED); /* nor is it searched for */
     ck_assert_int_eq(ndtd_pipeline_state(pipeline), NDT_STATE_INITIALISING);
@@ -95,7 +89,7 @@ START_TEST(near_scans_are_rejected)
     ck_assert_int_eq(record.result.evaluations, 0);
     ndtd_pipeline_destroy(pipeline);
 
-    set("frames.T_base_sensor", "50 0 0 0 0 0"); /* it counts from the base */
+    street_drive_set("frames.T_base_sensor", "50 0 0 0 0 0"); /* it counts from the base */
     pipeline = open_at_start();
     ck_assert_int_ne(feed_scan(pipeline, 0).result.outcome, NDT_REJECTED);
     ndtd_pipeline_destroy(pipeline);
@@ -118,12 +112,12 @@ START_TEST(limits_are_told)
     char text[NDTD_EVENT_BYTES], all[1000] = "";
     const char *format;
     run_all(without);
-    set("validation.initial_to_result_distance_tolerance_m", "1e-6");
-    set("validation.critical_upper_bound_exe_time_ms", "1e-6");
-    set("validation.skipping_publish_num", "3");
+    street_drive_set("validation.initial_to_result_distance_tolerance_m", "1e-6");
+    street_drive_set("validation.critical_upper_bound_exe_time_ms", "1e-6");
+    street_drive_set("validation.skipping_publish_num", "3");
     run_all(with);
     ck_assert_mem_eq(without, with, sizeof(with));
-    set("score_estimation.score_threshold", "1");
+    street_drive_set("score_estimation.score_threshold", "1");
     struct ndtd_pipeline *pipeline = open_at_start();
     const struct ndtd_pipeline_events *events = ndtd_pipeline_events(pipeline);
     for (size_t i = 0; i < 5; i++)

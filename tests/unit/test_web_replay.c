@@ -177,7 +177,7 @@ static enum ndt_status read_points_with_text(uint32_t length)
 /* Events wait in queues: what a message says besides its points is bounded. */
 START_TEST(messages_that_say_too_much_are_refused)
 {
-    ck_assert_msg(read_points_with_text(10000) == NDT_OK, "%s", err.text);
+    must(read_points_with_text(10000));
     ck_assert_int_eq(read_points_with_text(1000000), NDT_ERR_LIMIT);
 }
 END_TEST
@@ -257,7 +257,7 @@ START_TEST(a_replay_is_read)
     struct web_source source;
     uint64_t first = 7;
     write_folder();
-    ck_assert_msg(web_replay_open(&replay, temp_dir, 100, &err) == NDT_OK, "%s", err.text);
+    must(web_replay_open(&replay, temp_dir, 100, &err));
     web_replay_source(replay, &source);
     ck_assert_uint_eq(source.results(source.self, &first), 3);
     ck_assert_uint_eq(first, 0);
@@ -295,7 +295,7 @@ START_TEST(results_have_the_truth_at_their_stamp)
     struct web_source source;
     write_folder();
     write_text("truth.tum", "0.000000250 3 0 0 0 0 0 1\n0.000000050 1 0 0 0 0 0 1\n"); /* in any order */
-    ck_assert_msg(web_replay_open(&replay, temp_dir, 100, &err) == NDT_OK, "%s", err.text);
+    must(web_replay_open(&replay, temp_dir, 100, &err));
     web_replay_source(replay, &source);
     struct web_blob *blob = source.result(source.self, 1); /* 200 ns: three quarters of the way */
     ck_assert_str_eq((const char *)blob->data, "{\"truth\":[2.5,0,0,0,0,0,1],\"seq\":1,\"stamp_ns\":200}");
@@ -313,7 +313,7 @@ START_TEST(a_replay_without_points_or_results)
     struct web_source source;
     write_text("summary.json", "{\"scans\": 0}");
     write_text("results.jsonl", "");
-    ck_assert_msg(web_replay_open(&replay, temp_dir, 100, &err) == NDT_OK, "%s", err.text);
+    must(web_replay_open(&replay, temp_dir, 100, &err));
     web_replay_source(replay, &source);
     ck_assert_ptr_null(source.scan(source.self, 0));
     ck_assert_ptr_null(source.result(source.self, 0));

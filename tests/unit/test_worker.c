@@ -32,17 +32,11 @@ static enum ndt_status keep(void *context, const struct ndt_result_message *resu
     return NDT_OK;
 }
 
-static void set(const char *name, const char *text)
-{
-    must(ndtd_option_set_text(&drive.settings, name, text, &err));
-    must(ndtd_settings_finish(&drive.settings, &err));
-}
-
 static void setup(void)
 {
     street_drive_make();
-    set("live.budget_ms", "60000");
-    set("autotune.limit_ms", "60000"); /* a busy machine measures slowly */
+    street_drive_set("live.budget_ms", "60000");
+    street_drive_set("autotune.limit_ms", "60000"); /* a busy machine measures slowly */
     answer_count = 0;
     sem_init(&answered, 0, 0);
     must(ndtd_queue_create(&queue, 8, &err));
@@ -131,8 +125,8 @@ END_TEST
 /* One after the other, and together. */
 START_TEST(waiting_scans_are_answered_at_stop)
 {
-    set("cpu.threads", _i ? "2" : "1");
-    set("batch.together", _i ? "true" : "false");
+    street_drive_set("cpu.threads", _i ? "2" : "1");
+    street_drive_set("batch.together", _i ? "true" : "false");
     push_start();
     for (size_t i = 0; i < 8; i++)
         push_scan(i);
@@ -193,10 +187,10 @@ static double budget_of_last_s(double gap_s)
 /* Scans that come ten times a second have 0.1 s each; where none follows for 1.2 s, one has most of a second. */
 START_TEST(scans_that_come_seldom_have_more_time)
 {
-    set("live.budget_ms", "auto");
+    street_drive_set("live.budget_ms", "auto");
     ck_assert_double_eq_tol(budget_of_last_s(0.1), 0.1, 1e-6);
     ck_assert_double_eq_tol(budget_of_last_s(1.2), 0.8, 1e-6);
-    set("live.budget_ms", "100"); /* what is set stays */
+    street_drive_set("live.budget_ms", "100"); /* what is set stays */
     ck_assert_double_eq_tol(budget_of_last_s(1.2), 0.1, 1e-6);
 }
 END_TEST
@@ -217,8 +211,8 @@ END_TEST
 /* A slow alignment is stopped: the scan is answered after about 30 ms, not after a minute. */
 START_TEST(a_budget_is_kept)
 {
-    set("live.budget_ms", "30");
-    set("debug.align_delay_ms", "60000");
+    street_drive_set("live.budget_ms", "30");
+    street_drive_set("debug.align_delay_ms", "60000");
     start(drive.map);
     push_start();
     const double start_us = ndt_clock_us();
@@ -232,16 +226,16 @@ END_TEST
 START_TEST(interrupted_pose_is_no_worse_than_the_guess)
 {
     struct ndt_pose_message pose = {.stamp_ns = DRIVE_START_NS, .has_pose = 1, .pose = drive.truth[0]};
-    set("backend.name", "reference");
-    set("autotune.limit_ms", "100");
-    set("preprocess.sample_count", "0");
-    set("preprocess.voxel_m", "0.0");
-    set("live.budget_ms", "10");
-    set("ndt.max_iterations", "512");
+    street_drive_set("backend.name", "reference");
+    street_drive_set("autotune.limit_ms", "100");
+    street_drive_set("preprocess.sample_count", "0");
+    street_drive_set("preprocess.voxel_m", "0.0");
+    street_drive_set("live.budget_ms", "10");
+    street_drive_set("ndt.max_iterations", "512");
     const char *const stops[] = {"ndt.coarse_stop_m", "ndt.coarse_stop_deg", "ndt.fine_stop_m",
                                  "ndt.fine_stop_deg", "ndt.fine_stop_gain",  "ndt.coarse_stop_gain"};
     for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++)
-        set(stops[i], "0");
+        street_drive_set(stops[i], "0");
     pose.pose.t_m[0] -= 0.4;
     pose.pose.t_m[1] += 0.3;
     start(drive.map);
@@ -402,7 +396,7 @@ START_TEST(settings_change_between_scans)
     start(drive.map);
     push_start();
     const uint64_t before = send_request(0)->config_hash;
-    set("score_estimation.score_threshold", "1.0");
+    street_drive_set("score_estimation.score_threshold", "1.0");
     ndtd_worker_apply_settings(worker, street_drive_snapshot());
     ck_assert_int_eq(send_request(1)->result.outcome, NDT_LOW_SCORE);
     ck_assert_uint_ne(answers[1].config_hash, before);

@@ -15,22 +15,16 @@ static struct ndtd_autotune_result tuned;
 static struct ndt_result_message answers[DRIVE_SCANS];
 static size_t answer_count;
 
-static void set(const char *name, const char *text)
-{
-    must(ndtd_option_set_text(&drive.settings, name, text, &err));
-    must(ndtd_settings_finish(&drive.settings, &err));
-}
-
 static void setup(void)
 {
     street_drive_make();
-    set("backend.name", "cuda-emulated");
-    set("cuda.pipeline", "resident");
-    set("autotune.limit_ms", "600000"); /* enough for every size on a busy machine */
-    set("preprocess.sample_count", "100");
-    set("ndt.levels", "2");
-    set("batch.together", "true");
-    set("live.budget_ms", "60000");
+    street_drive_set("backend.name", "cuda-emulated");
+    street_drive_set("cuda.pipeline", "resident");
+    street_drive_set("autotune.limit_ms", "600000"); /* enough for every size on a busy machine */
+    street_drive_set("preprocess.sample_count", "100");
+    street_drive_set("ndt.levels", "2");
+    street_drive_set("batch.together", "true");
+    street_drive_set("live.budget_ms", "60000");
     answer_count = 0;
 }
 
@@ -48,19 +42,19 @@ static void measure(void)
 
 START_TEST(the_number_of_scans_is_measured)
 {
-    set("ndt.max_iterations", "2");
+    street_drive_set("ndt.max_iterations", "2");
     measure();
     for (size_t k = 0; k < NDTD_AUTOTUNE_BATCHES; k++)
         ck_assert_int_eq(tuned.batch_us[k] > 0, k < 3); /* batch.max */
     ck_assert_int_eq(tuned.together, ndtd_autotune_together(tuned.batch_us, 3, 0));
-    set("batch.max", "2");
+    street_drive_set("batch.max", "2");
     measure();
     ck_assert(tuned.batch_us[1] > 0 && !(tuned.batch_us[2] > 0));
-    set("cuda.preprocess", "on"); /* such a device takes one scan at a time */
+    street_drive_set("cuda.preprocess", "on"); /* such a device takes one scan at a time */
     measure();
     ck_assert_int_eq(tuned.together, 0);
-    set("cuda.preprocess", "off");
-    set("cuda.pipeline", "fused"); /* so does a pipeline without alignments */
+    street_drive_set("cuda.preprocess", "off");
+    street_drive_set("cuda.pipeline", "fused"); /* so does a pipeline without alignments */
     measure();
     ck_assert_int_eq(tuned.together, 0);
 }
@@ -111,16 +105,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("batches");
     TCase *all = tcase_create("batches");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 240);
     tcase_add_test(all, the_number_of_scans_is_measured);
     tcase_add_test(all, the_matching_thread_follows_it);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("batches", all);
 }

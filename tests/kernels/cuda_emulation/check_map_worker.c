@@ -29,12 +29,6 @@ static enum ndt_status keep(void *context, const struct ndt_result_message *resu
     return NDT_OK;
 }
 
-static void set(const char *name, const char *text)
-{
-    must(ndtd_option_set_text(&drive.settings, name, text, &err));
-    must(ndtd_settings_finish(&drive.settings, &err));
-}
-
 static void start(void)
 {
     const struct ndtd_map_loader_config config = {.map = drive.settings.map};
@@ -53,9 +47,9 @@ static void setup(void)
     struct ndt_cloud cloud;
     street_drive_make();
     temp_dir_make();
-    set("backend.name", "cuda-emulated");
-    set("live.budget_ms", "60000");
-    set("preprocess.sample_count", "300");
+    street_drive_set("backend.name", "cuda-emulated");
+    street_drive_set("live.budget_ms", "60000");
+    street_drive_set("preprocess.sample_count", "300");
     ndt_cloud_init(&cloud);
     must(world_map(&cloud, &world, 110000, (double[3]){0, 0, 0}, &err));
     must(ndt_map_from_cloud(&other, &drive.settings.map, &cloud, &err));
@@ -156,17 +150,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("map_worker");
     TCase *all = tcase_create("map_worker");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 240);
     tcase_add_test(all, a_map_arrives_without_scans);
     tcase_add_test(all, a_map_arrives_between_scans);
     tcase_add_test(all, a_stop_in_the_middle_leaves_nothing);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_case("map_worker", all);
 }
