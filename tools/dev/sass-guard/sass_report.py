@@ -86,7 +86,7 @@ def is_more(measure, before, now):
 
 def read_rows(path):
     """Sections by version of nvcc: {version: {(arch, subject, measure): count}}."""
-    sections, rows = {}, None
+    sections, rows, archs = {}, None, []
     with open(path, encoding="utf-8") as file:
         for place, line in enumerate(file, 1):
             line = line.rstrip("\n")
@@ -94,23 +94,28 @@ def read_rows(path):
                 continue
             head = re.match(r"^\[nvcc ([0-9.]+)\]$", line)
             if head:
-                rows = sections.setdefault(head.group(1), {})
+                rows, archs = sections.setdefault(head.group(1), {}), []
                 continue
-            fields = line.split("\t")
-            if rows is None or len(fields) != 4 or not fields[3].isdigit():
-                raise ValueError("%s:%d: not \"arch, subject, measure, count\" below a [nvcc VERSION]" % (path, place))
-            rows[fields[0], fields[1], fields[2]] = int(fields[3])
+            subject, measure, *cells = line.split("\t")
+            if rows is not None and not archs:
+                archs = cells
+            elif rows is None or len(cells) != len(archs) or not all(cell == "-" or cell.isdigit() for cell in cells):
+                raise ValueError("%s:%d: no row of counts below [nvcc VERSION] and a row of architectures" % (path, place))
+            else:
+                rows.update({(arch, subject, measure): int(cell) for arch, cell in zip(archs, cells) if cell != "-"})
     return sections
 
 
 def write_rows(path, sections):
     with open(path, "w", encoding="utf-8") as file:
-        file.write("# Counts of machine code, written by tools/dev/sass-guard/sass-guard --update: architecture, kernel or case,\n"
-                   "# measure, count. One section per version of nvcc.\n")
-        for version in sorted(sections):
-            file.write("\n[nvcc %s]\n" % version)
-            for key in sorted(sections[version]):
-                file.write("\t".join(key) + "\t%d\n" % sections[version][key])
+        file.write("# Counts of machine code, written by tools/dev/sass-guard/sass-guard --update: kernel or case, measure, and a\n"
+                   "# column for each architecture. One section per version of nvcc.\n")
+        for version, rows in sorted(sections.items()):
+            archs = sorted({key[0] for key in rows}, key=int)
+            file.write("\n[nvcc %s]\nkernel or case\tmeasure\t%s\n" % (version, "\t".join(archs)))
+            for subject, measure in sorted({key[1:] for key in rows}):
+                cells = (rows.get((arch, subject, measure)) for arch in archs)
+                file.write("\t".join([subject, measure, *("-" if cell is None else "%d" % cell for cell in cells)]) + "\n")
 
 
 def compare(rows, baseline):
