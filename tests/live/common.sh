@@ -56,6 +56,24 @@ check() { # WHAT NUMBER OPERATOR LIMIT
     fi
 }
 
+# answered WHEN COUNT [POINTS]: the drive, sent at 20 Hz, its scans with so many points; COUNT of them are answered. What
+# live_probe prints is in $work/out.
+answered() {
+    local mode=answers
+    [ $# -lt 3 ] || mode=dense
+    "$bin/live_probe" "$mode" "$scans" "$poses" "$work/drive/drive.bag" 20 "${@:3}" >"$work/out" || failed=1
+    check "scans answered $1" "$(value answered "$work/out")" == "$2"
+}
+
+ask() { # REQUEST [ARGUMENT]: the reply of the daemon, by keys and values
+    "$bin/live_ask" "$control" "$@"
+}
+
+status() { # KEY: of the status
+    ask status >"$work/status" || failed=1
+    value "$1" "$work/status"
+}
+
 # Settings for runs whose outcome must not depend on the load of the machine.
 roomy=(--set live.budget_ms=20000)
 

@@ -6,10 +6,6 @@ source "$(dirname "$0")/common.sh" "$1"
 simulate --scans 16
 points=1000000
 
-ask() {
-    "$bin/live_ask" "$control" "$@"
-}
-
 dense() { # NAME OPTIONS...
     local name=$1
     shift

@@ -6,9 +6,6 @@ sanitized && { echo "skipped: the sanitizer's library has to be the first one"; 
 simulate --scans 40
 shim=$bin/libstalls.so
 gate=$work/gate
-ask() { # REQUEST [PATH]: the reply, by keys and values
-    "$bin/live_ask" "$control" "$@"
-}
 preloaded() { # as start_daemon, with the shim
     STALL_DISK=$gate LD_PRELOAD=$shim start_daemon --set "recording.directory=$work/recordings" "${roomy[@]}" "$@"
 }

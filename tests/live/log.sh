@@ -3,13 +3,6 @@
 # counted, and said once there is a reader again.
 source "$(dirname "$0")/common.sh" "$1"
 simulate --scans 10
-ask() {
-    "$bin/live_ask" "$control" "$@"
-}
-drive() {
-    "$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
-    check "$1: scans answered" "$(value answered "$work/out")" == 10
-}
 
 # A sanitizer would wait for the reader of its report.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:log_path=$work/sanitizer" TSAN_OPTIONS="${TSAN_OPTIONS:-}:log_path=$work/sanitizer"
@@ -22,7 +15,7 @@ write_config
 "$bin/ndtd" -c "$work/ndtd.yaml" "${roomy[@]}" --set "recording.directory=$work/recordings" 2>&9 &
 daemon=$!
 check "unread: hello is answered" "$(ask hello | grep -c '^name ndtd')" == 1
-drive unread
+answered "unread" 10
 for i in $(seq 140); do # two lines each
     ask start_recording "$i.bag" >/dev/null && ask stop_recording >/dev/null
 done
@@ -53,7 +46,7 @@ for _ in 1 2 3; do
     ask reload >/dev/null
     sleep 0.1
 done
-drive "reader gone"
+answered "reader gone" 10
 stop_daemon TERM
 check "reader gone: exit code of SIGTERM" "$code" == 0
 
@@ -62,7 +55,7 @@ write_config
 "$bin/ndtd" -c "$work/ndtd.yaml" "${roomy[@]}" --record "$work/a.bag" 0<&- 1>&- 2>&- &
 daemon=$!
 check "closed: hello is answered" "$(ask hello | grep -c '^name ndtd')" == 1
-drive closed
+answered "closed" 10
 stop_daemon TERM
 check "closed: exit code of SIGTERM" "$code" == 0
 "$bin/ndt-bag" info "$work/a.bag" >"$work/info" 2>&1 || { echo "FAIL: $(cat "$work/info")"; failed=1; }

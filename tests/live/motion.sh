@@ -4,14 +4,6 @@
 source "$(dirname "$0")/common.sh" "$1"
 motion=$poses.motion
 simulate --scans 40 --imu 100
-alive() { # WHEN: all scans of the drive are answered
-    "$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
-    check "scans answered $1" "$(value answered "$work/out")" == 40
-}
-status() { # KEY: of the status
-    "$bin/live_ask" "$control" status >"$work/status" || failed=1
-    value "$1" "$work/status"
-}
 await() { # KEY OPERATOR NUMBER: the limit ends a test that waits in vain
     for _ in $(seq 3000); do
         awk -v a="$(status "$1")" -v b="$3" "BEGIN {exit !(a $2 b)}" && return
@@ -28,13 +20,13 @@ number() { # KEY: of the reply
 start_daemon "${roomy[@]}" --set output.rate_hz=50
 pose_at now
 check "refused before the first scan" "$(grep -c 'no_pose: no scan has left a pose yet' "$work/why")" == 1
-alive "without a subscriber"
+answered "without a subscriber" 40
 check "poses without a subscriber" "$(status motion.published)" == 0
 
 "$bin/live_probe" motion "$motion" >"$work/follow" &
 follower=$!
 await motion.subscribers == 1
-alive "with a subscriber"
+answered "with a subscriber" 40
 await motion.published ">=" 40
 kill "$follower"
 wait "$follower"
@@ -64,7 +56,7 @@ stop_daemon TERM
 check "exit code of SIGTERM" "$code" == 0
 
 start_daemon "${roomy[@]}"
-alive "with output.rate_hz: 0"
+answered "with output.rate_hz: 0" 40
 [ ! -e "${motion#ipc://}" ]
 check "no socket" $? == 0
 pose_at now

@@ -4,16 +4,6 @@
 source "$(dirname "$0")/common.sh" "$1"
 points=$poses.points
 simulate --scans 40
-alive() { # WHEN COUNT [POINTS]: so many scans of the drive are answered
-    local mode=answers
-    [ $# -lt 3 ] || mode=dense
-    "$bin/live_probe" "$mode" "$scans" "$poses" "$work/drive/drive.bag" 20 "${@:3}" >"$work/out" || failed=1
-    check "scans answered $1" "$(value answered "$work/out")" == "$2"
-}
-status() { # KEY: of the status
-    "$bin/live_ask" "$control" status >"$work/status" || failed=1
-    value "$1" "$work/status"
-}
 await() { # KEY NUMBER: until it has this value; the limit ends a test that waits in vain
     for _ in $(seq 3000); do
         [ "$(status "$1")" = "$2" ] && return
@@ -25,14 +15,14 @@ resident_mb() {
 }
 
 start_daemon "${roomy[@]}"
-alive "without viewers" 40
+answered "without viewers" 40
 check "messages without viewers" "$(status points.published)" == 0
 check "viewers" "$(status points.subscribers)" == 0
 
 "$bin/live_probe" view "$points" >"$work/view" &
 viewer=$!
 await points.subscribers 1
-alive "with a viewer" 40
+answered "with a viewer" 40
 check "messages" "$(status points.published)" ">=" 35
 kill "$viewer"
 wait "$viewer"
@@ -51,7 +41,7 @@ done
 "$bin/live_probe" view "$points" >"$work/view" &
 viewer=$!
 await points.subscribers 5
-alive "of 60000 points, with four viewers that never read" 40 60000
+answered "of 60000 points, with four viewers that never read" 40 60000
 kill "$viewer"
 wait "$viewer"
 check "messages to the one that reads" "$(value messages "$work/view")" ">=" 10
@@ -67,7 +57,7 @@ come_and_go() {
 }
 come_and_go &
 coming=$!
-alive "while viewers come and go" 40
+answered "while viewers come and go" 40
 wait "$coming"
 await points.subscribers 4
 check "viewers that are left" "$(status points.subscribers)" == 4
@@ -78,7 +68,7 @@ kill "${idle[@]}"
 wait "${idle[@]}"
 
 start_daemon "${roomy[@]}" --set sockets.points=off
-alive "with sockets.points: off" 40
+answered "with sockets.points: off" 40
 [ ! -e "${points#ipc://}" ]
 check "no socket" $? == 0
 stop_daemon TERM

@@ -3,9 +3,6 @@
 # and none of them changes the exit status.
 source "$(dirname "$0")/common.sh" "$1"
 simulate --scans 2
-ask() {
-    "$bin/live_ask" "$control" "$@"
-}
 reloads() {
     grep -c 'configuration reloaded' "$work/ndtd.log"
 }
