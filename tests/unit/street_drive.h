@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ndt_proto/message.h"
+#include "ndtd/pipeline.h"
 #include "ndtd/settings_snapshot.h"
 #include "run_tests.h"
 #include "street_world.h"
@@ -85,6 +86,23 @@ __attribute__((unused)) static const struct ndtd_settings_snapshot *street_drive
     ndtd_settings_snapshot_release(drive.snapshot);
     must(ndtd_settings_snapshot_create(&drive.snapshot, &drive.settings, &err));
     return drive.snapshot;
+}
+
+__attribute__((unused)) static struct ndtd_pipeline *street_drive_pipeline(struct ndt_map *map)
+{
+    struct ndtd_pipeline *pipeline;
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), map, 0, &err));
+    return pipeline;
+}
+
+/* An encoded message as a received frame, with the header of a scan decoded. */
+__attribute__((unused)) static struct ndtd_message street_drive_frame(enum ndt_message_type type,
+                                                                      const struct ndt_buffer *encoded)
+{
+    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
+    if (type == NDT_MESSAGE_SCAN)
+        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
+    return frame;
 }
 
 #endif

@@ -161,15 +161,6 @@ START_TEST(corridor_pose_follows_the_position)
 }
 END_TEST
 
-/* An encoded message as a received frame, with the header of a scan decoded. */
-static struct ndtd_message frame_of(enum ndt_message_type type, const struct ndt_buffer *encoded)
-{
-    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
-    if (type == NDT_MESSAGE_SCAN)
-        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-    return frame;
-}
-
 /* The pipeline uses a position only when configured, and only for scans of the same second. */
 static struct ndt_pose drive_with_gnss(int use, double age_s)
 {
@@ -183,9 +174,9 @@ static struct ndt_pose drive_with_gnss(int use, double age_s)
     ndt_buffer_init(&frame);
     must(ndt_gnss_encode(&frame, &message, &err));
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
-    const struct ndtd_message frames[] = {frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start),
-                                          frame_of(NDT_MESSAGE_GNSS, &frame),
-                                          frame_of(NDT_MESSAGE_SCAN, &drive.scans[0])};
+    const struct ndtd_message frames[] = {street_drive_frame(NDT_MESSAGE_INITIAL_POSE, &drive.start),
+                                          street_drive_frame(NDT_MESSAGE_GNSS, &frame),
+                                          street_drive_frame(NDT_MESSAGE_SCAN, &drive.scans[0])};
     for (size_t i = 0; i < 3; i++)
         must(ndtd_pipeline_process(pipeline, &frames[i], &record, &err));
     ndtd_pipeline_destroy(pipeline);
@@ -231,7 +222,7 @@ static void lie_position(enum lie lie, int i, const struct ndt_pose *truth, stru
 static void give(struct ndtd_pipeline *pipeline, enum ndt_message_type type, const struct ndt_buffer *encoded,
                  struct ndtd_scan_record *record)
 {
-    struct ndtd_message frame = frame_of(type, encoded);
+    struct ndtd_message frame = street_drive_frame(type, encoded);
     must(ndtd_pipeline_process(pipeline, &frame, record, &err));
 }
 

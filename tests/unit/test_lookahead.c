@@ -32,16 +32,6 @@ static void teardown(void)
     street_drive_free();
 }
 
-static struct ndtd_pipeline *open_pipeline(void)
-{
-    struct ndtd_pipeline *pipeline;
-    const struct ndtd_settings_snapshot *snapshot;
-    must(ndtd_settings_snapshot_create(&snapshot, &drive.settings, &err));
-    must(ndtd_pipeline_create(&pipeline, snapshot, drive.map, 0, &err));
-    ndtd_settings_snapshot_release(snapshot);
-    return pipeline;
-}
-
 static void enqueue(enum ndt_message_type type, const struct ndt_buffer *encoded)
 {
     struct ndtd_message *frame = waiting[queued] = &queue[queued];
@@ -88,7 +78,7 @@ static size_t process(struct ndtd_pipeline *pipeline, size_t first, struct ndtd_
 static struct ndtd_pipeline *lead_in(void)
 {
     struct ndtd_scan_record records[LEAD];
-    struct ndtd_pipeline *pipeline = open_pipeline();
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     queued = 0;
     enqueue(NDT_MESSAGE_INITIAL_POSE, &drive.start);
     enqueue_scans(0, LEAD);
@@ -309,7 +299,7 @@ START_TEST(nothing_is_done_ahead_where_it_does_not_pay)
     struct ndtd_scan_record together[GROUP] = {0};
     drive.settings.batch_together = _i != 0;
     drive.settings.compute.threads = _i == 1 ? 1 : 2;
-    struct ndtd_pipeline *pipeline = _i == 2 ? open_pipeline() : lead_in();
+    struct ndtd_pipeline *pipeline = _i == 2 ? street_drive_pipeline(drive.map) : lead_in();
     queued = 0;
     enqueue_scans(LEAD, _i == 3 ? 1 : GROUP);
     if (_i == 4)

@@ -10,93 +10,26 @@
 #include "ndtd/pipeline.h"
 #include "ndtd/scan_result.h"
 #include "run_tests.h"
-#include "street_world.h"
+#include "street_drive.h"
 
-enum { SCANS = 12 };
-
-static struct ndt_error err;
-static struct ndtd_settings settings;
-static struct ndt_map *map;
-static struct ndt_buffer frames[SCANS], start;
-static struct ndt_pose truth[SCANS];
-
-/* An encoded message as a received frame, with the header of a scan decoded. */
-static struct ndtd_message frame_of(enum ndt_message_type type, const struct ndt_buffer *encoded)
-{
-    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
-    if (type == NDT_MESSAGE_SCAN)
-        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-    return frame;
-}
-
-static struct ndt_pose pose_at(size_t i)
-{
-    const struct ndt_twist twist = {{8, 0, 0}, {0, 0, 0.05}};
-    const struct ndt_pose first = {.t_m = {30, 0.3, 1.8}, .q_xyzw = {0, 0, 0, 1}};
-    const struct ndt_pose step = ndt_pose_exp(&twist, 0.1 * (double)i);
-    return ndt_pose_compose(&first, &step);
-}
+enum { SCANS = DRIVE_SCANS };
 
 static int64_t stamp_ns(size_t i)
 {
-    return 1000000000 + 100000000 * (int64_t)i;
-}
-
-static void make_frames(void)
-{
-    const struct world world = {WORLD_STREET, 5, 120, 0.02};
-    struct ndt_cloud cloud;
-    ndt_cloud_init(&cloud);
-    for (size_t i = 0; i < SCANS; i++) {
-        const struct ndt_scan_message message = {.seq = i, .stamp_ns = stamp_ns(i), .frame_id = "lidar"};
-        truth[i] = pose_at(i);
-        must(world_scan(&cloud, &world, 100 + i, 9000, &truth[i], 40, &err));
-        must(ndt_scan_encode(&frames[i], &message, &cloud, &err));
-    }
-    const struct ndt_pose_message initial = {.stamp_ns = stamp_ns(0),
-                                             .frame_id = "map",
-                                             .has_pose = 1,
-                                             .pose = truth[0],
-                                             .has_twist = 1,
-                                             .twist = {{8, 0, 0}, {0, 0, 0.05}}};
-    must(ndt_pose_message_encode(&start, NDT_MESSAGE_INITIAL_POSE, &initial, &err));
-    must(world_map(&cloud, &world, 150000, (double[3]){0, 0, 0}, &err));
-    must(ndt_map_from_cloud(&map, &settings.map, &cloud, &err));
-    ndt_cloud_free(&cloud);
+    return DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)i;
 }
 
 static void setup(void)
 {
-    ndtd_settings_default(&settings);
-    must(ndtd_settings_finish(&settings, &err));
-    strcpy(settings.backend, "cpu");
-    settings.deskew_passes = 1;
-    settings.compute.threads = 1;
-    make_frames();
-}
-
-static void teardown(void)
-{
-    for (size_t i = 0; i < SCANS; i++)
-        ndt_buffer_free(&frames[i]);
-    ndt_buffer_free(&start);
-    ndt_map_release(map);
-}
-
-static struct ndtd_pipeline *open_pipeline(struct ndt_map *with)
-{
-    struct ndtd_pipeline *pipeline;
-    const struct ndtd_settings_snapshot *snapshot;
-    must(ndtd_settings_snapshot_create(&snapshot, &settings, &err));
-    must(ndtd_pipeline_create(&pipeline, snapshot, with, 0, &err));
-    ndtd_settings_snapshot_release(snapshot);
-    return pipeline;
+    street_drive_make();
+    strcpy(drive.settings.backend, "cpu");
+    drive.settings.deskew_passes = 1;
 }
 
 static struct ndtd_scan_record feed(struct ndtd_pipeline *pipeline, size_t i)
 {
     struct ndtd_scan_record record;
-    const struct ndtd_message frame = frame_of(NDT_MESSAGE_SCAN, &frames[i]);
+    const struct ndtd_message frame = street_drive_frame(NDT_MESSAGE_SCAN, &drive.scans[i]);
     must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
     ck_assert_uint_eq(record.seq, i);
     return record;
@@ -105,13 +38,13 @@ static struct ndtd_scan_record feed(struct ndtd_pipeline *pipeline, size_t i)
 static void feed_start(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_scan_record record;
-    const struct ndtd_message frame = frame_of(NDT_MESSAGE_INITIAL_POSE, &start);
+    const struct ndtd_message frame = street_drive_frame(NDT_MESSAGE_INITIAL_POSE, &drive.start);
     must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
 }
 
 static void run_all(struct ndt_pose poses[SCANS])
 {
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     for (size_t i = 0; i < SCANS; i++) {
         const struct ndtd_scan_record record = feed(pipeline, i);
@@ -126,8 +59,8 @@ START_TEST(drive_is_tracked)
     struct ndt_pose poses[SCANS];
     run_all(poses);
     for (size_t i = 0; i < SCANS; i++) {
-        ck_assert_double_le(ndt_pose_distance_m(&poses[i], &truth[i]), 0.05);
-        ck_assert_double_le(ndt_pose_angle_rad(&poses[i], &truth[i]), 0.003);
+        ck_assert_double_le(ndt_pose_distance_m(&poses[i], &drive.truth[i]), 0.05);
+        ck_assert_double_le(ndt_pose_angle_rad(&poses[i], &drive.truth[i]), 0.003);
     }
 }
 END_TEST
@@ -139,13 +72,13 @@ START_TEST(the_trajectory_is_bit_equal)
     char names[128], *rest = names;
     run_all(first);
     for (int threads = 1; threads <= 3; threads++) {
-        settings.compute.threads = threads;
+        drive.settings.compute.threads = threads;
         run_all(other);
         ck_assert_mem_eq(first, other, sizeof(first));
     }
     ndt_cpu_variants(names, sizeof(names));
     for (char *isa; (isa = strsep(&rest, ",")) != NULL;) {
-        settings.compute.isa = isa;
+        drive.settings.compute.isa = isa;
         run_all(other);
         ck_assert_msg(memcmp(first, other, sizeof(first)) == 0, "variant %s", isa);
     }
@@ -155,8 +88,8 @@ END_TEST
 START_TEST(two_passes_are_deterministic)
 {
     struct ndt_pose first[SCANS], again[SCANS];
-    settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
-    settings.deskew_passes = 2;
+    drive.settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
+    drive.settings.deskew_passes = 2;
     run_all(first);
     run_all(again);
     ck_assert_mem_eq(first, again, sizeof(first));
@@ -167,11 +100,11 @@ END_TEST
 START_TEST(costs_of_both_passes_are_added)
 {
     struct ndtd_scan_record records[2];
-    settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
-    settings.prior = NDTD_PRIOR_OFF; /* with a prior the second pass depends on the motion */
+    drive.settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
+    drive.settings.prior = NDTD_PRIOR_OFF; /* with a prior the second pass depends on the motion */
     for (int passes = 1; passes <= 2; passes++) {
-        settings.deskew_passes = passes;
-        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        drive.settings.deskew_passes = passes;
+        struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
         feed_start(pipeline);
         records[passes - 1] = feed(pipeline, 0);
         ndtd_pipeline_destroy(pipeline);
@@ -183,20 +116,20 @@ END_TEST
 
 START_TEST(every_scan_is_answered)
 {
-    settings.initial_pose_mode = NDTD_POSE_GIVEN;
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    drive.settings.initial_pose_mode = NDTD_POSE_GIVEN;
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     struct ndtd_scan_record record = feed(pipeline, 0);
     ck_assert_int_eq(record.result.outcome, NDT_NO_GUESS);
     ndtd_pipeline_destroy(pipeline);
 
-    pipeline = open_pipeline(NULL);
+    pipeline = street_drive_pipeline(NULL);
     feed_start(pipeline);
     record = feed(pipeline, 0);
     ck_assert_int_eq(record.result.outcome, NDT_NO_MAP);
     ndtd_pipeline_destroy(pipeline);
 
-    settings.preprocess.deskew = NDT_DESKEW_TIME; /* these scans carry no times */
-    pipeline = open_pipeline(map);
+    drive.settings.preprocess.deskew = NDT_DESKEW_TIME; /* these scans carry no times */
+    pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     record = feed(pipeline, 0);
     ck_assert_int_eq(record.result.outcome, NDT_REJECTED);
@@ -207,9 +140,10 @@ END_TEST
 
 START_TEST(scan_off_the_map_is_reported)
 {
-    settings.has_initial_pose = 1;
-    memcpy(settings.initial_pose, (double[7]){5000, 5000, 0, 0, 0, 0, 1}, sizeof(settings.initial_pose));
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    drive.settings.has_initial_pose = 1;
+    memcpy(drive.settings.initial_pose, (double[7]){5000, 5000, 0, 0, 0, 0, 1},
+           sizeof(drive.settings.initial_pose));
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     struct ndtd_scan_record record = feed(pipeline, 0);
     ck_assert_int_eq(record.result.outcome, NDT_OFF_MAP);
     ck_assert_double_eq(record.result.T_map_sensor.t_m[0], 5000);
@@ -222,22 +156,22 @@ END_TEST
 START_TEST(a_wrong_prediction_that_is_sure_of_itself_is_overcome)
 {
     struct ndt_pose_message initial = {
-        .stamp_ns = stamp_ns(0), .frame_id = "map", .has_pose = 1, .pose = truth[0], .has_covariance = 1};
+        .stamp_ns = stamp_ns(0), .frame_id = "map", .has_pose = 1, .pose = drive.truth[0], .has_covariance = 1};
     struct ndt_buffer frame;
     struct ndtd_scan_record record;
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     initial.pose.t_m[0] += 0.7;
     for (int i = 0; i < 6; i++)
         initial.covariance[7 * i] = i < 3 ? 1e-4 : 1e-6;
     ndt_buffer_init(&frame);
     must(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &initial, &err));
-    const struct ndtd_message message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
+    const struct ndtd_message message = street_drive_frame(NDT_MESSAGE_INITIAL_POSE, &frame);
     must(ndtd_pipeline_process(pipeline, &message, &record, &err));
     record = feed(pipeline, 0);
     ck_assert_int_gt(record.result.iterations, 1); /* of everything that was tried */
     ck_assert_int_gt(record.result.evaluations, record.result.iterations);
-    ck_assert_double_gt(record.innovation, settings.track.gate);
-    ck_assert_double_lt(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[0]), 0.05);
+    ck_assert_double_gt(record.innovation, drive.settings.track.gate);
+    ck_assert_double_lt(ndt_pose_distance_m(&record.result.T_map_sensor, &drive.truth[0]), 0.05);
     ndt_buffer_free(&frame);
     ndtd_pipeline_destroy(pipeline);
 }
@@ -248,16 +182,16 @@ START_TEST(a_pose_on_the_track_keeps_it)
 {
     enum { GIVEN_AT = 6 };
     struct ndt_pose_message same = {
-        .stamp_ns = stamp_ns(GIVEN_AT), .frame_id = "map", .has_pose = 1, .pose = truth[GIVEN_AT]};
+        .stamp_ns = stamp_ns(GIVEN_AT), .frame_id = "map", .has_pose = 1, .pose = drive.truth[GIVEN_AT]};
     struct ndt_buffer frame;
     struct ndtd_scan_record record;
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     for (size_t i = 0; i < GIVEN_AT; i++)
         (void)feed(pipeline, i);
     ndt_buffer_init(&frame);
     must(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &same, &err));
-    const struct ndtd_message message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
+    const struct ndtd_message message = street_drive_frame(NDT_MESSAGE_INITIAL_POSE, &frame);
     must(ndtd_pipeline_process(pipeline, &message, &record, &err));
     for (size_t i = GIVEN_AT; i < SCANS; i++) {
         record = feed(pipeline, i);
@@ -278,15 +212,15 @@ START_TEST(a_wrong_pose_in_mid_drive_does_not_end_the_track)
     struct ndt_pose_message wrong = {.stamp_ns = stamp_ns(GIVEN_AT), .frame_id = "map", .has_pose = 1};
     struct ndt_buffer frame;
     struct ndtd_scan_record record;
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     for (size_t i = 0; i < GIVEN_AT; i++)
         ck_assert_int_eq(feed(pipeline, i).result.outcome, NDT_CONVERGED);
-    wrong.pose = truth[GIVEN_AT];
+    wrong.pose = drive.truth[GIVEN_AT];
     wrong.pose.t_m[0] += 25;
     ndt_buffer_init(&frame);
     must(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &wrong, &err));
-    const struct ndtd_message message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
+    const struct ndtd_message message = street_drive_frame(NDT_MESSAGE_INITIAL_POSE, &frame);
     must(ndtd_pipeline_process(pipeline, &message, &record, &err));
     ck_assert_int_eq(ndtd_pipeline_state(pipeline), NDT_STATE_INITIALISING);
     size_t i = GIVEN_AT;
@@ -304,7 +238,7 @@ START_TEST(a_wrong_pose_in_mid_drive_does_not_end_the_track)
         record = feed(pipeline, i);
         ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
         ck_assert_int_eq(record.state, NDT_STATE_TRACKING);
-        ck_assert_double_lt(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[i]), 0.05);
+        ck_assert_double_lt(ndt_pose_distance_m(&record.result.T_map_sensor, &drive.truth[i]), 0.05);
     }
     ndt_buffer_free(&frame);
     ndtd_pipeline_destroy(pipeline);
@@ -314,7 +248,7 @@ END_TEST
 START_TEST(a_scan_that_is_sent_twice_is_not_aligned_again)
 {
     struct ndtd_scan_record record;
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     for (size_t i = 0; i < 3; i++) {
         ck_assert_int_eq(feed(pipeline, i).result.outcome, NDT_CONVERGED);
@@ -335,7 +269,7 @@ END_TEST
 static struct ndtd_scan_record feed_with_stamp(struct ndtd_pipeline *pipeline, size_t at, size_t of)
 {
     struct ndtd_scan_record record;
-    struct ndtd_message frame = frame_of(NDT_MESSAGE_SCAN, &frames[of]);
+    struct ndtd_message frame = street_drive_frame(NDT_MESSAGE_SCAN, &drive.scans[of]);
     frame.scan.stamp_ns = stamp_ns(at);
     must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
     return record;
@@ -347,7 +281,7 @@ START_TEST(a_late_scan_is_aligned_once_and_changes_nothing)
     struct ndt_pose poses[SCANS];
     run_all(poses);
     for (size_t of = 4; of < SCANS; of += 6) {
-        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
         feed_start(pipeline);
         for (size_t i = 0; i < 7; i++)
             (void)feed(pipeline, i);
@@ -370,12 +304,12 @@ END_TEST
 START_TEST(a_refused_alignment_is_carried_to_the_stamp)
 {
     struct ndt_pose poses[2], guesses[2];
-    settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
-    settings.align.score_threshold = 1;
-    settings.recovery.enable = 0; /* the guess stays the prediction */
+    drive.settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
+    drive.settings.align.score_threshold = 1;
+    drive.settings.recovery.enable = 0; /* the guess stays the prediction */
     for (int begin = 0; begin < 2; begin++) {
-        settings.preprocess.sweep_stamp = begin ? NDT_STAMP_BEGIN : NDT_STAMP_MIDDLE;
-        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        drive.settings.preprocess.sweep_stamp = begin ? NDT_STAMP_BEGIN : NDT_STAMP_MIDDLE;
+        struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
         feed_start(pipeline);
         const struct ndtd_scan_record record = feed(pipeline, 0);
         ck_assert_int_eq(record.result.outcome, NDT_LOW_SCORE);
@@ -392,10 +326,11 @@ END_TEST
 
 START_TEST(a_damaged_frame_changes_nothing)
 {
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     struct ndtd_scan_record record;
-    struct ndtd_message cut = frame_of(NDT_MESSAGE_SCAN, &frames[1]); /* points beyond the end of the bytes */
-    struct ndtd_message cut_start = frame_of(NDT_MESSAGE_INITIAL_POSE, &start);
+    struct ndtd_message cut =
+        street_drive_frame(NDT_MESSAGE_SCAN, &drive.scans[1]); /* points beyond the end of the bytes */
+    struct ndtd_message cut_start = street_drive_frame(NDT_MESSAGE_INITIAL_POSE, &drive.start);
     cut.size -= 5;
     cut_start.size -= 5;
     feed_start(pipeline);
@@ -414,10 +349,10 @@ START_TEST(nothing_is_allocated_after_warm_up)
 {
     if (!COUNTS_ALLOCATIONS)
         return;
-    settings.compute.threads = 2;
-    settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
-    settings.deskew_passes = 2;
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    drive.settings.compute.threads = 2;
+    drive.settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
+    drive.settings.deskew_passes = 2;
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     const unsigned long opened = allocations;
     feed_start(pipeline);
     for (size_t i = 0; i < 4; i++)
@@ -425,7 +360,8 @@ START_TEST(nothing_is_allocated_after_warm_up)
     ck_assert_uint_gt(allocations, opened); /* the counter does count */
     for (size_t i = 4; i < SCANS; i++) {
         struct ndtd_scan_record record;
-        struct ndtd_message frame = {.type = NDT_MESSAGE_SCAN, .data = frames[i].data, .size = frames[i].size};
+        struct ndtd_message frame = {
+            .type = NDT_MESSAGE_SCAN, .data = drive.scans[i].data, .size = drive.scans[i].size};
         const unsigned long before = allocations; /* Check's own macros allocate: none of them in between */
         enum ndt_status status = ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err);
         if (status == NDT_OK)
@@ -446,7 +382,7 @@ END_TEST
 /* Without an observation there is no confidence, and nothing asks for it. */
 START_TEST(confidence_decides_what_converged_means)
 {
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     for (size_t i = 0; i < SCANS; i++) {
         const struct ndtd_scan_record record = feed(pipeline, i);
@@ -455,16 +391,16 @@ START_TEST(confidence_decides_what_converged_means)
         ck_assert(record.confidence <= 1 && !record.is_doubted);
     }
     ndtd_pipeline_destroy(pipeline);
-    settings.min_confidence = 1;
-    pipeline = open_pipeline(map);
+    drive.settings.min_confidence = 1;
+    pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     const struct ndtd_scan_record doubted = feed(pipeline, 0);
     ck_assert_int_eq(doubted.result.outcome, NDT_LOW_SCORE);
     ck_assert(doubted.is_doubted);
     ck_assert_ptr_nonnull(strstr(doubted.result.reason, "is below the minimum 1.000"));
     ndtd_pipeline_destroy(pipeline);
-    settings.prior = NDTD_PRIOR_OFF;
-    pipeline = open_pipeline(map);
+    drive.settings.prior = NDTD_PRIOR_OFF;
+    pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     const struct ndtd_scan_record unknown = feed(pipeline, 0);
     ck_assert_int_eq(unknown.result.outcome, NDT_CONVERGED);
@@ -476,14 +412,14 @@ END_TEST
 START_TEST(kinds_of_covariance_change_nothing_else)
 {
     struct ndt_pose expected[SCANS], poses[SCANS];
-    settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
-    settings.deskew_passes = 2;
+    drive.settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
+    drive.settings.deskew_passes = 2;
     run_all(expected);
     for (int kind = NDT_POSE_COVARIANCE_FIXED; kind < NDT_POSE_COVARIANCE_POSTERIOR; kind++) {
-        settings.pose_covariance.kind = (enum ndt_pose_covariance_kind)kind;
+        drive.settings.pose_covariance.kind = (enum ndt_pose_covariance_kind)kind;
         run_all(poses);
         ck_assert_mem_eq(poses, expected, sizeof(poses));
-        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
         feed_start(pipeline);
         const struct ndtd_scan_record record = feed(pipeline, 0);
         ck_assert(record.result.has_covariance);
@@ -501,8 +437,8 @@ START_TEST(motion_that_is_not_undone_is_in_the_covariance)
     struct ndt_pose poses[2];
     for (int is_auto = 0; is_auto < 2; is_auto++) {
         struct ndtd_scan_record record = {0};
-        settings.preprocess.deskew = is_auto ? NDT_DESKEW_AUTO : NDT_DESKEW_OFF;
-        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        drive.settings.preprocess.deskew = is_auto ? NDT_DESKEW_AUTO : NDT_DESKEW_OFF;
+        struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
         feed_start(pipeline);
         for (size_t i = 0; i < SCANS; i++)
             record = feed(pipeline, i);
@@ -520,16 +456,16 @@ END_TEST
 START_TEST(without_prior_the_alignment_has_the_covariance)
 {
     for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
-        settings.prior = variant == NDT_ROBUST ? NDTD_PRIOR_OFF : NDTD_PRIOR_AUTO;
-        settings.align.variant = (enum ndt_variant)variant;
-        settings.align.level_count = 1;
-        settings.align.levels[0] = (struct ndt_align_level){2.0, NDT_RADIUS};
-        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        drive.settings.prior = variant == NDT_ROBUST ? NDTD_PRIOR_OFF : NDTD_PRIOR_AUTO;
+        drive.settings.align.variant = (enum ndt_variant)variant;
+        drive.settings.align.level_count = 1;
+        drive.settings.align.levels[0] = (struct ndt_align_level){2.0, NDT_RADIUS};
+        struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
         feed_start(pipeline);
         const struct ndtd_scan_record first = feed(pipeline, 0), second = feed(pipeline, 1);
         ck_assert(first.result.has_covariance && second.result.has_covariance);
         ck_assert_double_ne(first.result.covariance[0], second.result.covariance[0]);
-        ck_assert_double_gt(second.result.covariance[0], 1.1 * pow(settings.track.noise.floor_m, 2));
+        ck_assert_double_gt(second.result.covariance[0], 1.1 * pow(drive.settings.track.noise.floor_m, 2));
         ndtd_pipeline_destroy(pipeline);
     }
 }
@@ -553,7 +489,7 @@ static void make_scan(struct ndt_buffer *frame, size_t i, size_t points, int has
     const struct ndt_scan_message message = {.seq = i, .stamp_ns = stamp_ns(i), .frame_id = "lidar"};
     struct ndt_cloud cloud;
     ndt_cloud_init(&cloud);
-    must(world_scan(&cloud, &world, 100 + i, points, &truth[i], 40, &err));
+    must(world_scan(&cloud, &world, 100 + i, points, &drive.truth[i], 40, &err));
     if (has_fields) {
         must(ndt_cloud_reserve(&cloud, points, NDT_CLOUD_TIME | NDT_CLOUD_INTENSITY, &err));
         memset(cloud.time_s, 0, points * sizeof(float));
@@ -571,16 +507,16 @@ START_TEST(one_scan_that_is_too_large_costs_no_other)
     struct rlimit limit;
     if (!COUNTS_ALLOCATIONS) /* a sanitizer maps more than any limit */
         return;
-    settings.max_points = 268435456;
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
-    make_scan(&frames[1], 1, LARGE, 0);
-    make_scan(&frames[2], 2, 9000, 1);
+    drive.settings.max_points = 268435456;
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
+    make_scan(&drive.scans[1], 1, LARGE, 0);
+    make_scan(&drive.scans[2], 2, 9000, 1);
     feed_start(pipeline);
     feed(pipeline, 0);
     getrlimit(RLIMIT_AS, &limit);
     limit.rlim_cur = address_space_bytes() + LEFT_BYTES;
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
-    const struct ndtd_message large = frame_of(NDT_MESSAGE_SCAN, &frames[1]);
+    const struct ndtd_message large = street_drive_frame(NDT_MESSAGE_SCAN, &drive.scans[1]);
     ck_assert_int_eq(ndtd_pipeline_process(pipeline, &large, &record, &err), NDT_ERR_MEMORY);
     ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->memory_released, 1);
     limit.rlim_cur = address_space_bytes() + LEFT_BYTES / 10; /* others have taken theirs */
@@ -599,16 +535,16 @@ END_TEST
 START_TEST(large_scans_are_thinned)
 {
     struct ndt_pose poses[2];
-    settings.max_points = 4000;
+    drive.settings.max_points = 4000;
     for (int run = 0; run < 2; run++) {
-        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
         feed_start(pipeline);
         feed(pipeline, 0);
         const struct ndtd_scan_record record = feed(pipeline, 1);
-        ck_assert_uint_eq(record.points_raw, 9000);
-        ck_assert_uint_eq(record.points_thinned, 6000); /* every third: an odd stride meets all rings */
+        ck_assert_uint_eq(record.points_raw, 6000);
+        ck_assert_uint_eq(record.points_thinned, 4000); /* every third: an odd stride meets all rings */
         ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
-        ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[1]), 0.05);
+        ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &drive.truth[1]), 0.05);
         ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->thinned, 2);
         poses[run] = record.result.T_map_sensor;
         ndtd_pipeline_destroy(pipeline);
@@ -621,9 +557,9 @@ END_TEST
 START_TEST(points_follow_the_time_that_is_left)
 {
     struct ndtd_scan_record record;
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
-    make_scan(&frames[1], 1, 200000, 0);
-    make_scan(&frames[2], 2, 200000, 0);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
+    make_scan(&drive.scans[1], 1, 200000, 0);
+    make_scan(&drive.scans[2], 2, 200000, 0);
     feed_start(pipeline);
     feed(pipeline, 0);
     record = feed(pipeline, 1);
@@ -642,8 +578,8 @@ END_TEST
 /* Before any scan was measured: 10000 points are read however little time there is, and no more of it in 1 ms. */
 START_TEST(the_first_scan_is_thinned)
 {
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
-    make_scan(&frames[0], 0, 200000, 0);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
+    make_scan(&drive.scans[0], 0, 200000, 0);
     feed_start(pipeline);
     ndtd_pipeline_set_deadline(pipeline, ndt_clock_us() + 1000);
     const struct ndtd_scan_record record = feed(pipeline, 0);
@@ -655,15 +591,15 @@ END_TEST
 /* Sensors that are merged share the time: 40 ms would do for the scan of one. */
 START_TEST(merged_scans_share_the_time)
 {
-    struct ndtd_extrinsics *frame_settings = &settings.frames;
+    struct ndtd_extrinsics *frame_settings = &drive.settings.frames;
     frame_settings->merge_sensors = 1;
     frame_settings->sensor_count = 2;
     strcpy(frame_settings->sensors[0].frame_id, "lidar");
     strcpy(frame_settings->sensors[1].frame_id, "other");
     for (int i = 0; i < 2; i++)
         frame_settings->sensors[i].T_base_sensor = ndt_pose_identity();
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
-    make_scan(&frames[0], 0, 200000, 0);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
+    make_scan(&drive.scans[0], 0, 200000, 0);
     feed_start(pipeline);
     ndtd_pipeline_set_deadline(pipeline, ndt_clock_us() + 40000);
     const struct ndtd_scan_record record = feed(pipeline, 0);
@@ -676,8 +612,8 @@ END_TEST
 /* An alignment that is stopped says nothing: the pose is the prediction, and no more certain. */
 START_TEST(a_stopped_alignment_leaves_the_prediction)
 {
-    settings.align.deadline_s = 1e-9;
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    drive.settings.align.deadline_s = 1e-9;
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     const struct ndt_pose given = ndtd_pipeline_track(pipeline)->state.T_map_base;
     const struct ndtd_scan_record record = feed(pipeline, 0);
@@ -693,7 +629,7 @@ END_TEST
 /* A scan that comes too late is answered with the prediction, unread, and costs no other anything. */
 START_TEST(nothing_is_read_after_the_deadline)
 {
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     feed(pipeline, 0);
     feed(pipeline, 1);
@@ -702,7 +638,7 @@ START_TEST(nothing_is_read_after_the_deadline)
     ck_assert_int_eq(record.result.outcome, NDT_DEADLINE);
     ck_assert_uint_eq(record.points_thinned, record.points_raw);
     ck_assert(ndtd_scan_record_is_sound(&record));
-    ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[2]), 1);
+    ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &drive.truth[2]), 1);
     ndtd_pipeline_set_deadline(pipeline, ndt_clock_us() + 60e6);
     record = feed(pipeline, 3);
     ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
@@ -716,7 +652,7 @@ END_TEST
 /* What no function of the estimator does: the estimate itself is spoilt. */
 START_TEST(an_estimate_that_is_not_finite_begins_anew)
 {
-    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
     feed(pipeline, 0);
     feed(pipeline, 1);
@@ -730,7 +666,7 @@ START_TEST(an_estimate_that_is_not_finite_begins_anew)
     for (size_t i = 3; i < 6; i++)
         record = feed(pipeline, i);
     ck_assert_int_eq(record.state, NDT_STATE_TRACKING);
-    ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[5]), 0.1);
+    ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &drive.truth[5]), 0.1);
     ndtd_pipeline_destroy(pipeline);
 }
 END_TEST
@@ -738,7 +674,7 @@ END_TEST
 int main(void)
 {
     TCase *all = tcase_create("pipeline");
-    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_add_checked_fixture(all, setup, street_drive_free);
     tcase_set_timeout(all, 120);
     tcase_add_test(all, drive_is_tracked);
     tcase_add_test(all, the_trajectory_is_bit_equal);

@@ -24,11 +24,8 @@ static void set(const char *name, const char *text)
 
 static void open_pipeline(void)
 {
-    const struct ndtd_settings_snapshot *snapshot;
     must(ndtd_settings_finish(&drive.settings, &err));
-    must(ndtd_settings_snapshot_create(&snapshot, &drive.settings, &err));
-    must(ndtd_pipeline_create(&pipeline, snapshot, drive.map, 0, &err));
-    ndtd_settings_snapshot_release(snapshot);
+    pipeline = street_drive_pipeline(drive.map);
     ndtd_pipeline_watch(pipeline, 1);
 }
 

@@ -106,14 +106,6 @@ END_TEST
 
 /* ---- in the pipeline ---- */
 
-static struct ndtd_message frame_of(enum ndt_message_type type, const struct ndt_buffer *encoded)
-{
-    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
-    if (type == NDT_MESSAGE_SCAN)
-        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-    return frame;
-}
-
 static enum ndt_status send_transform(struct ndtd_pipeline *pipeline, const struct ndt_pose *pose)
 {
     const struct ndt_pose_message message = {.frame_id = "lidar", .has_pose = 1, .pose = *pose};
@@ -121,7 +113,7 @@ static enum ndt_status send_transform(struct ndtd_pipeline *pipeline, const stru
     struct ndt_buffer encoded;
     ndt_buffer_init(&encoded);
     must(ndt_pose_message_encode(&encoded, NDT_MESSAGE_TRANSFORM, &message, &err));
-    const struct ndtd_message frame = frame_of(NDT_MESSAGE_TRANSFORM, &encoded);
+    const struct ndtd_message frame = street_drive_frame(NDT_MESSAGE_TRANSFORM, &encoded);
     const enum ndt_status status = ndtd_pipeline_process(pipeline, &frame, &record, &err);
     ndt_buffer_free(&encoded);
     return status;
@@ -134,10 +126,10 @@ static void run(struct ndt_pose *poses, size_t count, const struct ndt_pose *con
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
-    const struct ndtd_message start = frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    const struct ndtd_message start = street_drive_frame(NDT_MESSAGE_INITIAL_POSE, &drive.start);
     must(ndtd_pipeline_process(pipeline, &start, &record, &err));
     for (size_t i = 0; i < count; i++) {
-        const struct ndtd_message scan = frame_of(NDT_MESSAGE_SCAN, &drive.scans[i]);
+        const struct ndtd_message scan = street_drive_frame(NDT_MESSAGE_SCAN, &drive.scans[i]);
         if (told && told[i])
             must(send_transform(pipeline, told[i]));
         must(ndtd_pipeline_process(pipeline, &scan, &record, &err));

@@ -10,13 +10,6 @@
 #include "run_tests.h"
 #include "street_drive.h"
 
-static struct ndtd_pipeline *open_pipeline(void)
-{
-    struct ndtd_pipeline *pipeline;
-    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
-    return pipeline;
-}
-
 static struct ndtd_scan_record feed(struct ndtd_pipeline *pipeline, enum ndt_message_type type,
                                     const struct ndt_buffer *encoded)
 {
@@ -30,7 +23,7 @@ static struct ndtd_scan_record feed(struct ndtd_pipeline *pipeline, enum ndt_mes
 
 static struct ndtd_pipeline *open_at_start(void)
 {
-    struct ndtd_pipeline *pipeline = open_pipeline();
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
     return pipeline;
 }
@@ -79,7 +72,7 @@ START_TEST(near_scans_are_rejected)
     ndtd_pipeline_destroy(pipeline);
 
     street_drive_set("sensor_points.required_distance", "60");
-    pipeline = open_pipeline();
+    pipeline = street_drive_pipeline(drive.map);
     ck_assert_int_eq(feed_scan(pipeline, 0).result.outcome, NDT_REJECTED); /* nor is it searched for */
     ck_assert_int_eq(ndtd_pipeline_state(pipeline), NDT_STATE_INITIALISING);
     feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
