@@ -256,7 +256,6 @@ export class Controls {
         this.element = element;
         this.camera = camera;
         this.changed = changed;
-        this.enabled = true;
         this.pointers = new Map();
         const listen = (name, listener, options) => element.addEventListener(name, listener.bind(this), options);
         element.style.touchAction = "none";
@@ -272,7 +271,6 @@ export class Controls {
     }
 
     down(event) {
-        if (!this.enabled) return;
         this.pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
         this.element.setPointerCapture?.(event.pointerId);
         this.element.focus?.({ preventScroll: true });
@@ -284,7 +282,7 @@ export class Controls {
 
     move(event) {
         const before = this.pointers.get(event.pointerId);
-        if (!before || !this.enabled) return;
+        if (!before) return;
         const now = [event.offsetX, event.offsetY];
         if (this.pointers.size === 1) this.drag(event, now[0] - before[0], now[1] - before[1]);
         else if (this.pointers.size === 2) this.pinch(event.pointerId, before, now);
@@ -310,7 +308,6 @@ export class Controls {
     }
 
     wheel(event) {
-        if (!this.enabled) return;
         event.preventDefault();
         const lines = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 400 : 1;
         this.camera.zoom(Math.exp(clamp(event.deltaY * lines, -400, 400) * 0.0015), event.offsetX, event.offsetY);

@@ -306,11 +306,6 @@ export class View {
         this.changeMap();
     }
 
-    /** Whether mouse, fingers and keys move the camera. */
-    setInteractive(enabled) {
-        this.controls.enabled = enabled;
-    }
-
     /** An arrow from a position towards another one, map frame; without `to` it is removed. */
     showArrow(from, to) {
         this.arrow = from && to ? { from: [...from], to: [...to] } : null;
