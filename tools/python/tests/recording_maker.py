@@ -36,6 +36,13 @@ def store(is_ros1=False):
     return out
 
 
+def some_points(count=50, seed=0):
+    out = np.zeros(count, [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("time", "<f4")])
+    for name, column in zip("xyz", np.random.default_rng(seed).uniform(2, 9, (3, count))):
+        out[name] = column
+    return out
+
+
 class Messages:
     """Makes messages of a typestore from numbers."""
 

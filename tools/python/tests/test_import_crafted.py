@@ -10,7 +10,7 @@ import traceback
 
 import numpy as np
 import pytest
-from recording_maker import T0, Messages, write_bag1, write_bag2
+from recording_maker import T0, Messages, some_points, write_bag1, write_bag2
 
 from ndtd import map_import, ndt_export, ndt_import
 from ndtd.maps import point_files
@@ -127,13 +127,6 @@ def test_exit_codes_pass(tmp_path):
 # ---- files
 
 
-def points(count=400, seed=0):
-    out = np.zeros(count, [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("time", "<f4")])
-    for name, column in zip("xyz", np.random.default_rng(seed).uniform(2, 9, (3, count))):
-        out[name] = column
-    return out
-
-
 def make_las(folder, point_format, suffix):
     laspy = pytest.importorskip("laspy")
     header = laspy.LasHeader(point_format=point_format, version="1.4" if point_format > 5 else "1.2")
@@ -163,7 +156,7 @@ def make_recording(folder, kind):
     make = Messages(kind == "bag")
     if kind == "packets":
         return make_packets(folder, make)
-    rows = [("/points", CLOUD, T0 + i, make.cloud(T0 + i, "lidar", points(seed=i))) for i in range(6)]
+    rows = [("/points", CLOUD, T0 + i, make.cloud(T0 + i, "lidar", some_points(400, i))) for i in range(6)]
     rows.append(("/tf_static", "tf2_msgs/msg/TFMessage", T0, make.tf(T0, [("base_link", "lidar", [0, 0, 1, 0, 0, 0, 1])])))
     if kind == "bag":
         return write_bag1(folder / "good.bag", rows, "LZ4")

@@ -1,23 +1,16 @@
 """Recordings that are damaged, or lie: one clear line and an exit code, or a message less."""
 import numpy as np
 import pytest
-from recording_maker import NS, T0, Messages, import_rows, only, read_bag, run_import, write_bag1, write_bag2
+from recording_maker import NS, T0, Messages, import_rows, only, read_bag, run_import, some_points, write_bag1, write_bag2
 
 M = Messages()
 CLOUD = "sensor_msgs/msg/PointCloud2"
 
 
-def _points(count=50, seed=0):
-    out = np.zeros(count, [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("time", "<f4")])
-    for name, column in zip("xyz", np.random.default_rng(seed).uniform(2, 9, (3, count))):
-        out[name] = column
-    return out
-
-
 def _with_good(cloud):
     """A hostile cloud between two good ones."""
-    return [("/points", CLOUD, T0, M.cloud(T0, "lidar", _points())), ("/points", CLOUD, T0 + 1, cloud),
-            ("/points", CLOUD, T0 + 2, M.cloud(T0 + NS // 10, "lidar", _points()))]
+    return [("/points", CLOUD, T0, M.cloud(T0, "lidar", some_points())), ("/points", CLOUD, T0 + 1, cloud),
+            ("/points", CLOUD, T0 + 2, M.cloud(T0 + NS // 10, "lidar", some_points()))]
 
 
 def _field(name, offset, datatype=7, count=1):
@@ -48,34 +41,34 @@ HOSTILE = {
 @pytest.mark.parametrize("name", list(HOSTILE))
 def test_hostile_cloud(name, tmp_path, capsys):
     changes, why = HOSTILE[name]
-    summary, records = import_rows(capsys, tmp_path, _with_good(M.cloud(T0, "lidar", _points(), **changes)))
+    summary, records = import_rows(capsys, tmp_path, _with_good(M.cloud(T0, "lidar", some_points(), **changes)))
     assert summary["taken"] == {"scan": 2 if why else 3}
     if why:
         assert any(why in reason for reason in summary["left"]), summary["left"]
 
 
 def test_only_hostile_clouds(tmp_path, capsys):
-    rows = [("/points", CLOUD, T0, M.cloud(T0, "lidar", _points(), width=2**32 - 1))]
+    rows = [("/points", CLOUD, T0, M.cloud(T0, "lidar", some_points(), width=2**32 - 1))]
     done, _ = import_rows(capsys, tmp_path, rows, code=3)
     assert "no scan in it can be used: 1 scan: 800 bytes" in done.err and not list(tmp_path.glob("out*"))
 
 
 def test_row_step_that_lies(tmp_path, capsys):
     for row_step in (0, 1, 2**32 - 1):
-        rows = [("/points", CLOUD, T0, M.cloud(T0, "lidar", _points(), row_step=row_step))]
+        rows = [("/points", CLOUD, T0, M.cloud(T0, "lidar", some_points(), row_step=row_step))]
         (tmp_path / str(row_step)).mkdir()
         _, records = import_rows(capsys, tmp_path / str(row_step), rows)
         assert len(only(records, "scan")[0]["points"]) == 50
 
 
 def test_stamps_that_go_back(tmp_path, capsys):
-    rows = [("/points", CLOUD, T0 + i, M.cloud(T0 - i * NS, "lidar", _points())) for i in range(3)]
+    rows = [("/points", CLOUD, T0 + i, M.cloud(T0 - i * NS, "lidar", some_points())) for i in range(3)]
     summary, _ = import_rows(capsys, tmp_path, rows)
     assert summary["steps_back"] == 2 and any("not later than the scan before" in note for note in summary["notes"])
 
 
 def test_another_clock(tmp_path, capsys):
-    rows = [("/points", CLOUD, T0 + i, M.cloud(T0 + i, "lidar", _points())) for i in range(2)]
+    rows = [("/points", CLOUD, T0 + i, M.cloud(T0 + i, "lidar", some_points())) for i in range(2)]
     rows += [("/odom", "nav_msgs/msg/Odometry", T0 + 5, M.odometry(T0 + 9 * NS, [0, 0, 0, 0, 0, 0, 1])),
              ("/imu", "sensor_msgs/msg/Imu", T0 + 6, M.imu(T0 + NS, "imu", (0, 0, 0), (0, 0, 9.8)))]
     summary, _ = import_rows(capsys, tmp_path, rows)
@@ -85,7 +78,7 @@ def test_another_clock(tmp_path, capsys):
 
 def test_numbers_that_are_none(tmp_path, capsys):
     bad = float("nan")
-    rows = [("/points", CLOUD, T0, M.cloud(T0, "lidar", _points())),
+    rows = [("/points", CLOUD, T0, M.cloud(T0, "lidar", some_points())),
             ("/imu", "sensor_msgs/msg/Imu", T0 + 1, M.imu(T0, "imu", (bad, 0, 0), (0, 0, 9.8))),
             ("/imu", "sensor_msgs/msg/Imu", T0 + 2, M.imu(T0, "imu", (0, 0, 0), (bad, 0, 9.8))),
             ("/imu", "sensor_msgs/msg/Imu", T0 + 3, M.imu(T0, "imu", (1e9, 0, 0), (0, 0, 9.8))),
@@ -108,7 +101,7 @@ def test_messages_of_noise(tmp_path, capsys):
     from rosbags.rosbag2 import StoragePlugin, Writer
     from recording_maker import store
     types, rng = store(), np.random.default_rng(3)
-    good = bytes(types.serialize_cdr(M.cloud(T0, "lidar", _points()), CLOUD))
+    good = bytes(types.serialize_cdr(M.cloud(T0, "lidar", some_points()), CLOUD))
     with Writer(tmp_path / "r", version=9, storage_plugin=StoragePlugin.SQLITE3) as writer:
         connection = writer.add_connection("/points", CLOUD, typestore=types)
         livox = writer.add_connection("/livox", "livox_ros_driver2/msg/CustomMsg", typestore=types)
@@ -145,7 +138,7 @@ def test_files_that_are_no_recordings(suffix, content, tmp_path, capsys):
 @pytest.mark.parametrize("keep", [0.05, 0.5, 0.9, 0.999])
 def test_truncated(kind, keep, tmp_path, capsys):
     make = Messages(kind == "bag")
-    rows = [("/points", CLOUD, T0 + i, make.cloud(T0 + i, "lidar", _points(2000, i))) for i in range(80)]
+    rows = [("/points", CLOUD, T0 + i, make.cloud(T0 + i, "lidar", some_points(2000, i))) for i in range(80)]
     if kind == "bag":
         path = write_bag1(tmp_path / "drive.bag", rows)
     else:
@@ -183,14 +176,14 @@ BAD_METADATA = ("", "[1", "rosbag2_bagfile_information:\n  version: 99\n", "a: b
 @pytest.mark.parametrize("storage", ["sqlite3", "mcap"])
 def test_bad_metadata(storage, tmp_path, capsys):
     """The files of the folder are read without it, all of them, and a note says so; several .mcap are not one recording."""
-    whole = write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", _points())), storage)
+    whole = write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", some_points())), storage)
     file = next(one for one in whole.iterdir() if one.suffix in (".db3", ".mcap"))
     for text in BAD_METADATA:
         (whole / "metadata.yaml").write_text(text)
         summary = run_import(capsys, whole, "-o", tmp_path / "out.bag", "--force", "--json").summary
         assert summary["taken"] == {"scan": 3}
         assert any(f"metadata.yaml cannot be used; read without it: {file.name}" in note for note in summary["notes"])
-    later = [("/points", CLOUD, T0 + 9, M.cloud(T0 + NS, "lidar", _points()))]
+    later = [("/points", CLOUD, T0 + 9, M.cloud(T0 + NS, "lidar", some_points()))]
     second = next(one for one in write_bag2(tmp_path / "s", later, storage).iterdir() if one.suffix == file.suffix)
     second.rename(whole / f"r_1{file.suffix}")
     if storage == "mcap":
@@ -205,7 +198,7 @@ def test_bad_metadata(storage, tmp_path, capsys):
 
 
 def test_usage(tmp_path, capsys):
-    write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", _points())))
+    write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", some_points())))
     assert "different things" in run_import(capsys, tmp_path / "r", "--utm", "--projector", "x", code=2).err
     assert "--rate" in run_import(capsys, tmp_path / "r", "--rate", "-1", code=2).err
     done = run_import(capsys, tmp_path / "r", "-o", tmp_path / "no/such/folder/out.bag", code=3)
@@ -214,7 +207,7 @@ def test_usage(tmp_path, capsys):
 
 def test_missing_package(tmp_path, capsys, monkeypatch):
     import sys
-    write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", _points())))
+    write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", some_points())))
     monkeypatch.setitem(sys.modules, "rosbags.typesys", None)
     monkeypatch.setitem(sys.modules, "rosbags.rosbag2", None)
     done = run_import(capsys, tmp_path / "r", "-o", tmp_path / "out.bag", code=3)
@@ -230,7 +223,7 @@ def test_types_that_cannot_be_read(tmp_path, capsys):
         points = writer.add_connection("/points", CLOUD, typestore=types)
         odd = [writer.add_connection(f"/odd{i}", kind, msgdef="float32 ((( x", rihs01="RIHS01_" + "0" * 64)
                for i, kind in enumerate(("my_msgs/msg/Odd", "nav_msgs/msg/Odometry"))]
-        writer.write(points, T0, types.serialize_cdr(M.cloud(T0, "lidar", _points()), CLOUD))
+        writer.write(points, T0, types.serialize_cdr(M.cloud(T0, "lidar", some_points()), CLOUD))
         writer.write(odd[0], T0, b"\0\1\0\0")
         writer.write(odd[1], T0, types.serialize_cdr(M.odometry(T0, [1, 2, 3, 0, 0, 0, 1]), "nav_msgs/msg/Odometry"))
     for recording in (tmp_path / "r", next((tmp_path / "r").glob("*.mcap"))):
@@ -242,7 +235,7 @@ def test_types_that_cannot_be_read(tmp_path, capsys):
 def test_damaged_inside(kind, tmp_path, capsys):
     """Messages before the damage are taken, and a warning says so."""
     make = Messages(kind == "bag")
-    rows = [("/points", CLOUD, T0 + i, make.cloud(T0 + i, "lidar", _points(40000, i))) for i in range(12)]
+    rows = [("/points", CLOUD, T0 + i, make.cloud(T0 + i, "lidar", some_points(40000, i))) for i in range(12)]
     if kind == "bag":
         path = write_bag1(tmp_path / "drive.bag", rows, "LZ4")
     else:
