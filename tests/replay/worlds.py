@@ -89,7 +89,7 @@ STRESS = {
     "16 beams, 20 m": Row(f"--world hall {HAND} --beams 16 --range 20"),
     "campus": Row(f"--world street {HAND}"),
     "campus, 70 deg, gaps": Row(f"--world street {HAND} --view 70 --gaps 6"),
-    "KITTI 0005": "kitti0005_lite",
+    "KITTI 0005": "kitti0005_lite",  # folders of NDT_SHARED_DATA
     "KITTI 0001": "kitti0001_lite",
 }
 STARTS = "0:0:0 -3:0:0 -2:0:0 2:0:0 3:0.4:12 5:-0.3:-30"
