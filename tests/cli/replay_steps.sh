@@ -1,16 +1,9 @@
 # shellcheck shell=bash
 # For tests of ndtd --replay with a stand-in for a program of the Python package, to be read with `source`: $bin, a folder of
 # its own as the current one, and a simulated drive in sim/.
-dir=$(mktemp -d) || exit 1
+source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 unset NDT_IMPORT NDT_REPORT
-trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
-failures=0
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
 
 with=() # the environment of `expect`
 # expect CODE PATTERN ARGUMENTS...: exit code, and the last line on standard error matches; no pattern: there is none.

@@ -3,7 +3,7 @@
 #   test_access.sh BIN_DIR
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
-dir=$(mktemp -d) || exit 1
+source "$(dirname "$0")/steps.sh"
 pid=
 cleanup() {
     [ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
@@ -12,12 +12,6 @@ cleanup() {
 trap cleanup EXIT
 cd "$dir" || exit 1
 unset NOTIFY_SOCKET JOURNAL_STREAM WATCHDOG_USEC RUNTIME_DIRECTORY
-failures=0
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
 
 # start ARGUMENTS...: 0 when the daemon is ready
 start() {

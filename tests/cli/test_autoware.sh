@@ -5,15 +5,8 @@
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
 page=$(cd "$(dirname "$0")/../../docs" && pwd)/from-autoware.md
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+source "$(dirname "$0")/steps.sh"
 cd "$dir" || exit 1
-failures=0
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
 
 # run CODE ARGUMENTS...: standard output and error in files
 run() {

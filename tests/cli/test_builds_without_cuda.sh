@@ -9,14 +9,7 @@ cache=$bin/../CMakeCache.txt
 setting() { sed -n "s/^$1:[A-Z]*=//p" "$cache" 2>/dev/null; }
 [ -f "$cache" ] && command -v cmake >/dev/null || { echo "skipped: no build folder, or no cmake"; exit 77; }
 [ -z "$(setting NDT_SANITIZE)$(setting CMAKE_TOOLCHAIN_FILE)" ] || { echo "skipped: sanitizers, or another machine's build"; exit 77; }
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-failures=0
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
+source "$(dirname "$0")/steps.sh"
 
 # Uses the flags of the current build, so that ccache can provide the objects.
 ! command -v ccache >/dev/null || export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache

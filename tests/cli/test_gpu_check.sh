@@ -10,14 +10,7 @@ if grep -q '^NDT_SANITIZE:[A-Z]*=.' "$bin/../CMakeCache.txt" 2>/dev/null; then
     echo "skipped: too slow under sanitizers"
     exit 77
 fi
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-failures=0
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
+source "$(dirname "$0")/steps.sh"
 
 stand_in() { # NAME LINE...: a shell script
     rm -f "$1"

@@ -8,15 +8,8 @@ describe=$root/tools/cmake/describe_program.sh
 names=(ndtd)
 for folder in "$root"/tools/ndt-*/; do names+=("$(basename "$folder")"); done
 [ -x "$bin/ndt-web" ] || for i in "${!names[@]}"; do [ "${names[i]}" != ndt-web ] || unset "names[i]"; done # built without libmicrohttpd
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
+source "$(dirname "$0")/steps.sh"
+cd "$dir" || exit 1
 
 # quietly COMMAND...: exit status 0, something on stdout, nothing on stderr
 quietly() {
@@ -105,12 +98,12 @@ if command -v git >/dev/null && command -v cmake >/dev/null; then
     git_here() { git -C tree -c user.name=test -c user.email=test@localhost "$@"; }
     mkdir -p tree/tools/cmake
     cp "$root"/tools/cmake/{commit.cmake,commit.txt,.gitattributes} tree/tools/cmake
-    [ "$(commit_of "$work/tree")" = unknown ] || fail "commit without a repository: $(commit_of "$work/tree")"
+    [ "$(commit_of "$dir/tree")" = unknown ] || fail "commit without a repository: $(commit_of "$dir/tree")"
     git -c init.defaultBranch=main init -q tree && git_here add . && git_here commit -qm test
     head=$(git_here rev-parse --short=12 HEAD)
-    [ "$(commit_of "$work/tree")" = "$head" ] || fail "commit of a repository: $(commit_of "$work/tree"), not $head"
+    [ "$(commit_of "$dir/tree")" = "$head" ] || fail "commit of a repository: $(commit_of "$dir/tree"), not $head"
     git_here archive --prefix=archive/ HEAD | tar -x
-    [ "$(commit_of "$work/archive")" = "$head" ] || fail "commit of an archive: $(commit_of "$work/archive"), not $head"
+    [ "$(commit_of "$dir/archive")" = "$head" ] || fail "commit of an archive: $(commit_of "$dir/archive"), not $head"
 fi
 
 [ "$failures" -eq 0 ] || exit 1

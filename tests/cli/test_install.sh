@@ -12,16 +12,9 @@ cached() { sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"; }
 for tool in cmake pkg-config cc; do
     command -v "$tool" >/dev/null || { echo "skipped: no $tool"; exit 77; }
 done
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+source "$(dirname "$0")/steps.sh"
+cd "$dir" || exit 1
 unset DESTDIR
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
 
 has() { # FOLDER PATH...
     local folder=$1 path
@@ -34,9 +27,9 @@ has() { # FOLDER PATH...
 # Installed for /usr, staged; the folder of the libraries depends on the build. What is not built is built before, as
 # after tools/quickstart, which builds the programs alone.
 rm -f "$build/bash/ndtd"
-DESTDIR=$work/stage cmake --install "$build" --prefix /usr >log 2>&1 || { fail "cmake --install: $(tail -n 5 log)"; exit 1; }
+DESTDIR=$dir/stage cmake --install "$build" --prefix /usr >log 2>&1 || { fail "cmake --install: $(tail -n 5 log)"; exit 1; }
 lib=$(cached CMAKE_INSTALL_LIBDIR)
-usr=$work/stage/usr
+usr=$dir/stage/usr
 has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/{autoware.yaml,prometheus-scrape.yaml,prometheus-alerts.yaml,grafana-dashboard.json} \
     usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE,docs/operations.md} usr/include/{ndt/map.h,ndt_track/track.h,ndt_search/search.h,ndt_io/bag.h,ndt_proto/message.h} \
     usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_odometry.a,libndt_search.a,libndt_io.a,libndt_proto.a,libndt_base.a,libndt_config.a,libndt_localizer.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
@@ -55,13 +48,13 @@ grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolatio
 # Installed for another prefix, over an existing configuration.
 mkdir -p other/etc/ndtd
 echo '# mine' >other/etc/ndtd/ndtd.yaml
-cmake --install "$build" --prefix "$work/other" >log 2>&1 || fail "cmake --install --prefix: $(tail -n 5 log)"
+cmake --install "$build" --prefix "$dir/other" >log 2>&1 || fail "cmake --install --prefix: $(tail -n 5 log)"
 grep -qx '# mine' other/etc/ndtd/ndtd.yaml || fail "an existing configuration was overwritten"
-grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml --set security.isolation=on\$" other/lib/systemd/system/ndtd.service ||
+grep -q "^ExecStart=$dir/other/bin/ndtd -c $dir/other/etc/ndtd/ndtd.yaml --set security.isolation=on\$" other/lib/systemd/system/ndtd.service ||
     fail "ExecStart for another prefix"
-grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml --set security.isolation=gpu\$" other/share/ndtd/ndtd-gpu.conf ||
+grep -q "^ExecStart=$dir/other/bin/ndtd -c $dir/other/etc/ndtd/ndtd.yaml --set security.isolation=gpu\$" other/share/ndtd/ndtd-gpu.conf ||
     fail "ExecStart of the drop-in for another prefix"
-[ ! -x "$bin/ndt-web" ] || grep -qx "ExecStart=$work/other/bin/ndt-web" other/lib/systemd/system/ndt-web.service || fail "ExecStart of ndt-web"
+[ ! -x "$bin/ndt-web" ] || grep -qx "ExecStart=$dir/other/bin/ndt-web" other/lib/systemd/system/ndt-web.service || fail "ExecStart of ndt-web"
 
 # A consumer of all libraries: writes a cloud, builds a map from it, predicts a pose, encodes and decodes a message.
 cat >consumer.c <<'END'
@@ -174,7 +167,7 @@ done >bad-headers
 
 # The packages, one for each component. Their names contain version and architecture.
 if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null && command -v cpack >/dev/null; then
-    if cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/packages" >log 2>&1; then
+    if cpack -G DEB --config "$build/CPackConfig.cmake" -B "$dir/packages" >log 2>&1; then
         library=libndtd${version%.*}
         for name in ndtd libndtd-dev ndtd-doc "$library"; do
             deb=$(echo packages/"${name}_${version}"_*.deb)
@@ -224,11 +217,11 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && com
         # Scripts on a machine without systemd, with programs that write down how they are called.
         mkdir fakes
         for program in useradd getent systemd-sysusers; do
-            printf '#!/bin/sh\necho "%s $*" >>%s/calls\nexit 1\n' "$program" "$work" >"fakes/$program"
+            printf '#!/bin/sh\necho "%s $*" >>%s/calls\nexit 1\n' "$program" "$dir" >"fakes/$program"
         done
         chmod +x fakes/*
         sed -i 's/exit 1/exit 0/' fakes/systemd-sysusers fakes/useradd
-        PATH=$work/fakes:$PATH ndtd.control/postinst configure "" || fail "postinst configure"
+        PATH=$dir/fakes:$PATH ndtd.control/postinst configure "" || fail "postinst configure"
         grep -qx 'systemd-sysusers ndtd.conf' calls || fail "postinst does not create the user: $(cat calls)"
         ndtd.control/prerm upgrade 1 || fail "prerm upgrade"
         ndtd.control/postrm upgrade 1 || fail "postrm upgrade"

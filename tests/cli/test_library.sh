@@ -12,22 +12,15 @@ cached() { sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"; }
 for tool in cmake pkg-config cc nm readelf; do
     command -v "$tool" >/dev/null || { echo "skipped: no $tool"; exit 77; }
 done
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+source "$(dirname "$0")/steps.sh"
+cd "$dir" || exit 1
 unset DESTDIR CFLAGS CXXFLAGS LDFLAGS
-failures=0
 
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
-
-cmake --install "$build" --prefix "$work/moved" >log 2>&1 || { fail "cmake --install: $(tail -n 5 log)"; exit 1; }
+cmake --install "$build" --prefix "$dir/moved" >log 2>&1 || { fail "cmake --install: $(tail -n 5 log)"; exit 1; }
 mv moved usr # pkg-config and CMake files locate the libraries relative to themselves
-lib=$work/usr/$(cached CMAKE_INSTALL_LIBDIR)
+lib=$dir/usr/$(cached CMAKE_INSTALL_LIBDIR)
 version=$(cached CMAKE_PROJECT_VERSION)
-examples=$work/usr/share/doc/ndtd/examples
+examples=$dir/usr/share/doc/ndtd/examples
 export PKG_CONFIG_PATH=$lib/pkgconfig
 is_shared=$([ "$(cached NDT_SHARED)" = ON ] && echo 1 || echo 0)
 
@@ -95,7 +88,7 @@ done
 # CMake; programs in a build tree find the shared library by themselves.
 for static in ON OFF; do
     [ $static"$is_shared" != OFF0 ] || continue
-    if cmake -S "$examples" -B "cmake-$static" -DCMAKE_PREFIX_PATH="$work/usr" -DNDTD_STATIC=$static >log 2>&1 &&
+    if cmake -S "$examples" -B "cmake-$static" -DCMAKE_PREFIX_PATH="$dir/usr" -DNDTD_STATIC=$static >log 2>&1 &&
         cmake --build "cmake-$static" >>log 2>&1; then
         run_session "CMake, static $static" "cmake-$static/example_session"
         run_align "CMake, static $static" "cmake-$static/example_align"
@@ -171,7 +164,7 @@ $c wrong_use.c $(pkg-config --static --cflags --libs ndt-localizer) -o wrong_use
 if [ "$has_cxx" = 1 ]; then
     find usr/include -name '*.h' | while read -r header; do
         ! grep -q '#error "define NDT_REAL' "$header" || continue
-        echo "#include \"$work/$header\"" >header.cpp
+        echo "#include \"$dir/$header\"" >header.cpp
         c++ -std=c++17 -fsyntax-only -Wall -Wextra -Werror -Iusr/include header.cpp >log 2>&1 || echo "$header: $(head -n 3 log)"
     done >bad-headers
     [ ! -s bad-headers ] || fail "in C++: $(cat bad-headers)"

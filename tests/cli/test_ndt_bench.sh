@@ -3,14 +3,7 @@
 #   test_ndt_bench.sh BIN_DIR
 set -uo pipefail
 bin=${1:?folder of the programs}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-failures=0
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
+source "$(dirname "$0")/steps.sh"
 
 # expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches.
 expect() {

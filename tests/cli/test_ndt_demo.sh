@@ -3,15 +3,8 @@
 #   test_ndt_demo.sh BIN_DIR      0: as expected
 set -uo pipefail
 bin=$(cd "${1:?the folder with the programs}" && pwd)
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
+source "$(dirname "$0")/steps.sh"
+cd "$dir" || exit 1
 
 # Without a report, and with one.
 export PATH=/usr/bin:/bin
@@ -23,7 +16,7 @@ printf '#!/bin/sh\nwhile [ "$1" != --out ]; do shift; done\necho page >"$2"\n' >
 chmod +x path/ndt-report
 if [ -x "$bin/ndt-web" ]; then
     mkfifo lines
-    PATH=$work/path:$PATH "$bin/ndt-demo" --scans 10 --out "a b" >lines 2>&1 &
+    PATH=$dir/path:$PATH "$bin/ndt-demo" --scans 10 --out "a b" >lines 2>&1 &
     demo=$!
     address=$(timeout 120 sed -n '/^ndt-web: http/{p;q}' <lines)
     [[ $address = "ndt-web: http://127.0.0.1:"*/ ]] || fail "no address: $address"

@@ -5,14 +5,7 @@ set -uo pipefail
 bin=${1:?folder of the programs}
 sim=$bin/ndt-sim
 here=$(dirname "$0")
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-failures=0
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
+source "$(dirname "$0")/steps.sh"
 
 # expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches.
 expect() {

@@ -5,15 +5,8 @@
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
 config=$(cd "$(dirname "$0")/../../config" && pwd)
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+source "$(dirname "$0")/steps.sh"
 cd "$dir" || exit 1
-failures=0
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
 
 # expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches; no pattern: none.
 expect() {

@@ -3,7 +3,7 @@
 #   test_ndtd_live.sh BIN_DIR
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
-dir=$(mktemp -d) || exit 1
+source "$(dirname "$0")/steps.sh"
 pid=
 cleanup() {
     [ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
@@ -11,13 +11,7 @@ cleanup() {
 }
 trap cleanup EXIT
 cd "$dir" || exit 1
-failures=0
 unset NOTIFY_SOCKET JOURNAL_STREAM WATCHDOG_USEC RUNTIME_DIRECTORY
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
 
 # refuse CODE PATTERN ARGUMENTS...: ndtd ends with this code and a last line that matches.
 refuse() {

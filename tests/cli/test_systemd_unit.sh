@@ -5,20 +5,13 @@ set -uo pipefail
 bin=$(cd "${1:?BIN_DIR}" && pwd)
 unit=$(cd "$(dirname "$0")/../../config" && pwd)/ndtd.service
 command -v systemd-analyze >/dev/null || { echo "skipped: no systemd-analyze"; exit 77; }
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
+source "$(dirname "$0")/steps.sh"
+cd "$dir" || exit 1
 
 # systemd-analyze checks the path of the program: use that of the build.
 sed "s#^ExecStart=[^ ]*#ExecStart=$bin/ndtd#" "$unit" >ndtd.service
 grep -q "^ExecStart=$bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolation=on\$" ndtd.service || fail "another ExecStart: $(grep ExecStart= "$unit")"
-export SYSTEMD_LOG_LEVEL=warning SYSTEMD_UNIT_PATH="$work:"
+export SYSTEMD_LOG_LEVEL=warning SYSTEMD_UNIT_PATH="$dir:"
 
 # Ignores lines about other units of this machine.
 verify() {
