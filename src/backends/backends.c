@@ -2,11 +2,10 @@
 
 #include <string.h>
 
-#include "ndt_cuda/pipelines.h"
 #ifdef NDT_HAVE_CUDA
-#include "ndt_cuda/cuda_backend.h"
-#include "ndt_cuda/search_engine.h"
+#include "cuda_row.h"
 #endif
+#include "ndt_cuda/pipelines.h"
 
 /* One row per backend. "auto" selects the first that works, which is the CPU, so that a replay is bit-identical on
  * every machine. The live daemon selects by measurement instead, see ndtd/autotune.h. */
@@ -14,7 +13,7 @@ static const struct ndt_backend_ops *const backends[] = {
     &ndt_cpu_backend,
     &ndt_reference_backend,
 #ifdef NDT_HAVE_CUDA
-    &ndt_cuda_backend,
+    &ndt_cuda_row,
 #endif
 };
 #define LABEL(kernels, shape, name, about)       {name, 0},
@@ -27,13 +26,24 @@ enum { BACKEND_COUNT = sizeof(backends) / sizeof(backends[0]) };
 
 const struct ndt_backend_ops *ndt_backend_at(size_t i)
 {
+#ifdef NDT_HAVE_CUDA
+    if (i < BACKEND_COUNT && backends[i] == &ndt_cuda_row)
+        return ndt_cuda_row_as_loaded();
+#endif
     return i < BACKEND_COUNT ? backends[i] : NULL;
 }
 
 void ndt_backends_own_process(void)
 {
 #ifdef NDT_HAVE_CUDA
-    ndt_cuda_allow_reset(1);
+    ndt_cuda_row_allow_reset();
+#endif
+}
+
+void ndt_backends_load(void)
+{
+#ifdef NDT_HAVE_CUDA
+    (void)!ndt_cuda_row_load(NULL); /* the probe of the backend says why not */
 #endif
 }
 
@@ -53,13 +63,14 @@ enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name,
         return open_auto(out, config, err);
     char known[256] = "auto";
     for (size_t i = 0; i < BACKEND_COUNT; i++) {
-        if (strcmp(name, backends[i]->name) == 0) {
-            enum ndt_status status = backends[i]->probe(config->device, err);
-            return status == NDT_OK ? backends[i]->open(out, config, err)
+        const struct ndt_backend_ops *ops = ndt_backend_at(i);
+        if (strcmp(name, ops->name) == 0) {
+            enum ndt_status status = ops->probe(config->device, err);
+            return status == NDT_OK ? ops->open(out, config, err)
                                     : ndt_fail_prefix(err, status, "backend %s cannot be used here", name);
         }
         strncat(known, ", ", sizeof(known) - strlen(known) - 1);
-        strncat(known, backends[i]->name, sizeof(known) - strlen(known) - 1);
+        strncat(known, ops->name, sizeof(known) - strlen(known) - 1);
     }
     return ndt_fail(err, NDT_ERR_ARGUMENT, "backend '%s' is not known; there are: %s", name, known);
 }
@@ -76,8 +87,8 @@ const char *ndt_pipeline_name(const char *pipeline, const char *shape)
 const struct ndt_dense_ops *ndt_backend_search_engine(const char *name)
 {
 #ifdef NDT_HAVE_CUDA
-    if (strcmp(name, ndt_cuda_backend.name) == 0)
-        return &ndt_cuda_search_engine;
+    if (strcmp(name, ndt_cuda_row.name) == 0)
+        return ndt_cuda_row_search_engine();
 #endif
     (void)name;
     return NULL;

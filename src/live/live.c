@@ -15,6 +15,7 @@
 #include "ndtd/realtime.h"
 #include "ndtd/runtime_dir.h"
 #include "ndtd/settings_snapshot.h"
+#include "backends.h"
 #include "ndt/clock.h"
 #include "live_state.h"
 
@@ -193,6 +194,8 @@ static enum ndt_status restrict_files(struct ndtd_live *live, struct ndt_error *
     enum ndt_status status = set_endpoints(&live->endpoints, settings, 1, err);
     if (status != NDT_OK)
         return status;
+    if (settings->isolation == NDTD_ISOLATION_GPU)
+        ndt_backends_load(); /* from wherever it is: the rules need not allow that folder */
     if (settings->isolation != NDTD_ISOLATION_OFF)
         status = prepare_recordings(settings, recording, sizeof(recording), err);
     if (status != NDT_OK)

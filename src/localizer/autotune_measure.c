@@ -158,7 +158,7 @@ static void close_subject(struct subject *subject)
 {
     ndt_aligner_destroy(subject->aligner);
     if (subject->backend)
-        subject->ops->close(subject->backend);
+        subject->backend->ops->close(subject->backend);
     subject->aligner = NULL;
     subject->backend = NULL;
 }

@@ -24,7 +24,7 @@ if [ -n "$(setting NDT_SANITIZE)" ] || [ "$(setting NDT_HARDEN)" != ON ]; then
 fi
 
 count=0
-for program in ndtd ndt-bag ndt-bench ndt-echo ndt-send ndt-sim ndt-top ndt-ctl ndt-map ndt-web; do
+for program in ndtd ndt-bag ndt-bench ndt-echo ndt-send ndt-sim ndt-top ndt-ctl ndt-map ndt-web "../$(setting CMAKE_INSTALL_LIBDIR)/ndtd/libndt_cuda.so"; do
     file=$bin/$program
     [ -x "$file" ] || continue
     count=$((count + 1))

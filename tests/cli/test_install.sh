@@ -29,6 +29,7 @@ has() { # FOLDER PATH...
 rm -f "$build/bash/ndtd"
 DESTDIR=$dir/stage cmake --install "$build" --prefix /usr >log 2>&1 || { fail "cmake --install: $(tail -n 5 log)"; exit 1; }
 lib=$(cached CMAKE_INSTALL_LIBDIR)
+module=$build/$lib/ndtd/libndt_cuda.so # of a build with CUDA
 usr=$dir/stage/usr
 has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/{autoware.yaml,prometheus-scrape.yaml,prometheus-alerts.yaml,grafana-dashboard.json} \
     usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE,docs/operations.md} usr/include/{ndt/map.h,ndt_track/track.h,ndt_search/search.h,ndt_io/bag.h,ndt_proto/message.h} \
@@ -169,9 +170,9 @@ done >bad-headers
 if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null && command -v cpack >/dev/null; then
     if cpack -G DEB --config "$build/CPackConfig.cmake" -B "$dir/packages" >log 2>&1; then
         library=libndtd${version%.*}
-        for name in ndtd libndtd-dev ndtd-doc "$library"; do
+        for name in ndtd libndtd-dev ndtd-doc "$library" ndtd-cuda; do
             deb=$(echo packages/"${name}_${version}"_*.deb)
-            [ -e "$deb" ] || { [[ $name = "$library" && $(cached NDT_SHARED) != ON ]] || fail "no package $name"; continue; }
+            [ -e "$deb" ] || { [[ $name = "$library" && $(cached NDT_SHARED) != ON || $name = ndtd-cuda && ! -e $module ]] || fail "no package $name"; continue; }
             dpkg-deb --contents "$deb" >"$name.listing"
             awk '{print $6}' "$name.listing" >"$name.contents"
             dpkg-deb --extract "$deb" unpacked && dpkg-deb --control "$deb" "$name.control"
@@ -198,6 +199,11 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && com
             in_package libndtd-dev "usr/$lib/libndtd.so"
             [[ $(dpkg-deb --field packages/libndtd-dev_*.deb Depends) = "$library (= $version), "* ]] || fail "libndtd-dev needs another library"
             grep -qx "libndtd ${version%.*} $library (>= $version)" "$library.control/shlibs" || fail "shlibs: $(cat "$library.control/shlibs")"
+        fi
+        if [ -e "$module" ]; then
+            in_package ndtd-cuda "usr/$lib/ndtd/libndt_cuda.so"
+            [[ $(dpkg-deb --field packages/ndtd-cuda_*.deb Depends) = *"ndtd (= $version) | $library (= $version)"* ]] || fail "ndtd-cuda fits another version"
+            ! grep -q cudart <(nm -D --defined-only "unpacked/usr/$lib/ndtd/libndt_cuda.so") || fail "the module exports the CUDA runtime"
         fi
         [ -z "$(cat ./*.contents | grep -v '/$' | sort | uniq -d)" ] || fail "in two packages: $(cat ./*.contents | grep -v '/$' | sort | uniq -d)"
         ! grep -E '\.(a|h|pc|so|cmake)$' ndtd.contents || fail "ndtd has what only compilers use"

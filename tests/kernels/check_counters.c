@@ -318,7 +318,7 @@ static void check_pipeline(const struct ndt_backend_ops *ops, const char *pipeli
     }
     if (check_all_evaluations(backend, in, pipeline, who))
         (void)(check_overheads(backend, who) & check_all_solves(backend, in, pipeline, who));
-    ops->close(backend);
+    backend->ops->close(backend);
 }
 
 int main(int argc, char **argv)

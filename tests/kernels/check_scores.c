@@ -242,12 +242,12 @@ static void run_backend(const char *pipeline, int *ran)
     config.pipeline = pipeline;
     config.max_points = 8192;
     config.threads = 2;
-    if (check.is_list || !ops->score_poses || ops->probe(0, &err) != NDT_OK ||
-        ops->open(&backend, &config, &err) != NDT_OK) {
+    if (check.is_list || ops->probe(0, &err) != NDT_OK || ops->open(&backend, &config, &err) != NDT_OK) {
         printf("skipped: %s %s: %s\n", ops->name, pipeline ? pipeline : "", err.text);
         return;
     }
-    for (size_t i = 0; cases[i].name; i++)
+    ops = backend->ops;
+    for (size_t i = 0; ops->score_poses && cases[i].name; i++)
         if (check_begin(cases[i].name)) {
             cases[i].run_with(cases[i].text, cases[i].value);
             *ran = 1;

@@ -842,10 +842,10 @@ static size_t find_backends(const struct ndt_backend_ops *found[SOLVE_PLANS])
     if (options.self_test)
         found[count++] = &solve_fake_backend;
     for (size_t i = 0; !options.self_test && count < SOLVE_PLANS && (ops = ndt_backend_at(i)); i++) {
-        if (!ops->pipelines || !ops->solve_limit || (options.backend && strcmp(options.backend, ops->name) != 0))
+        if (!ops->pipelines || (options.backend && strcmp(options.backend, ops->name) != 0))
             continue;
         if (ops->probe(0, &err) == NDT_OK)
-            found[count++] = ops;
+            found[count++] = ndt_backend_at(i); /* with what the probe has loaded */
         else
             printf("skipped: %s: %s\n", ops->name, err.text);
     }

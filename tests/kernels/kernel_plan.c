@@ -70,7 +70,8 @@ static void open_plan(struct kernel_plans *plans, const struct kernel_plan_filte
     if (ops->probe(config.device, &err) != NDT_OK || ops->open(&plan->backend, &config, &err) != NDT_OK) {
         plan->backend = NULL;
         snprintf(plan->skipped, sizeof(plan->skipped), "%.500s", err.text);
-    }
+    } else
+        plan->ops = plan->backend->ops;
 }
 
 /* The variants of the CPU backend, those asked for by name included, so that they are reported as skipped. */

@@ -1,5 +1,5 @@
 # Rules of `cmake --install` (programs are installed where they are built). Components: runtime, library, development,
-# documentation and, by python_package.cmake, python, of which package.cmake makes a Debian package each.
+# documentation, cuda and, by python_package.cmake, python, of which package.cmake makes a Debian package each.
 #
 # libndtd.so is one shared library with everything; the static ones are its parts: a program that links one links its
 # dependencies too (pkg-config --static; the CMake package names them in ndtdConfig.cmake). pkg-config and CMake files
@@ -7,12 +7,8 @@
 
 get_filename_component(NDT_MSGPACK_NAME ${MSGPACK_LIBRARY} NAME_WE)
 string(REGEX REPLACE "^lib" "" NDT_MSGPACK_NAME ${NDT_MSGPACK_NAME}) # msgpackc or msgpack-c
-set(NDT_CUDA_ARCHIVE "")
-set(NDT_CUDA_LIBRARIES "")
-if(TARGET ndt_cuda)
-  install(TARGETS ndt_cuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-  set(NDT_CUDA_ARCHIVE " -lndt_cuda")
-  set(NDT_CUDA_LIBRARIES "${CUDA_cudart_static_LIBRARY} -ldl -lrt")
+if(TARGET ndt_cuda_module)
+  install(TARGETS ndt_cuda_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ndtd COMPONENT cuda)
 endif()
 
 # ndt_install_pc(NAME "What it is" "Libs" "Requires" "Requires.private" "Libs.private")
@@ -50,8 +46,8 @@ ndt_install_pc(ndt-search "Localisation from nothing: places of scans in maps" "
 ndt_install_pc(ndt-io "Clouds, maps, bags and trajectories in files" "-lndt_io" "ndt-core" "yaml-0.1" "-llzf")
 ndt_install_pc(ndt-proto "Messages of ndtd" "-lndt_proto" "ndt-core" "" "-l${NDT_MSGPACK_NAME}")
 ndt_install_pc(ndt-localizer "Scans, motion and a map in, poses out"
-  "-lndt_localizer -lndt_config -lndt_base -lndt_backends${NDT_CUDA_ARCHIVE}"
-  "ndt-track ndt-search ndt-io ndt-proto" "" "${NDT_CUDA_LIBRARIES}")
+  "-lndt_localizer -lndt_config -lndt_base -lndt_backends"
+  "ndt-track ndt-search ndt-io ndt-proto" "" "-ldl")
 if(NDT_SHARED)
   install(TARGETS ndtd_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
   ndt_install_pc(ndtd "NDT localiser: all of its libraries in one" "-lndtd" "" "" "")
@@ -84,7 +80,7 @@ install(FILES tools/python/examples/drive_daemon.py DESTINATION ${CMAKE_INSTALL_
 # All that is installed, for a build of less (tools/quickstart): CMakeLists.txt includes the script before the other rules.
 add_custom_target(installed DEPENDS programs)
 list(TRANSFORM NDT_LIBRARIES PREPEND ndt_ OUTPUT_VARIABLE ndt_parts)
-foreach(part ndtd_shared ndt_cuda)
+foreach(part ndtd_shared ndt_cuda_module)
   if(TARGET ${part})
     list(APPEND ndt_parts ${part})
   endif()

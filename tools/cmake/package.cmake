@@ -52,9 +52,20 @@ ndt_package(development libndtd-dev libdevel "NDT localiser as a library: header
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libyaml-dev, liblzf-dev, libmsgpack-dev | libmsgpack-c-dev")
 ndt_package(documentation ndtd-doc doc "NDT localiser: documentation" "The manual, and the format of the messages.")
 set(CPACK_DEBIAN_DOCUMENTATION_PACKAGE_ARCHITECTURE all)
+set(library libndtd${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}) # as its soname, see library.cmake
+if(TARGET ndt_cuda_module)
+  list(APPEND CPACK_COMPONENTS_ALL cuda)
+  ndt_package(cuda ndtd-cuda science "NDT localiser: CUDA backend"
+    "The module with which daemon, tools and library use an NVIDIA GPU. It needs
+the driver alone.")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "ndtd (= ${PROJECT_VERSION}) | ${library} (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_SUGGESTS "libcuda1")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_CONTROL_EXTRA ${debian}/library/postinst ${debian}/library/postrm)
+  string(APPEND CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS ", ndtd-cuda")
+endif()
 if(NDT_SHARED)
   list(APPEND CPACK_COMPONENTS_ALL library)
-  set(library libndtd${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}) # as its soname, see library.cmake
   ndt_package(library ${library} libs "NDT localiser as a library" "The library alone, without sockets and daemon.")
   set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
   file(WRITE ${PROJECT_BINARY_DIR}/shlibs

@@ -12,7 +12,9 @@
 extern "C" {
 #endif
 
-/** Backends compiled in, in the order in which "auto" tries them; `i` from 0, NULL after the last. */
+/** Backends of this build, in the order in which "auto" tries them; `i` from 0, NULL after the last. A backend that
+ * is a module of its own (cuda) is loaded by its probe: until then its row has name, about, pipelines, probe, open
+ * and plan alone. What an open backend can do is in its own table, ndt_backend.ops. */
 const struct ndt_backend_ops *ndt_backend_at(size_t i);
 
 /** Values of cuda.pipeline and cuda.shape, "auto" first; NULL after the last. Complete in every build, also without
@@ -25,6 +27,10 @@ const char *ndt_pipeline_name(const char *pipeline, const char *shape);
  * for the process, and the CPU takes over; with it the device is reset and used again. A reset ends every context
  * of the process on that device: programs of ndtd call this, a library inside another program must not. */
 void ndt_backends_own_process(void);
+
+/** Loads the modules that the probes of backends would load, where there is a driver for them: before a program
+ * gives up its right to read files. */
+void ndt_backends_load(void);
 
 /** Opens by name, or the first that works for "auto". The error lists the valid names. */
 NDT_MUST_CHECK enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name,

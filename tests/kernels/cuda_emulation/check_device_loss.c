@@ -543,6 +543,7 @@ int main(int argc, char **argv)
         {.name = NULL},
     };
     ndt_backends_own_process();
+    ndt_backends_load();
     ndt_cloud_init(&in.scan);
     const int code = make_inputs() ? check_main(argc, argv, cases) : 1;
     ndt_map_release(in.map);

@@ -457,6 +457,7 @@ int main(int argc, char **argv)
         {.name = NULL},
     };
     ndt_backends_own_process();
+    ndt_backends_load();
     make_inputs();
     const int code = check_main(argc, argv, cases);
     for (int i = 0; i < MAPS; i++)

@@ -1,0 +1,20 @@
+/** @file
+ * @brief The row of the CUDA backend in the table of backends, which has its module loaded. Source: cuda_row.c. */
+#ifndef NDT_CUDA_ROW_H
+#define NDT_CUDA_ROW_H
+
+#include "ndt/backend.h"
+#include "ndt/dense_score.h"
+
+/** The row, whose probe and open load the module. */
+extern const struct ndt_backend_ops ndt_cuda_row;
+/** That of the module once it is loaded, see ndt_backend_at. */
+const struct ndt_backend_ops *ndt_cuda_row_as_loaded(void);
+/** Loads the module where there is a driver. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_row_load(struct ndt_error *why);
+/** See ndt_backends_own_process; for a module that is loaded later, too. */
+void ndt_cuda_row_allow_reset(void);
+/** Loads the module; NULL: in vain. */
+const struct ndt_dense_ops *ndt_cuda_row_search_engine(void);
+
+#endif
