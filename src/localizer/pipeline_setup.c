@@ -47,13 +47,28 @@ static enum ndt_status open_matcher(struct ndtd_pipeline *pipeline, struct ndt_e
     return status;
 }
 
+/* The backend whose device may score searches: the one that is named; with auto the first that has a device, where
+ * measurements decide. */
+static const char *backend_of_searches(const struct ndtd_settings *settings, int has_choice)
+{
+    const struct ndt_backend_ops *ops;
+    for (size_t i = 0; has_choice && (ops = ndt_backend_at(i)); i++)
+        if (ops->pipelines && ndtd_settings_allow_backend(settings, ops->name))
+            return ops->name;
+    return settings->backend;
+}
+
 static enum ndt_status open_relocalizer(struct ndtd_pipeline *pipeline, int is_live, struct ndt_error *err)
 {
     const struct ndtd_settings *settings = pipeline->settings;
+    const int has_choice = is_live && settings->autotune && strcmp(settings->backend, "auto") == 0;
     const struct ndtd_searcher_config config = {.is_background = is_live,
                                                 .is_eager = settings->recovery.enable,
                                                 .compute = &settings->compute,
-                                                .backend = settings->backend};
+                                                .backend = backend_of_searches(settings, has_choice),
+                                                .choice_limit_us =
+                                                    has_choice ? settings->autotune_limit_s * 1e6 : 0,
+                                                .choice_pause_s = NDTD_SCAN_PERIOD_S};
     enum ndt_status status = NDT_OK;
     if (settings->recovery.enable || is_live) /* live also for requests */
         status = ndtd_searcher_create(&pipeline->searcher, &config, err);

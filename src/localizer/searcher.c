@@ -19,6 +19,7 @@
 #include "ndtd/log.h"
 #include "ndtd/map_field.h"
 #include "ndtd/realtime.h"
+#include "search_choice.h"
 
 enum { NICENESS = 19 };
 
@@ -47,7 +48,9 @@ struct ndtd_searcher {
     int is_prepared;          /* 0 with `prepared`: its field could not be built */
     struct ndt_search_params params;
     struct ndt_search_control control;
-    int has_reported; /* the log has said that the engine failed */
+    struct ndtd_search_measurement choice; /* limit_us 0: nothing is left to choose */
+    struct ndt_search_control choosing;    /* cancelled by a search that is wanted */
+    int has_reported;                      /* the log has said that the engine failed */
 
     /* The caller's while IDLE or DONE, otherwise of the thread. */
     struct ndt_cloud scan;
@@ -85,6 +88,8 @@ static enum ndt_status prepare(struct ndtd_searcher *searcher, struct ndt_map *m
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "the map has no field to search in");
     if (!searcher->search)
         status = ndt_search_create(&searcher->search, &searcher->config, err);
+    if (status == NDT_OK && searcher->choice.limit_us > 0)
+        ndt_search_use_engine(searcher->search, 0);
     if (status == NDT_OK && map)
         status = ndtd_map_field(&field, map, err);
     if (status == NDT_OK)
@@ -125,6 +130,40 @@ static void run(struct ndtd_searcher *searcher)
     report_engine(searcher);
 }
 
+static void report_choice(const struct ndtd_searcher *searcher, const struct ndtd_search_choice *choice)
+{
+    char threads[100], device[200];
+    ndt_search_use_engine(searcher->search, 0);
+    ndt_search_describe(searcher->search, threads, sizeof(threads));
+    ndt_search_use_engine(searcher->search, 1);
+    ndt_search_describe(searcher->search, device, sizeof(device));
+    const double engine_ms = choice->engine_us * 1e-3, threads_ms = choice->threads_us * 1e-3;
+    ndtd_log_always(NDTD_LOG_INFO, "autotune: searches are scored by %s: %.4g ms, %.4g ms by %s",
+                    choice->is_engine ? device : threads, choice->is_engine ? engine_ms : threads_ms,
+                    choice->is_engine ? threads_ms : engine_ms, choice->is_engine ? threads : device);
+}
+
+/* Once, when there is a map: whether the engine is faster than the threads. */
+static void choose_engine(struct ndtd_searcher *searcher)
+{
+    struct ndtd_search_choice choice;
+    struct ndt_error err = {""};
+    if (searcher->choice.limit_us <= 0 || !searcher->is_prepared || !searcher->prepared)
+        return;
+    searcher->choice.search = searcher->search;
+    searcher->choice.map = searcher->prepared;
+    searcher->choice.control = &searcher->choosing;
+    const enum ndt_status status = ndtd_search_choose(&searcher->choice, &choice, &err);
+    if (status == NDT_ERR_CANCELLED)
+        return;
+    searcher->choice.limit_us = 0;
+    report_engine(searcher);
+    if (status == NDT_OK)
+        report_choice(searcher, &choice);
+    if (status != NDT_OK || !choice.is_engine)
+        ndt_search_drop_engine(searcher->search);
+}
+
 /* ---- the thread ---- */
 
 static void sleep_until_woken(struct ndtd_searcher *searcher)
@@ -163,12 +202,13 @@ static void *run_thread(void *context)
         sleep_until_woken(searcher);
         if (atomic_load(&searcher->quit))
             break;
-        if (!atomic_compare_exchange_strong(&searcher->phase, &wanted, RUNNING)) {
+        if (atomic_compare_exchange_strong(&searcher->phase, &wanted, RUNNING)) {
+            searcher->choosing = (struct ndt_search_control){0};
+            run(searcher);
+            atomic_store(&searcher->phase, DONE);
+        } else
             prepare_ahead(searcher);
-            continue;
-        }
-        run(searcher);
-        atomic_store(&searcher->phase, DONE);
+        choose_engine(searcher);
     }
     return NULL;
 }
@@ -205,6 +245,10 @@ enum ndt_status ndtd_searcher_create(struct ndtd_searcher **out, const struct nd
                                                   .engine = ndt_backend_search_engine(config->backend),
                                                   .device = config->compute->device};
     searcher->is_eager = config->is_eager;
+    searcher->choice = (struct ndtd_search_measurement){
+        .limit_us = config->is_background && searcher->config.engine ? config->choice_limit_us : 0,
+        .pause_s = config->choice_pause_s,
+        .now_us = config->now_us ? config->now_us : ndt_clock_us};
     ndt_search_params_default(&searcher->params);
     ndt_cloud_init(&searcher->scan);
     atomic_init(&searcher->fresh, &no_new_map);
@@ -227,6 +271,7 @@ void ndtd_searcher_destroy(struct ndtd_searcher *searcher)
     if (searcher->is_background) {
         atomic_store(&searcher->quit, 1);
         ndt_search_cancel(&searcher->control);
+        ndt_search_cancel(&searcher->choosing);
         sem_post(&searcher->wake);
         pthread_join(searcher->thread, NULL);
     }
@@ -280,6 +325,7 @@ enum ndt_status ndtd_searcher_start(struct ndtd_searcher *searcher, const struct
         atomic_store(&searcher->phase, DONE);
         return NDT_OK;
     }
+    ndt_search_cancel(&searcher->choosing);
     atomic_store(&searcher->phase, WANTED);
     sem_post(&searcher->wake);
     return NDT_OK;

@@ -487,7 +487,7 @@ static enum ndt_status score_windows(struct dense *dense, struct ndt_error *err)
     struct ndt_search *search = dense->search;
     enum ndt_status status;
     dense->has_passes = search->peaks.count / AGAIN_PART >= blocks_again(search);
-    dense->on_engine = ndt_search_engine_is_ready(search);
+    dense->on_engine = ndt_search_has_engine(search);
     if (dense->on_engine) {
         status = open_engine_pass(dense, err);
         if (status != NDT_OK || run_passes(dense))

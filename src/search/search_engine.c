@@ -59,9 +59,19 @@ void ndt_search_engine_set_field(struct ndt_search *search)
         search->engine_failure = (struct ndt_error){""};
 }
 
-int ndt_search_engine_is_ready(const struct ndt_search *search)
+void ndt_search_use_engine(struct ndt_search *search, int is_used)
 {
-    return search->engine && search->has_engine_field;
+    search->is_engine_unused = !is_used;
+}
+
+void ndt_search_drop_engine(struct ndt_search *search)
+{
+    ndt_search_engine_close(search);
+}
+
+int ndt_search_has_engine(const struct ndt_search *search)
+{
+    return search->engine && search->has_engine_field && !search->is_engine_unused;
 }
 
 /* ---- scoring ---- */
@@ -100,7 +110,7 @@ const char *ndt_search_engine_failure(const struct ndt_search *search)
 
 void ndt_search_describe(const struct ndt_search *search, char *text, size_t size)
 {
-    if (search->engine && (search->has_engine_field || !search->field))
+    if (search->engine && (search->has_engine_field || !search->field) && !search->is_engine_unused)
         search->config.engine->describe(search->engine, text, size);
     else
         snprintf(text, size, "cpu %s, %d thread%s", ndt_score_name(search->score), ndt_pool_threads(search->pool),

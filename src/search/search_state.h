@@ -57,6 +57,7 @@ struct ndt_search {
     struct ndt_scan_view view;
     struct ndt_dense_engine *engine; /* NULL: the pool scores */
     int has_engine_field;            /* the engine has the field */
+    int is_engine_unused;            /* ndt_search_use_engine */
     struct ndt_error engine_failure; /* empty: none */
 
     /* The run. */
@@ -103,9 +104,8 @@ void ndt_search_engine_open(struct ndt_search *search);
 void ndt_search_engine_close(struct ndt_search *search);
 /* Once the field is set. */
 void ndt_search_engine_set_field(struct ndt_search *search);
-/* Whether ndt_search_engine_score may be called. */
-int ndt_search_engine_is_ready(const struct ndt_search *search);
-/* 1: the peaks are set, or the search is cancelled; 0: the engine has failed. Sets how to go on. */
+/* Needs ndt_search_has_engine. 1: the peaks are set, or the search is cancelled; 0: the engine has failed. Sets how
+ * to go on. */
 int ndt_search_engine_score(struct ndt_search *search, struct ndt_dense_job *job);
 
 /* From the blocks to search->places, best first. */

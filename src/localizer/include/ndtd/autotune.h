@@ -33,6 +33,7 @@
 extern "C" {
 #endif
 
+#define NDTD_SCAN_PERIOD_S 0.1 /**< between scans of most LiDARs; a device lowers its clocks meanwhile */
 enum { NDTD_AUTOTUNE_ROWS = 32, NDTD_AUTOTUNE_SAMPLES = 60, NDTD_AUTOTUNE_REASON = 160 };
 enum { NDTD_AUTOTUNE_BATCHES = 8 }; /**< Largest number of scans at once, of the option batch.max. */
 

@@ -27,6 +27,11 @@ struct ndtd_searcher_config {
     int is_eager;                             /**< 1: builds fields ahead of the first search */
     const struct ndt_backend_config *compute; /**< threads, CPU variant, device; borrowed during create */
     const char *backend;                      /**< its device scores as well, where it has one; same results */
+    /** 0: it does in any case; else only where that is faster, as measured in the background thread while no search
+     * is wanted. Until then the threads score. No measurement takes much longer. */
+    double choice_limit_us;
+    double choice_pause_s;  /**< before each search that is measured */
+    double (*now_us)(void); /**< the clock of the measurement; NULL: ndt_clock_us */
 };
 /** Creates a searcher without a map. */
 NDT_MUST_CHECK enum ndt_status

@@ -112,6 +112,12 @@ void ndt_search_destroy(struct ndt_search *search);
 /** Why the engine is not used: it could not be opened, was lost, or has no memory for the field; the threads took
  * over. NULL: it is used, or there is none. */
 const char *ndt_search_engine_failure(const struct ndt_search *search);
+/** Whether the engine scores from the next run on, if there is one; 1 as created. */
+void ndt_search_use_engine(struct ndt_search *search, int is_used);
+/** Closes the engine and frees what it has on the device: the threads score. */
+void ndt_search_drop_engine(struct ndt_search *search);
+/** Whether the engine scores: it is open, has the field, and is used. */
+int ndt_search_has_engine(const struct ndt_search *search);
 /** One line: what scores step 2. */
 void ndt_search_describe(const struct ndt_search *search, char *text, size_t size);
 /** Holds a reference to both until the next call. NDT_ERR_ARGUMENT: the field belongs to another map, or the map

@@ -1,0 +1,79 @@
+#include "search_choice.h"
+
+#include <math.h>
+#include <time.h>
+
+#include "ndtd/autotune.h"
+
+/* The first round finds cold caches and a device whose kernels are not loaded: it does not count. */
+enum { ROUNDS = 4, POINTS = 4000 };
+static const double RADIUS_M = 200;
+
+static void pause_for(double seconds)
+{
+    const double whole_s = floor(seconds);
+    nanosleep(&(struct timespec){.tv_sec = (time_t)whole_s, .tv_nsec = (long)((seconds - whole_s) * 1e9)}, NULL);
+}
+
+/* One search for the scan, with the engine or without. */
+static enum ndt_status time_search(const struct ndtd_search_measurement *measurement, const struct ndt_cloud *scan,
+                                   const struct ndt_search_region *region, int on_engine, double *us,
+                                   struct ndt_error *err)
+{
+    const struct ndt_pose upright = ndt_pose_identity();
+    struct ndt_search_params params;
+    struct ndt_search_result result;
+    ndt_search_params_default(&params);
+    params.tier = NDT_SEARCH_QUICK;
+    ndt_search_use_engine(measurement->search, on_engine);
+    pause_for(measurement->pause_s);
+    const double start_us = measurement->now_us();
+    enum ndt_status status =
+        ndt_search_run(measurement->search, &params, scan, &upright, region, measurement->control, &result, err);
+    *us = measurement->now_us() - start_us;
+    if (status == NDT_OK && result.is_cancelled)
+        return ndt_fail(err, NDT_ERR_CANCELLED, "a search comes first");
+    if (status == NDT_OK && on_engine && !ndt_search_has_engine(measurement->search))
+        return ndt_fail(err, NDT_ERR_DEVICE, "the engine has failed");
+    return status;
+}
+
+static enum ndt_status take_rounds(const struct ndtd_search_measurement *measurement, const struct ndt_cloud *scan,
+                                   const struct ndt_search_region *region, struct ndtd_search_choice *out,
+                                   struct ndt_error *err)
+{
+    double spent_us = 0;
+    for (int round = 0; round < ROUNDS && (round < 2 || spent_us < measurement->limit_us); round++) {
+        double engine_us, threads_us;
+        enum ndt_status status = time_search(measurement, scan, region, 1, &engine_us, err);
+        if (status == NDT_OK)
+            status = time_search(measurement, scan, region, 0, &threads_us, err);
+        if (status != NDT_OK)
+            return status;
+        if (round > 0) {
+            out->engine_us = fmin(out->engine_us, engine_us);
+            out->threads_us = fmin(out->threads_us, threads_us);
+        }
+        spent_us += engine_us + threads_us + 2e6 * measurement->pause_s;
+    }
+    out->is_engine = out->engine_us < out->threads_us;
+    return NDT_OK;
+}
+
+enum ndt_status ndtd_search_choose(const struct ndtd_search_measurement *measurement,
+                                   struct ndtd_search_choice *out, struct ndt_error *err)
+{
+    struct ndt_search_region region = {.has_position = 1, .radius_m = RADIUS_M};
+    struct ndt_cloud scan;
+    struct ndt_pose T_map_sensor;
+    *out = (struct ndtd_search_choice){.engine_us = INFINITY, .threads_us = INFINITY};
+    ndt_cloud_init(&scan);
+    enum ndt_status status = ndtd_probe_scan(&scan, &T_map_sensor, measurement->map, NULL, POINTS, err);
+    for (int i = 0; i < 3; i++)
+        region.position_m[i] = T_map_sensor.t_m[i];
+    if (status == NDT_OK)
+        status = take_rounds(measurement, &scan, &region, out, err);
+    ndt_search_use_engine(measurement->search, 0);
+    ndt_cloud_free(&scan);
+    return status;
+}

@@ -1,0 +1,29 @@
+/** @file
+ * @brief Whether searches are faster with the engine of a device than with the threads, by measurement: the choice
+ * of backend.name auto. Source: search_choice.c. */
+#ifndef NDTD_SEARCH_CHOICE_H
+#define NDTD_SEARCH_CHOICE_H
+
+#include "ndt_search/search.h"
+
+/** Least time of a search around a place of the map [us]. */
+struct ndtd_search_choice {
+    double engine_us, threads_us;
+    int is_engine; /**< it was faster */
+};
+
+/** What is measured, and how. */
+struct ndtd_search_measurement {
+    struct ndt_search *search; /**< with map and engine; as it returns, the threads score */
+    const struct ndt_map *map; /**< that of the search */
+    double pause_s;            /**< before each search: a device lowers its clocks meanwhile, as between searches */
+    double limit_us;           /**< no third or further round begins after this time */
+    double (*now_us)(void);
+    struct ndt_search_control *control; /**< of each search; a cancelled measurement ends with NDT_ERR_CANCELLED */
+};
+/** Searches for a drawn scan by turns with the engine and with the threads. NDT_ERR_DEVICE: the engine has failed,
+ * see ndt_search_engine_failure. */
+NDT_MUST_CHECK enum ndt_status ndtd_search_choose(const struct ndtd_search_measurement *measurement,
+                                                  struct ndtd_search_choice *out, struct ndt_error *err);
+
+#endif

@@ -1,0 +1,186 @@
+/** @file
+ * @brief Searches beside the matching with backend.name auto: device or threads by measured times, which are
+ * planted here, and a device that fails or hangs in a search. The answers are those of the CPU in each case. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends.h"
+#include "check_harness.h"
+#include "cuda_runtime_api.h"
+#include "ndt/backend.h"
+#include "ndtd/searcher.h"
+#include "search_cases.h"
+
+enum { POLLS = 60000 }; /* a minute or more: answers are waited for, not timed */
+
+static struct search_case in;
+static struct ndt_search_result expected;
+static char said[1 << 16]; /* on stderr, which is a file meanwhile */
+static FILE *log_file;
+
+/* ---- a clock with planted times ---- */
+
+static double engine_us, threads_us, now_us;
+static unsigned clock_calls;
+
+/* Calls stand in pairs around a search, by turns of the engine and of the threads. */
+static double planted_clock(void)
+{
+    const unsigned call = clock_calls++;
+    if (call % 2 == 1)
+        now_us += call / 2 % 2 == 0 ? engine_us : threads_us;
+    return now_us;
+}
+
+/* ---- the searcher ---- */
+
+static struct ndtd_searcher *open_searcher(double of_engine_us, double of_threads_us)
+{
+    struct ndt_backend_config compute;
+    struct ndtd_searcher *searcher = NULL;
+    struct ndt_error err = {""};
+    ndt_backend_config_default(&compute);
+    compute.threads = 1;
+    engine_us = of_engine_us;
+    threads_us = of_threads_us;
+    clock_calls = 0;
+    const struct ndtd_searcher_config config = {.is_background = 1,
+                                                .is_eager = 1,
+                                                .compute = &compute,
+                                                .backend = "cuda-emulated",
+                                                .choice_limit_us = 1e9,
+                                                .now_us = planted_clock};
+    check_expect(ndtd_searcher_create(&searcher, &config, &err) == NDT_OK, "the searcher", err.text);
+    if (searcher)
+        ndtd_searcher_set_map(searcher, in.map);
+    return searcher;
+}
+
+static const char *log_text(void)
+{
+    fflush(stderr);
+    const ssize_t length = pread(fileno(log_file), said, sizeof(said) - 1, 0);
+    said[length > 0 ? length : 0] = '\0';
+    return said;
+}
+
+static void wait_a_little(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void expect_said(const char *text)
+{
+    int polls = 0;
+    while (!strstr(log_text(), text) && polls++ < POLLS)
+        wait_a_little();
+    check_expect(strstr(said, text) != NULL, text, "");
+}
+
+static void expect_answer(struct ndtd_searcher *searcher, const char *what)
+{
+    const struct ndtd_search_request request = {.owner = NDTD_SEARCH_LOCALIZE,
+                                                .scan = &in.scan,
+                                                .T_base_sensor = ndt_pose_identity(),
+                                                .T_upright_sensor = ndt_pose_identity()};
+    const struct ndtd_search_answer *answer = NULL;
+    struct ndt_error err = {""};
+    char text[300] = "";
+    check_expect(ndtd_searcher_start(searcher, &request, &err) == NDT_OK, "a search starts", err.text);
+    for (int polls = 0; !answer && polls < POLLS; polls++) {
+        answer = ndtd_searcher_take(searcher, NDTD_SEARCH_LOCALIZE);
+        wait_a_little();
+    }
+    const int same =
+        answer && answer->status == NDT_OK && search_case_same(&expected, &answer->result, text, sizeof(text));
+    check_expect(same, what, answer ? text : "no answer");
+}
+
+static void begin(void)
+{
+    if (log_file)
+        fclose(log_file);
+    log_file = tmpfile();
+    dup2(fileno(log_file), STDERR_FILENO);
+}
+
+/* ---- cases ---- */
+
+static void takes_the_device(void)
+{
+    begin();
+    struct ndtd_searcher *searcher = open_searcher(1000, 5000);
+    expect_said("autotune: searches are scored by cuda-emulated on emulation on the CPU: 1 ms, 5 ms by cpu");
+    expect_answer(searcher, "the device scores a search");
+    emulated_fail_launches(0, 1);
+    expect_answer(searcher, "the device fails in a search: the threads answer");
+    expect_said("searches are scored on the CPU: ");
+    expect_said("launch failure");
+    emulated_fail_launches(0, 0);
+    ndtd_searcher_destroy(searcher);
+}
+
+static void leaves_what_hangs(void)
+{
+    begin();
+    struct ndtd_searcher *searcher = open_searcher(1000, 5000);
+    expect_said("autotune: searches are scored by cuda-emulated");
+    emulated_hang_launches(0, 1);
+    expect_answer(searcher, "the kernel of a search does not end: the threads answer");
+    ndtd_searcher_destroy(searcher);
+    emulated_end_hang();
+}
+
+static void takes_the_threads(void)
+{
+    begin();
+    struct ndtd_searcher *searcher = open_searcher(5000, 1000);
+    expect_said("autotune: searches are scored by cpu");
+    emulated_fail_launches(0, 1);
+    expect_answer(searcher, "the threads score a search");
+    emulated_fail_launches(0, 0);
+    check_expect(!strstr(log_text(), "scored on the CPU: "), "the device is left alone", said);
+    ndtd_searcher_destroy(searcher);
+}
+
+static void fails_while_measured(void)
+{
+    begin();
+    emulated_fail_launches(0, 1);
+    struct ndtd_searcher *searcher = open_searcher(1000, 5000);
+    expect_answer(searcher, "the device fails while it is measured: the threads score a search");
+    check_expect(!strstr(log_text(), "autotune: "), "nothing is chosen", said);
+    emulated_fail_launches(0, 0);
+    ndtd_searcher_destroy(searcher);
+}
+
+static void a_search_comes_first(void)
+{
+    begin();
+    struct ndtd_searcher *searcher = open_searcher(1000, 5000);
+    expect_answer(searcher, "a search that is wanted while the device is measured");
+    expect_said("autotune: searches are scored by cuda-emulated");
+    ndtd_searcher_destroy(searcher);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct check_case cases[] = {
+        {.name = "device", .run = takes_the_device},      {.name = "threads", .run = takes_the_threads},
+        {.name = "failure", .run = fails_while_measured}, {.name = "first", .run = a_search_comes_first},
+        {.name = "hung", .run = leaves_what_hangs},       {.name = NULL}};
+    ndt_backends_own_process();
+    check_start(argc, argv, NULL);
+    if (!check.is_list) {
+        struct ndt_search *search = search_case_make(&in, 90, 1) ? search_case_open(&in, NULL, NULL) : NULL;
+        if (!search || !search_case_run(&in, search, NDT_SEARCH_AUTO, 0, &expected))
+            return CHECK_FAILED;
+        ndt_search_destroy(search);
+    }
+    const int code = check_run(cases);
+    search_case_free(&in);
+    return code;
+}
