@@ -18,6 +18,10 @@ static const double TIE = 1.05;
  * other load may have affected one of them, or at once when it takes very long. */
 static const double BEATEN = 1.1, LONG_US = 20e3;
 enum { TURN = 5, MIN_TURNS = 3, SAMPLES_ALONE = 15 };
+/* Alignments after a rest: their number, their part of the time, and how much slower than the best of their backend
+ * rows may be that are timed so. */
+enum { RESTS = 5 };
+static const double REST_PART = 0.5, REST_BEATEN = 2;
 
 /* ---- candidates ---- */
 
@@ -101,36 +105,51 @@ static int is_measured(const struct ndtd_autotune_row *row)
     return row->samples > 0 && row->p95_us > 0;
 }
 
+/* What decides: 0 for a row that does not take part, because it lost before others were timed after rests. */
+static double deciding_us(const struct ndtd_autotune_row *row, int by_rests)
+{
+    return !is_measured(row) ? 0 : by_rests ? row->rested_us : row->p95_us;
+}
+
+static int was_rested(const struct ndtd_autotune_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_measured(&rows[i]) && rows[i].rested_us > 0)
+            return 1;
+    return 0;
+}
+
 struct ndtd_autotune_choice ndtd_autotune_decide(const struct ndtd_autotune_row *rows, size_t count,
                                                  double budget_us)
 {
     struct ndtd_autotune_choice choice = {.row = -1, .reason = "nothing could be measured"};
     const size_t size = sizeof(choice.reason);
+    const int by_rests = was_rested(rows, count);
+    const char *least = by_rests ? "smallest median after a rest" : "smallest p95";
     size_t measured = 0;
     int best = -1;
     char name[80];
     for (size_t i = 0; i < count; i++) {
-        if (!is_measured(&rows[i]))
-            continue;
-        measured++;
-        if (best < 0 || rows[i].p95_us < rows[best].p95_us)
+        const double us = deciding_us(&rows[i], by_rests);
+        measured += us > 0;
+        if (us > 0 && (best < 0 || us < deciding_us(&rows[best], by_rests)))
             best = (int)i;
     }
     if (best < 0)
         return choice;
-    const double best_us = rows[best].p95_us;
+    const double best_us = deciding_us(&rows[best], by_rests);
     choice.meets_budget = best_us <= budget_us;
     const double limit_us = choice.meets_budget ? fmin(TIE * best_us, budget_us) : best_us;
     choice.row = 0;
-    while (!is_measured(&rows[choice.row]) || rows[choice.row].p95_us > limit_us)
+    while (deciding_us(&rows[choice.row], by_rests) <= 0 || deciding_us(&rows[choice.row], by_rests) > limit_us)
         choice.row++;
     if (!choice.meets_budget)
-        snprintf(choice.reason, size, "the smallest p95 of %zu, but none meets the budget of %g ms", measured,
+        snprintf(choice.reason, size, "the %s of %zu, but none meets the budget of %g ms", least, measured,
                  budget_us * 1e-3);
     else if (measured == 1)
         snprintf(choice.reason, size, "the only one that was measured");
     else if (choice.row == best)
-        snprintf(choice.reason, size, "the smallest p95 of %zu", measured);
+        snprintf(choice.reason, size, "the %s of %zu", least, measured);
     else
         snprintf(choice.reason, size, "as good as %s (%.4g ms) and needs less",
                  ndtd_backend_candidate_name(&rows[best].candidate, name, sizeof(name)), best_us * 1e-3);
@@ -172,9 +191,12 @@ const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *t
         const struct ndtd_autotune_row *row = &tuned->rows[i];
         const char *separator = i ? ";" : ":";
         ndtd_backend_candidate_name(&row->candidate, name, sizeof(name));
+        char rested[40] = "";
+        if (row->rested_us > 0)
+            snprintf(rested, sizeof(rested), ", %.4g after a rest", row->rested_us * 1e-3);
         if (row->samples > 0)
-            used += (size_t)snprintf(text + used, size - used, "%s %s %.4g/%.4g", separator, name,
-                                     row->p50_us * 1e-3, row->p95_us * 1e-3);
+            used += (size_t)snprintf(text + used, size - used, "%s %s %.4g/%.4g%s", separator, name,
+                                     row->p50_us * 1e-3, row->p95_us * 1e-3, rested);
         else
             used += (size_t)snprintf(text + used, size - used, "%s %s unavailable: %s", separator, name, row->why);
     }
@@ -216,8 +238,11 @@ const char *ndtd_autotune_why_unused(const struct ndtd_settings *settings, const
         return NULL;
     if (!is_measured(row))
         return row->why;
-    snprintf(text, size, "p95 %.4g ms (%s), %.4g ms with %s", row->p95_us * 1e-3,
-             ndtd_backend_candidate_name(&row->candidate, name, sizeof(name)), chosen->p95_us * 1e-3,
+    const int by_rests = row->rested_us > 0 && chosen->rested_us > 0;
+    snprintf(text, size, "%s %.4g ms (%s), %.4g ms with %s", by_rests ? "after a scan period of rest" : "p95",
+             (by_rests ? row->rested_us : row->p95_us) * 1e-3,
+             ndtd_backend_candidate_name(&row->candidate, name, sizeof(name)),
+             (by_rests ? chosen->rested_us : chosen->p95_us) * 1e-3,
              ndtd_backend_candidate_name(&chosen->candidate, chosen_name, sizeof(chosen_name)));
     return text;
 }
@@ -284,26 +309,116 @@ static void summarize_and_prune(struct sampling *sampling)
     }
 }
 
-void ndtd_autotune_take_samples(struct ndtd_autotune_row *rows, size_t count,
-                                const struct ndtd_autotune_target *target, double time_us)
+static int is_device(const struct ndtd_autotune_row *row)
 {
-    struct sampling sampling = {.rows = rows,
-                                .count = count,
-                                .wanted = count > 1 ? NDTD_AUTOTUNE_SAMPLES : SAMPLES_ALONE,
-                                .target = target,
-                                .end_us = target->now_us(target->context) + time_us};
+    return *row->candidate.pipeline != '\0';
+}
+
+/* Back to back, in turns. */
+static void sample_in_turns(struct sampling *sampling)
+{
+    const size_t count = sampling->count;
     for (size_t round = 0, worked = 1; worked; round++) {
         worked = 0;
         for (size_t k = 0; k < count; k++) {
             const size_t i = (k + round) % count; /* each round begins with another row */
-            if (sampling.is_done[i] || rows[i].samples >= sampling.wanted)
+            if (sampling->is_done[i] || sampling->rows[i].samples >= sampling->wanted)
                 continue;
-            if (!is_over(&sampling)) {
-                take_turn(&sampling, i);
+            if (!is_over(sampling)) {
+                take_turn(sampling, i);
                 worked = 1;
-            } else if (rows[i].samples == 0)
-                disqualify(&sampling, i, "the time for measuring was over before its turn");
+            } else if (sampling->rows[i].samples == 0)
+                disqualify(sampling, i, "the time for measuring was over before its turn");
         }
-        summarize_and_prune(&sampling);
+        summarize_and_prune(sampling);
     }
+}
+
+/* ---- after rests ---- */
+
+/* The rows that are timed after rests: when a device has won, what is near the best of the devices, and the best of
+ * the others. Returns their number; fewer than two leave nothing to decide. */
+static size_t choose_rested(const struct sampling *sampling, size_t chosen[NDTD_AUTOTUNE_ROWS])
+{
+    const struct ndtd_autotune_row *rows = sampling->rows;
+    const int best = ndtd_autotune_decide(rows, sampling->count, INFINITY).row;
+    size_t count = 0, other = sampling->count;
+    if (best < 0 || !is_device(&rows[best]))
+        return 0;
+    for (size_t i = 0; i < sampling->count; i++) {
+        if (!is_measured(&rows[i]))
+            continue;
+        if (is_device(&rows[i]) && rows[i].p95_us <= REST_BEATEN * rows[best].p95_us)
+            chosen[count++] = i;
+        else if (!is_device(&rows[i]) && (other == sampling->count || rows[i].p95_us < rows[other].p95_us))
+            other = i;
+    }
+    if (other < sampling->count)
+        chosen[count++] = other;
+    return count;
+}
+
+/* One more time per row. The alignment before the rest opens a row that another one has closed, and warms it. */
+static enum ndt_status take_rested_round(struct sampling *sampling, const size_t *chosen, size_t count,
+                                         size_t round)
+{
+    const struct ndtd_autotune_target *target = sampling->target;
+    struct ndt_error why = {""};
+    double unused_us;
+    for (size_t k = 0; k < count; k++) {
+        double *us = &sampling->us[chosen[k]][round];
+        enum ndt_status status = target->align(target->context, chosen[k], round, &unused_us, &why);
+        if (status == NDT_OK) {
+            target->rest(target->context);
+            status = target->align(target->context, chosen[k], round, us, &why);
+        }
+        if (status != NDT_OK) {
+            disqualify(sampling, chosen[k], *why.text ? why.text : ndt_status_name(status));
+            return status;
+        }
+    }
+    return NDT_OK;
+}
+
+/* Rounds begin while one more is expected to end in time. */
+static void sample_after_rests(struct sampling *sampling)
+{
+    size_t chosen[NDTD_AUTOTUNE_ROWS], round = 0;
+    const size_t count = choose_rested(sampling, chosen);
+    const struct ndtd_autotune_target *target = sampling->target;
+    double now_us = target->now_us(target->context), round_us = (double)count * NDTD_SCAN_PERIOD_S * 1e6;
+    enum ndt_status status = count > 1 ? NDT_OK : NDT_ERR_UNSUPPORTED;
+    while (status == NDT_OK && round < RESTS && now_us + round_us <= sampling->end_us) {
+        const double before_us = now_us;
+        status = take_rested_round(sampling, chosen, count, round);
+        now_us = target->now_us(target->context);
+        round_us = now_us - before_us;
+        round += status == NDT_OK;
+    }
+    for (size_t k = 0; round > 0 && k < count; k++) {
+        struct ndtd_samples samples = {.values = sampling->us[chosen[k]], .count = round};
+        sampling->rows[chosen[k]].rested_us = ndtd_samples_quantile(&samples, 0.5);
+    }
+}
+
+void ndtd_autotune_take_samples(struct ndtd_autotune_row *rows, size_t count,
+                                const struct ndtd_autotune_target *target, double time_us)
+{
+    const double end_us = target->now_us(target->context) + time_us;
+    struct sampling sampling = {.rows = rows,
+                                .count = count,
+                                .wanted = count > 1 ? NDTD_AUTOTUNE_SAMPLES : SAMPLES_ALONE,
+                                .target = target,
+                                .end_us = end_us};
+    int has_devices = 0, has_others = 0;
+    for (size_t i = 0; i < count; i++) {
+        has_devices |= is_device(&rows[i]);
+        has_others |= !is_device(&rows[i]);
+    }
+    const int can_rest = target->rest && has_devices && has_others;
+    sampling.end_us -= can_rest ? REST_PART * time_us : 0;
+    sample_in_turns(&sampling);
+    sampling.end_us = end_us;
+    if (can_rest)
+        sample_after_rests(&sampling);
 }

@@ -244,6 +244,12 @@ static double now_us(void *context)
     return ndt_clock_us();
 }
 
+static void rest(void *context)
+{
+    (void)context;
+    nanosleep(&(struct timespec){.tv_nsec = (long)(NDTD_SCAN_PERIOD_S * 1e9)}, NULL);
+}
+
 /* Costs in proportion to the points; the aligner corrects them with the first scans. */
 static struct ndt_align_costs costs_per_point(const struct ndt_align_costs *seen, size_t points)
 {
@@ -331,7 +337,7 @@ static enum ndt_status draw_scan(struct measurement *all, struct ndt_error *err)
 
 static enum ndt_status measure(struct measurement *all, struct ndt_error *err)
 {
-    const struct ndtd_autotune_target target = {all, sample, now_us};
+    const struct ndtd_autotune_target target = {all, sample, now_us, rest};
     struct ndtd_autotune_result *out = all->result;
     struct ndt_error why = {""};
     enum ndt_status status = draw_scan(all, err);

@@ -54,7 +54,9 @@ static void write_row(FILE *file, enum format format, const struct ndtd_autotune
     const struct ndtd_autotune_row *row = &tuned->rows[i];
     const struct ndtd_backend_candidate *candidate = &row->candidate;
     const int is_chosen = (int)i == tuned->choice.row, is_measured = row->samples > 0;
-    char name[80], why[NDTD_AUTOTUNE_REASON];
+    char name[80], why[NDTD_AUTOTUNE_REASON], rested[40] = "";
+    if (row->rested_us > 0)
+        snprintf(rested, sizeof(rested), "  %.3f ms after a rest", row->rested_us * 1e-3);
     snprintf(why, sizeof(why), "%s", row->why);
     for (char *c = why; *c; c++)
         if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
@@ -64,8 +66,8 @@ static void write_row(FILE *file, enum format format, const struct ndtd_autotune
         ndtd_backend_candidate_name(candidate, name, sizeof(name));
         fprintf(file, "%8zu  %-24s", tuned->points, name);
         if (is_measured)
-            fprintf(file, " %9.3f %9.3f %15.1f%s\n", row->p50_us * 1e-3, row->p95_us * 1e-3, row->evaluation_us,
-                    is_chosen ? "  <" : "");
+            fprintf(file, " %9.3f %9.3f %15.1f%s%s\n", row->p50_us * 1e-3, row->p95_us * 1e-3, row->evaluation_us,
+                    rested, is_chosen ? "  <" : "");
         else
             fprintf(file, " not here: %s\n", row->why);
         break;

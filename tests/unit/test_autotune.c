@@ -59,6 +59,26 @@ static const struct recorded_case {
      {{"cpu", "", 1, 1020, 0}, {"cpu", "", 2, 600, 0}, {"cuda", "fused", 0, 380, 1}},
      1},
 };
+static const struct recorded_case rested_cases[] = {
+    {"a device that lowers its clocks loses to the CPU",
+     100e3,
+     {{"cpu", "", 1, 1020, 0}, {"cpu", "", 2, 600, 0}, {"cuda", "fused", 0, 380, 0}},
+     1},
+    {"one that lowers them less wins",
+     100e3,
+     {{"cpu", "", 1, 1020, 0}, {"cpu", "", 2, 600, 0}, {"cuda", "fused", 0, 380, 0}},
+     2},
+    {"the pipeline with fewer waits wins",
+     100e3,
+     {{"cpu", "", 2, 600, 0}, {"cuda", "fused", 0, 300, 0}, {"cuda", "resident", 0, 380, 0}},
+     2},
+    {"a device that is slower without rests is not timed after them",
+     100e3,
+     {{"cpu", "", 1, 200, 0}, {"cpu", "", 2, 150, 0}, {"cuda", "fused", 0, 330, 0}},
+     1},
+};
+static const double rested_us[][4] = {{0, 0, 1500}, {0, 0, 500}, {0, 590, 500}, {0, 0, 100}};
+enum { RESTED_CASES = sizeof(rested_cases) / sizeof(rested_cases[0]), NOT_RESTED = 3 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]), THREE = 2, FOUR = 3, SLOW = 5 };
 
 /* Only alignments move its clock. */
@@ -69,6 +89,8 @@ static struct machine {
     size_t fails_at[4], taken[4]; /* the alignment that fails, from 1; 0: none */
     const char *why;              /* of failures; NULL: a memory access */
     size_t unlucky_row;           /* its first turn takes ten times as long; 0: none */
+    const double *rested_us;      /* after a rest; 0: as without; NULL: there is none */
+    int rests, has_rested;
 } machine;
 
 static enum ndt_status machine_align(void *context, size_t row, size_t number, double *us, struct ndt_error *why)
@@ -81,7 +103,9 @@ static enum ndt_status machine_align(void *context, size_t row, size_t number, d
     if (++machine.taken[row] == machine.fails_at[row])
         return ndt_fail(why, NDT_ERR_DEVICE, "%s",
                         machine.why ? machine.why : "an illegal memory access was encountered");
-    *us = candidate->p50_us * noise[number % 10];
+    *us = machine.has_rested && machine.rested_us[row] > 0 ? machine.rested_us[row] : candidate->p50_us;
+    *us *= noise[number % 10];
+    machine.has_rested = 0;
     *us *= candidate->is_disturbed && number % 5 == 4 ? 4 : 1;
     *us *= row && row == machine.unlucky_row && machine.taken[row] <= 6 ? 10 : 1;
     machine.now_us += *us;
@@ -94,10 +118,19 @@ static double machine_now(void *context)
     return machine.now_us;
 }
 
+static void machine_rest(void *context)
+{
+    (void)context;
+    machine.now_us += NDTD_SCAN_PERIOD_S * 1e6;
+    machine.has_rested = 1;
+    machine.rests++;
+}
+
 /* Runs `machine` on a case; the rest of `machine` is set before. */
 static struct ndtd_autotune_choice run_machine(const struct recorded_case *recorded, double time_us)
 {
-    const struct ndtd_autotune_target target = {NULL, machine_align, machine_now};
+    const struct ndtd_autotune_target target = {NULL, machine_align, machine_now,
+                                                machine.rested_us ? machine_rest : NULL};
     size_t count = 0;
     machine.recorded = recorded;
     memset(rows, 0, sizeof(rows));
@@ -117,6 +150,36 @@ START_TEST(the_measured_best_is_taken)
     ck_assert_int_eq(choice.meets_budget, rows[choice.row].p95_us <= cases[_i].budget_us);
     for (size_t i = 0; i < 4 && rows[i].samples > 0; i++)
         ck_assert_double_le(rows[choice.row].p95_us, 1.05 * rows[i].p95_us);
+}
+END_TEST
+
+START_TEST(a_device_that_wins_is_timed_after_rests)
+{
+    const struct recorded_case *recorded = &rested_cases[_i];
+    machine = (struct machine){.rested_us = rested_us[_i]};
+    struct ndtd_autotune_choice choice = run_machine(recorded, 10e6);
+    ck_assert_msg(choice.row == recorded->best, "%s: row %d", recorded->name, choice.row);
+    ck_assert_int_eq(machine.rests > 0, _i != NOT_RESTED);
+    ck_assert_int_eq(strstr(choice.reason, "after a rest") || strstr(choice.reason, "as good"), _i != NOT_RESTED);
+    machine =
+        (struct machine){.rested_us = rested_us[_i]}; /* there is time for some of the rests, and it is kept */
+    choice = run_machine(recorded, 1.2e6);
+    ck_assert_int_eq(choice.row, recorded->best);
+    ck_assert_double_le(machine.now_us, 1.2e6);
+    machine = (struct machine){.rested_us = rested_us[_i]}; /* there is none: the times back to back decide */
+    choice = run_machine(recorded, 0.15e6);
+    ck_assert_int_eq(machine.rests, 0);
+    ck_assert_double_le(machine.now_us, 0.15e6);
+}
+END_TEST
+
+/* A device that fails after a rest is out. */
+START_TEST(a_device_that_fails_after_a_rest_is_left_out)
+{
+    machine = (struct machine){.rested_us = rested_us[1], .fails_at = {[2] = 75}};
+    const struct ndtd_autotune_choice choice = run_machine(&rested_cases[1], 10e6);
+    ck_assert_int_eq(choice.row, 1);
+    ck_assert_uint_eq(rows[2].samples, 0);
 }
 END_TEST
 
@@ -515,6 +578,8 @@ int main(void)
     Suite *suite = suite_create("autotune");
     TCase *recorded = tcase_create("recorded"), *measured = tcase_create("measured");
     tcase_add_loop_test(recorded, the_measured_best_is_taken, 0, CASES);
+    tcase_add_loop_test(recorded, a_device_that_wins_is_timed_after_rests, 0, RESTED_CASES);
+    tcase_add_test(recorded, a_device_that_fails_after_a_rest_is_left_out);
     tcase_add_test(recorded, rows_are_sampled_in_turns);
     tcase_add_loop_test(recorded, ties_budgets_and_gaps_are_decided, 0, DECISIONS);
     tcase_add_loop_test(recorded, scans_go_together_where_each_takes_less_time, 0, TOGETHER_CASES);

@@ -12,6 +12,10 @@
  * scans. Candidates within 5 % of it count as equal; the first of them is taken, since rows are ordered from little
  * use of the machine to much.
  *
+ * Where a device wins that way, it and the best of the CPU are timed again with a scan period of rest before each
+ * alignment, since devices lower their clocks meanwhile; the smallest median of these times decides. Half of the
+ * time is kept for that where there is a device.
+ *
  * With batch.together the chosen candidate then aligns groups of scans at once, up to batch.max, and the size with
  * the least time per scan is the one that scans which wait go together in.
  *
@@ -48,7 +52,8 @@ struct ndtd_backend_candidate {
 struct ndtd_autotune_row {
     struct ndtd_backend_candidate candidate;
     size_t samples;                 /**< 0: not measured, see `why`. */
-    double p50_us, p95_us;          /**< Whole alignments. */
+    double p50_us, p95_us;          /**< Whole alignments, back to back. */
+    double rested_us;               /**< Median after a scan period of rest; 0: not measured. */
     double evaluation_us;           /**< Median alignment time per evaluation. */
     char why[NDTD_AUTOTUNE_REASON]; /**< Why it was not measured. */
 };
@@ -103,6 +108,7 @@ struct ndtd_autotune_target {
     /** Runs alignment `number` (from 0, the same ones for every row) of a row. A failure disqualifies the row. */
     enum ndt_status (*align)(void *context, size_t row, size_t number, double *us, struct ndt_error *err);
     double (*now_us)(void *context);
+    void (*rest)(void *context); /**< Waits a scan period; NULL: alignments are timed back to back only. */
 };
 /** Times the rows in turns, up to NDTD_AUTOTUNE_SAMPLES times each. No alignment begins after `time_us`. Rows that
  * are clearly slower than the best one are not continued. */
