@@ -33,7 +33,7 @@ with_words "$dir/programs/ndt-sim" ndt-sim '--columns 225'
 "$root/tools/gpu-check" --emulated --programs "$dir/programs" --out "$dir/bench" --minutes 30 --against "$dir/programs" >"$dir/stdout" 2>"$dir/stderr" ||
     fail "exit code $?: $(cat "$dir/stdout" "$dir/stderr")"
 [ ! -s "$dir/stderr" ] || fail "stderr is not empty: $(cat "$dir/stderr")"
-for name in check_kernels check_counters 'ndt-bench drive' 'ndt-bench align' 'ndt-bench chain' 'ndt-bench evaluations' 'ndt-bench batch' \
+for name in check_kernels check_counters 'ndt-bench drive' 'ndt-bench align' 'ndt-bench rested' 'ndt-bench chain' 'ndt-bench evaluations' 'ndt-bench batch' \
     'ndt-bench overheads' 'ndt-bench poses' 'ndt-bench dense' check_search 'ndtd --replay' "align, against $dir/programs" \
     'wait: spin against block'; do
     grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "'$name' is not ok: $(cat "$dir/stdout")"
@@ -75,6 +75,7 @@ for (name, levels), row in aligns.items():
         assert row["same_bits"] is True and "wanted" not in row, row
     assert row["upload_us"] > 0 and row["success_percent"] > 0, row
     assert row["kernel_us"] is None if "cuda" in name else row["kernel_us"] > 0, row
+assert {row["rest_ms"] for row in result["rested"]["align"]} == {100}, result["rested"]
 for row in result["evaluations"]["evaluations"]:
     assert row["per_evaluation_us"] != 0 and "once_us" in row and row["kernel_per_evaluation_us"] is not None, row
 batches = result["batch"]["batch"]
@@ -209,16 +210,29 @@ stand_in "$dir/tools/nvidia-smi" 'case $* in *=name*) echo "Stand-In 1000" ;; *d
 stand_in "$dir/tools/compute-sanitizer" '[ "$1 $3 $4" = "--tool --error-exitcode 9" ] || exit 5' \
     '[ "$2" = memcheck ] || { [ -x "$5" ]; exit; }' 'shift 4; exec "$@"'
 stand_in "$dir/tools/ncu" 'echo "==ERROR== ERR_NVGPUCTRPERM"; exit 1'
-PATH=$dir/tools:$PATH "$root/tools/gpu-check" $quick --programs "$dir/gpu" --out "$dir/fourth" >"$dir/stdout" 2>&1 ||
-    fail "a device without a fault: exit code $?: $(cat "$dir/stdout")"
+# The rehearsal: both calls, in turn, with what a machine with a bare toolkit has.
+mkdir "$dir/bare"
+for folder in /bin /usr/bin /usr/local/bin; do ln -sf "$folder"/* "$dir/bare"; done
+rm -f "$dir"/bare/{*pkg-config*,*pkgconf*,ninja*,python*,pip*,*zmq*,*yaml*}
+minutes=9
+[ -z "${NDT_GPU_CHECK_FULL:-}" ] || minutes=120
+for part in checks times; do
+    PATH=$dir/tools:$dir/bare "$root/tools/gpu-check" $quick --part $part --minutes $minutes --programs "$dir/gpu" --out "$dir/fourth" >"$dir/stdout-$part" 2>&1 ||
+        fail "a device without a fault, --part $part: exit code $?: $(cat "$dir/stdout-$part")"
+    [ -s "$dir/fourth/stand-in-1000/gpu-check-$part.json" ] && [ -s "$dir/fourth/stand-in-1000/gpu-check-$part.md" ] || fail "no results of --part $part"
+    [ -n "$(ls "$dir/fourth/gpu-check-$part-logs")" ] || fail "no logs of --part $part"
+done
+cat "$dir/stdout-checks" "$dir/stdout-times" >"$dir/stdout"
+PATH=$dir/bare cmake -G 'Unix Makefiles' -S "$root" -B "$dir/bare-build" -DCMAKE_BUILD_TYPE=Release -DNDT_CORE_ONLY=ON -DNDT_CUDA=OFF -DNDT_PEER_PCL=OFF >"$dir/stdout-bare" 2>&1 &&
+    PATH=$dir/bare cmake --build "$dir/bare-build" --target check_kernels check_counters check_search check_scores check_solver ndt-bench -- -n >>"$dir/stdout-bare" 2>&1 ||
+    fail "the core cannot be configured by what a bare machine has: $(tail -n 20 "$dir/stdout-bare")"
 [ -z "${NDT_GPU_CHECK_FULL:-}" ] || cat "$dir/stdout"
 for name in check_kernels check_solver check_counters check_search check_scores 'compute-sanitizer memcheck, fused' 'compute-sanitizer racecheck, staged' \
-    'compute-sanitizer synccheck, fused' 'compute-sanitizer initcheck, fused' 'ndt-bench align' 'ndt-bench batch' \
+    'compute-sanitizer synccheck, fused' 'compute-sanitizer initcheck, fused' 'ndt-bench align' 'ndt-bench rested' 'ndt-bench batch' \
     'ndt-bench dense' 'ndtd --replay'; do
     grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "with stand-ins '$name' is not ok: $(cat "$dir/stdout")"
 done
 grep -qE '^skipped +ncu .*not permitted here: ERR_NVGPUCTRPERM' "$dir/stdout" || fail "ncu: $(cat "$dir/stdout")"
-[ -s "$dir/fourth/stand-in-1000/gpu-check.json" ] || fail "no results of a stand-in"
 
 # Without --programs it builds the core by itself. Here cmake configures that build in earnest, a dry run proves that every
 # target exists in it, and ndt-bench of the core alone is compiled; `true` stands in for the emulated programs, which are run above.

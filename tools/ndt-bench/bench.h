@@ -63,6 +63,7 @@ struct bench_options {
     double tile_m;
     uint64_t tile_points, scan_limit, seed;
     uint64_t rounds; /**< measured rounds of each row */
+    double rest_ms;  /**< before each alignment */
     uint64_t seeds;  /**< of the sample, from 1 */
     int needs_device, peer, has_peer;
     int wait, has_wait, has_kernel_times;

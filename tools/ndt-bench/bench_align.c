@@ -124,10 +124,11 @@ static void note_result(struct row *row, const struct ndt_align_result *result, 
     }
 }
 
-/* Spinning workers of the row before may occupy a core that this row needs. */
-static void let_workers_sleep(double spin_us)
+/* Spinning workers of the row before may occupy a core that this row needs; a device lowers its clocks in a rest.
+ */
+static void rest_before(double rest_ms, double spin_us)
 {
-    const double pause_us = spin_us + 50.0;
+    const double pause_us = fmax(1e3 * rest_ms, spin_us + 50.0);
     const struct timespec pause = {(time_t)(pause_us * 1e-6), (long)(fmod(pause_us, 1e6) * 1e3)};
     (void)nanosleep(&pause, NULL);
 }
@@ -145,7 +146,7 @@ static enum ndt_status sample(void *context, size_t item, size_t round, int is_c
     double took_us = 0, kernel_us = 0;
     if (row->candidate && !bench_candidate_works(row->candidate))
         return NDT_OK;
-    let_workers_sleep(options->setup.config.spin_us);
+    rest_before(options->rest_ms, options->setup.config.spin_us);
     if (row->candidate) {
         if (!bench_candidate_align(row->candidate, &row->candidate->setup.align, &scan->cloud, &guess, &result,
                                    &took_us, &kernel_us))
@@ -295,6 +296,8 @@ static void put_row(struct run *run, struct row *row, struct bench_report *repor
     bench_number(table, "points", 0, (double)row->scans->points);
     if (run->source->options->is_basin)
         bench_text(table, "off_by_up_to", "%g m %g deg", row->offset->shift_m, row->offset->turn_deg);
+    if (run->source->options->rest_ms > 0)
+        bench_number(table, "rest_ms", 0, run->source->options->rest_ms);
     if (!works || rounds == 0)
         return;
     bench_number(table, "align_ms", 3, bench_median(&samples[ALIGN_MS]));

@@ -135,6 +135,8 @@ static const struct tool_option all_options[] = {
     {"seed", "N", TOOL_COUNT, &options.seed, .max = INFINITY, .help = "seed of the starts and of synthetic scans"},
     {"seeds", "N", TOOL_COUNT, &options.seeds, .min = 1, .max = 1000,
      .help = "seeds of the sample of points (preprocess.seed 1 to N)"},
+    {"rest", "MS", TOOL_REAL, &options.rest_ms, .min = 0, .max = 10000,
+     .help = "a rest before each alignment, as between scans: a device lowers its clocks meanwhile"},
     {"rounds", "N", TOOL_COUNT, &options.rounds, .min = 1, .max = MOST_ROUNDS,
      .help = "measured rounds, of which medians are reported"},
     {"points", "LIST", TOOL_CUSTOM, &options.points, .given = &options.has_points, .parse = parse_numbers,
@@ -186,7 +188,7 @@ static const struct command {
     const char *operand;
 } commands[] = {
     {"align", "measures alignments from wrong starts, for every combination of the lists", NULL,
-     INPUT "rounds=50 one:offsets=0.5/2 " MATCHER "levels neighbours variant peer " DEVICE OUTPUT,
+     INPUT "rounds=50 rest one:offsets=0.5/2 " MATCHER "levels neighbours variant peer " DEVICE OUTPUT,
      bench_align, NEEDS_SCANS, "FILE"},
     {"basin", "measures the basin of convergence of the variants robust and autoware", NULL,
      INPUT "rounds=120 offsets=0.5/2,1/5,2/10,3/20 one:backend one:threads one:levels one:neighbours" OUTPUT,
