@@ -138,7 +138,7 @@ grep -q '"verdict": "FAIL"' "$dir/second/emulation-on-the-cpu/gpu-check-checks.j
 ! grep -q 'ndt-bench' "$dir/stdout" || fail "--part checks measures: $(cat "$dir/stdout")"
 
 # The time limit ends before the steps begin.
-mkdir -p "$dir/copy/tools" && ln -s "$root/tests" "$dir/copy/tests" && ln -s "$root/tools/dev/gpu-check" "$dir/copy/tools/dev/gpu-check"
+mkdir -p "$dir/copy/tools/dev" && ln -s "$root/tests" "$dir/copy/tests" && ln -s "$root/tools/dev/gpu-check" "$dir/copy/tools/dev/gpu-check"
 sed "s/^left() .*/left() { echo 4; }/" "$root/tools/gpu-check" >"$dir/copy/tools/gpu-check"
 bash "$dir/copy/tools/gpu-check" --emulated --programs "$bin" --out "$dir/late-out" --part checks >"$dir/stdout" 2>&1 ||
     fail "exit code $?: $(cat "$dir/stdout")"
@@ -223,9 +223,12 @@ for part in checks times; do
     [ -n "$(ls "$dir/fourth/gpu-check-$part-logs")" ] || fail "no logs of --part $part"
 done
 cat "$dir/stdout-checks" "$dir/stdout-times" >"$dir/stdout"
-PATH=$dir/bare cmake -G 'Unix Makefiles' -S "$root" -B "$dir/bare-build" -DCMAKE_BUILD_TYPE=Release -DNDT_CORE_ONLY=ON -DNDT_CUDA=OFF -DNDT_PEER_PCL=OFF >"$dir/stdout-bare" 2>&1 &&
-    PATH=$dir/bare cmake --build "$dir/bare-build" --target check_kernels check_counters check_search check_scores check_solver ndt-bench -- -n >>"$dir/stdout-bare" 2>&1 ||
-    fail "the core cannot be configured by what a bare machine has: $(tail -n 20 "$dir/stdout-bare")"
+PATH=$dir/bare cmake -G 'Unix Makefiles' -S "$root" -B "$dir/bare-build" -DCMAKE_BUILD_TYPE=Release -DNDT_CORE_ONLY=ON -DNDT_CUDA=OFF >"$dir/stdout-bare" 2>&1 ||
+    fail "the core cannot be configured with what a bare machine has: $(tail -n 20 "$dir/stdout-bare")"
+targets=$(PATH=$dir/bare cmake --build "$dir/bare-build" --target help)
+for name in check_kernels check_counters check_search check_scores check_solver ndt-bench; do
+    grep -q "^\.\.\. $name\$" <<<"$targets" || fail "no target $name on a bare machine"
+done
 [ -z "${NDT_GPU_CHECK_FULL:-}" ] || cat "$dir/stdout"
 for name in check_kernels check_solver check_counters check_search check_scores 'compute-sanitizer memcheck, fused' 'compute-sanitizer racecheck, staged' \
     'compute-sanitizer synccheck, fused' 'compute-sanitizer initcheck, fused' 'ndt-bench align' 'ndt-bench rested' 'ndt-bench batch' \
