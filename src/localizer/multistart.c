@@ -17,11 +17,14 @@ static const double CLEARLY_BETTER = NDTD_LEAST_MARGIN;
 /* Degrees of freedom of the t distribution of the error of a prediction, and half of them and of those of a pose:
  * of people who carry a sensor and look around, 95 % are within a squared Mahalanobis distance of 22, 99 % of 40.
  */
-static const double TAIL = 6, TAIL_WEIGHT = 6, EXPECTED = 6;
+static const double TAIL = 6, TAIL_WEIGHT = 6, EXPECTED = 6, LIKELY = 22;
 /* Logarithm of the odds that the right pose is among those that were found, where the scan fits as usual, among one
  * place of the window; more places hide it better, and an alignment that has not converged speaks against it. */
 static const double FOUND_WIDE = 12, FOUND_NARROW = 4, STANDS_OUT_WIDE = 20, STANDS_OUT_NARROW = 12,
                     NOT_CONVERGED = 6, PLACE_M2 = 1, PLACE_RAD = 5 * 0.017453292519943295;
+/* Logarithm of the probability that the right place is not among those that were found for one view, and how much
+ * less it is at most where one of them stands out. */
+static const double MISSED_WIDE = -4, MISSED_NARROW = -2, STANDS_OUT_PART = 0.5, LESS_WIDE = 6, LESS_NARROW = 4;
 /* The same optimum from another guess ends elsewhere within the last step: it counts only if the fit is so much
  * better. */
 static const double SAME_GAIN = 0.01;
@@ -77,7 +80,7 @@ static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocal
         .height_reach_m = HEIGHT_REACH_M + 3 * deviation_m,
         .has_heading = 1,
         .heading_rad = ndt_pose_heading_rad(&predicted->T_map_base),
-        .heading_reach_rad = fmax(LEAST_TURN_RAD + TURN_RADPS * dt_s, 3 * ndt_track_attitude_deviation(predicted))};
+        .heading_reach_rad = fmax(ndtd_turn_reach_rad(dt_s), 3 * ndt_track_attitude_deviation(predicted))};
     ndtd_scan_prior(&relocalizer->parts.matcher->scan, predicted, &prior);
     memcpy(region.position_m, prior.T_map_sensor.t_m, sizeof(region.position_m));
     return region;
@@ -103,8 +106,9 @@ static enum ndt_status search_window(struct ndtd_relocalizer *relocalizer, const
     const double start_us = ndt_clock_us();
     enum ndt_status status = ndtd_matcher_need_points(matcher, err);
     if (status == NDT_OK)
-        status = ndtd_window_search(relocalizer->window, relocalizer->parts.searcher, matcher, &region,
-                                    &proposals->found, &proposals->is_searched, err);
+        status =
+            ndtd_window_search(relocalizer->window, relocalizer->parts.searcher, matcher, &region,
+                               relocalizer->recovery.is_active, &proposals->found, &proposals->is_searched, err);
     if (status != NDT_OK || !proposals->is_searched)
         return status;
     proposals->us = ndt_clock_us() - start_us;
@@ -344,6 +348,19 @@ static double log_odds_unfound(const struct ndtd_relocalization *now, double mar
            fmin(fmax(margin, 0), is_wide ? STANDS_OUT_WIDE : STANDS_OUT_NARROW);
 }
 
+double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands_out)
+{
+    const int is_wide = is_wide_view(now->relocalizer);
+    const double deficit = ndtd_fit_deficit(&now->relocalizer->usual, ndtd_fit(&now->alignment->result));
+    return surprise(deficit * deficit) + (is_wide ? MISSED_WIDE : MISSED_NARROW) -
+           fmin(STANDS_OUT_PART * fmax(stands_out, 0), is_wide ? LESS_WIDE : LESS_NARROW);
+}
+
+double ndtd_turn_reach_rad(double dt_s)
+{
+    return LEAST_TURN_RAD + TURN_RADPS * dt_s;
+}
+
 /* Odds of all other optima together against the alignment, with and without the prediction, and of each. */
 struct rivals {
     double odds, odds_of_scan;
@@ -394,6 +411,12 @@ static double margin_of(const struct ndtd_relocalization *now)
     return margin_over(now, &rivals);
 }
 
+/* Whether the alignment is where the prediction leads: elsewhere, the window may have missed what is there. */
+static int is_expected(const struct ndtd_relocalization *now)
+{
+    return surprise_of(now, &now->alignment->result.T_map_sensor) <= surprise(LIKELY);
+}
+
 static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     const int was_confirmed = is_confirmed(now), is_trusted = is_trusted_prediction(&now->alignment->predicted);
@@ -401,7 +424,8 @@ static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error
     enum ndt_status status = NDT_OK;
     if (is_searched)
         status = try_contenders(now, err);
-    if (status != NDT_OK || (is_searched && is_found(now) && margin_of(now) >= NDTD_LEAST_MARGIN))
+    if (status != NDT_OK ||
+        (is_searched && is_expected(now) && is_found(now) && margin_of(now) >= NDTD_LEAST_MARGIN))
         return status;
     status = try_obvious(now, was_confirmed ? CLEARLY_BETTER : 0, err);
     if (status != NDT_OK || is_searched ||
@@ -445,6 +469,8 @@ static enum ndt_status weigh(struct ndtd_relocalization *now, struct ndt_error *
     const struct ndt_pose aligned = now->alignment->result.T_map_sensor;
     const struct ndtd_deskewing first = ndtd_deskewing_now(now->matcher);
     struct rivals rivals = rivals_of(now);
+    now->has_first = 1;
+    now->first = first;
     enum ndt_status status = ndtd_find_motion(now->matcher, now->alignment, err);
     if (status == NDT_OK)
         status = ndtd_try_turns(now->matcher, now->alignment, err);

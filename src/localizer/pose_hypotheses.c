@@ -37,18 +37,28 @@ struct ndtd_hypothesis *ndtd_hypotheses_best(struct ndtd_hypotheses *hypotheses)
     return best;
 }
 
-void ndtd_hypotheses_add(struct ndtd_hypotheses *hypotheses, const struct ndtd_hypothesis *hypothesis)
+static struct ndtd_hypothesis *worst_of(struct ndtd_hypotheses *hypotheses)
 {
     struct ndtd_hypothesis *worst = &hypotheses->list[0];
-    if (hypotheses->count < NDTD_HYPOTHESES_MAX) {
-        hypotheses->list[hypotheses->count++] = *hypothesis;
-        return;
-    }
     for (size_t i = 1; i < hypotheses->count; i++)
         if (ndtd_hypothesis_is_better(worst, &hypotheses->list[i]))
             worst = &hypotheses->list[i];
-    if (ndtd_hypothesis_is_better(hypothesis, worst))
-        *worst = *hypothesis;
+    return worst;
+}
+
+struct ndtd_hypothesis *ndtd_hypotheses_insert(struct ndtd_hypotheses *hypotheses,
+                                               const struct ndtd_hypothesis *hypothesis)
+{
+    struct ndtd_hypothesis *place =
+        hypotheses->count < NDTD_HYPOTHESES_MAX ? &hypotheses->list[hypotheses->count++] : worst_of(hypotheses);
+    *place = *hypothesis;
+    return place;
+}
+
+void ndtd_hypotheses_add(struct ndtd_hypotheses *hypotheses, const struct ndtd_hypothesis *hypothesis)
+{
+    if (hypotheses->count < NDTD_HYPOTHESES_MAX || ndtd_hypothesis_is_better(hypothesis, worst_of(hypotheses)))
+        (void)ndtd_hypotheses_insert(hypotheses, hypothesis);
 }
 
 void ndtd_hypotheses_prune(struct ndtd_hypotheses *hypotheses)

@@ -39,6 +39,9 @@ void ndtd_hypothesis_forget(struct ndtd_hypothesis *hypothesis);
 struct ndtd_hypothesis *ndtd_hypotheses_best(struct ndtd_hypotheses *hypotheses);
 /* Adds a hypothesis; in a full list it replaces the worst, if that is worse. */
 void ndtd_hypotheses_add(struct ndtd_hypotheses *hypotheses, const struct ndtd_hypothesis *hypothesis);
+/* The same in any case; returns it. */
+struct ndtd_hypothesis *ndtd_hypotheses_insert(struct ndtd_hypotheses *hypotheses,
+                                               const struct ndtd_hypothesis *hypothesis);
 /* Removes hypotheses that do not fit any more, and all but the best of those that have met. */
 void ndtd_hypotheses_prune(struct ndtd_hypotheses *hypotheses);
 /* The best fit of a hypothesis that is distinct from this pose; 0: there is none. */

@@ -21,6 +21,10 @@ static const double GIVEN_M = 3, GIVEN_S = 2;
 /* Searches near GNSS positions that leave no hypothesis accepted, after which the positions may be wrong: from then
  * on one search of GNSS_EVERY is near them, the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
+/* A vehicle that has come no farther is where it was verified, as far as poses go. */
+static const double HARDLY_M = 1.25;
+/* By how much a velocity that does not fit the way may distort a sweep, at its ends. */
+static const double MOST_SWEPT_M = 0.75;
 /* Purpose of a search. */
 enum { ALL_POSSIBLE, NEAR_DOUBTED_GNSS };
 
@@ -80,8 +84,7 @@ enum ndt_status ndtd_follow_hypotheses(struct ndtd_relocalizer *relocalizer, str
 
 /* ---- searching ---- */
 
-/* Half as fast again as ever before. */
-static double likely_speed_mps(const struct ndtd_relocalizer *relocalizer)
+double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer)
 {
     return fmax(1.5 * relocalizer->fastest_mps, LEAST_SPEED_MPS);
 }
@@ -90,21 +93,20 @@ static double likely_speed_mps(const struct ndtd_relocalizer *relocalizer)
 static double farthest_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
 {
     const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, stamp_ns));
-    return ndtd_reach_m(relocalizer->settings, likely_speed_mps(relocalizer), dt_s);
+    return ndtd_reach_m(relocalizer->settings, ndtd_likely_speed_mps(relocalizer), dt_s);
 }
 
-/* How far it has probably come. */
-static double likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
+double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
 {
     const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, stamp_ns));
-    return LIKELY_M + likely_speed_mps(relocalizer) * dt_s;
+    return LIKELY_M + ndtd_likely_speed_mps(relocalizer) * dt_s;
 }
 
 static int is_likely(const struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state)
 {
     return !relocalizer->is_verified ||
            ndt_pose_distance_m(&relocalizer->verified.T_map_base, &state->T_map_base) <=
-               likely_reach_m(relocalizer, state->stamp_ns);
+               ndtd_likely_reach_m(relocalizer, state->stamp_ns);
 }
 
 static int set_gnss_region(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
@@ -158,7 +160,7 @@ static int set_region(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns, st
     *region = (struct ndt_search_region){0};
     if (relocalizer->is_verified)
         radius_m = recovery->searches % 4 == 3 ? fmax(LEAST_RADIUS_M, farthest_m(relocalizer, stamp_ns))
-                                               : 5 + likely_reach_m(relocalizer, stamp_ns);
+                                               : 5 + ndtd_likely_reach_m(relocalizer, stamp_ns);
     else if (from)
         radius_m = fmax(LEAST_RADIUS_M, 3 * ndt_track_position_deviation(from)) + 2.0 * recovery->searches;
     if (from && radius_m <= relocalizer->settings->recovery.radius_m) {
@@ -198,6 +200,13 @@ static enum ndt_status start_search(const struct ndtd_relocalization *now, struc
 
 /* ---- the choice ---- */
 
+/* Finds the motion at the leading hypothesis: that of the one before fits the one before. */
+static enum ndt_status find_motion(struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    enum ndt_status status = ndtd_find_motion(now->matcher, now->alignment, err);
+    return status == NDT_OK ? ndtd_try_turns(now->matcher, now->alignment, err) : status;
+}
+
 /* Aligns the scan at the leading hypothesis, from which the alignment begins now. */
 static enum ndt_status align_at_leading(struct ndtd_relocalization *now, struct ndt_error *err)
 {
@@ -206,6 +215,8 @@ static enum ndt_status align_at_leading(struct ndtd_relocalization *now, struct 
     struct ndtd_hypothesis *leading = &now->relocalizer->recovery.leading;
     struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
     int fits;
+    if (now->has_first)
+        ndtd_deskewing_use(matcher, &now->first);
     if (!ndtd_matcher_has_time(matcher, &params)) {
         alignment->result.T_map_sensor = alignment->prior.T_map_sensor;
         alignment->has_trace = 0;
@@ -217,6 +228,8 @@ static enum ndt_status align_at_leading(struct ndtd_relocalization *now, struct 
         ndtd_matcher_align(matcher, matcher->pass, &params, &alignment->prior.T_map_sensor, alignment, err);
     if (status == NDT_OK && ndtd_outcome_is_usable(alignment->result.outcome))
         ndtd_alignment_update(alignment, now->scan, matcher->track, &matcher->motion[matcher->pass].twist);
+    if (status == NDT_OK && now->has_first && alignment->is_updated)
+        status = find_motion(now, err);
     if (status == NDT_OK)
         status = ndtd_resolve_degeneracy(now, err);
     leading->confidence = ndtd_confidence_now(now, &fits);
@@ -278,6 +291,76 @@ static int leads_all(const struct ndtd_relocalization *now)
     return 1;
 }
 
+/* The hypothesis at a place; one is added where there is none. */
+static struct ndtd_hypothesis *hypothesis_at(const struct ndtd_relocalization *now,
+                                             const struct ndt_pose *T_map_base)
+{
+    struct ndtd_hypotheses *others = &now->relocalizer->recovery.others;
+    const int64_t stamp_ns = now->alignment->predicted.stamp_ns;
+    struct ndtd_hypothesis fresh = {.scans = 1, .is_found = 1};
+    for (size_t i = 0; i < others->count; i++)
+        if (others->list[i].before.stamp_ns == stamp_ns &&
+            !ndtd_are_distinct(&others->list[i].state.T_map_base, T_map_base))
+            return &others->list[i];
+    ndt_track_start_state(now->matcher->track, stamp_ns, T_map_base, NULL, NULL, &fresh.state);
+    fresh.before = fresh.state;
+    fresh.fit = ndtd_fit(&now->alignment->result);
+    return ndtd_hypotheses_insert(others, &fresh);
+}
+
+/* The estimator goes on at the most probable place, where that is far more probable than the leading one. */
+static enum ndt_status lead_at_best_place(struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    struct ndtd_recovery *recovery = &now->relocalizer->recovery;
+    const struct ndt_pose *leading = &recovery->leading.state.T_map_base;
+    const struct ndtd_place *best = ndtd_belief_best(&recovery->places);
+    const struct ndtd_place *here = ndtd_belief_at(&recovery->places, leading);
+    if (here == best || (here && best->log_weight - here->log_weight < NDTD_LEAST_MARGIN) ||
+        !ndtd_are_distinct(leading, &best->T_map_base))
+        return NDT_OK;
+    return ndtd_change_leading(now, hypothesis_at(now, &best->T_map_base), err);
+}
+
+/* Whether the velocity that was found is the one that the way from an earlier pose tells: in a long sweep a wrong
+ * pose and a wrong velocity make up for each other. */
+static int moves_as_it_came(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_before,
+                            int64_t before_ns)
+{
+    const struct ndt_sweep *sweep = &now->scan->sweep;
+    const struct ndt_track_state *updated = &now->alignment->updated;
+    const double dt_s = fabs(ndt_track_seconds(before_ns, updated->stamp_ns));
+    const double moved_m = ndt_pose_distance_m(T_map_before, &updated->T_map_base);
+    return fabs(moved_m - dt_s * ndtd_speed_mps(&updated->twist)) * fmax(sweep->end_s, -sweep->begin_s) <=
+           dt_s * MOST_SWEPT_M;
+}
+
+/* Whether several views count, or the vehicle can hardly have left the place where it was verified. */
+static int has_several_views(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, now->alignment->predicted.stamp_ns));
+    return relocalizer->recovery.views > 0 || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M;
+}
+
+/* Accepts the leading hypothesis where the views leave no other place: each of them may fit elsewhere, but nowhere
+ * else do they all. */
+static enum ndt_status prove_by_places(const struct ndtd_relocalization *now, struct ndt_error *err)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndtd_hypothesis *leading = &relocalizer->recovery.leading;
+    double margin;
+    if (!relocalizer->recovery.has_places || now->decision->is_ambiguous || !now->alignment->is_updated ||
+        !has_several_views(now) || !is_likely(relocalizer, &leading->state) ||
+        leading->confidence < relocalizer->settings->min_confidence ||
+        !moves_as_it_came(now, &relocalizer->recovery.T_map_view, relocalizer->recovery.view_ns))
+        return NDT_OK;
+    const enum ndt_status status = ndtd_places_weigh(now, &margin, err);
+    now->decision->is_unproven = status != NDT_OK || margin < NDTD_LEAST_MARGIN;
+    now->decision->margin = margin;
+    now->decision->certainty = 1 / (1 + exp(-margin));
+    return status;
+}
+
 /* Accepts the leading hypothesis, or leaves it unproven. */
 static enum ndt_status prove_leading(const struct ndtd_relocalization *now, struct ndt_error *err)
 {
@@ -293,11 +376,12 @@ static enum ndt_status prove_leading(const struct ndtd_relocalization *now, stru
      * point. Both have to hold: in a hall of equal aisles the next one passes the searches of one view. */
     if (now->decision->margin < NDTD_LEAST_MARGIN)
         now->decision->is_unproven = 1;
-    if (now->decision->is_unproven)
-        return NDT_OK;
     const enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
-    now->decision->is_unproven = status != NDT_OK || !leads_all(now);
-    return status;
+    if (status != NDT_OK)
+        return status;
+    if (!now->decision->is_unproven)
+        now->decision->is_unproven = !leads_all(now);
+    return now->decision->is_unproven ? prove_by_places(now, err) : NDT_OK;
 }
 
 /* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in
@@ -316,7 +400,9 @@ static int is_near_verified(const struct ndtd_relocalization *now)
         ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
             track->params.gate)
         return 1;
-    return !relocalizer->recovery.is_active && now->decision->is_multistart;
+    return !relocalizer->recovery.is_active && now->decision->is_multistart &&
+           now->alignment->innovation <= track->params.gate &&
+           moves_as_it_came(now, &relocalizer->verified.T_map_base, relocalizer->verified.stamp_ns);
 }
 
 /* Before any scan was verified: a pose that was given counts for a while, near where it leads and with its heading,
@@ -370,6 +456,7 @@ enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *
     }
     if (!recovery->is_active) {
         recovery->others.count = recovery->scans = recovery->searches = recovery->gnss_searches = 0;
+        ndtd_places_begin(relocalizer);
         (void)ndtd_searcher_take(relocalizer->parts.searcher, NDTD_SEARCH_RECOVERY);
     }
     take_candidates(now);
@@ -382,9 +469,15 @@ enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *
     if (status != NDT_OK)
         return status;
     take_candidates(now);
-    status = choose_leading(now, err);
+    status = ndtd_matcher_need_points(now->matcher, err);
+    if (status == NDT_OK) {
+        ndtd_places_update(now);
+        status = recovery->has_places ? lead_at_best_place(now, err) : choose_leading(now, err);
+    }
     if (status == NDT_OK)
         status = prove_leading(now, err);
+    if (status == NDT_OK && now->decision->is_unproven)
+        ndtd_places_keep(now);
     recovery->is_active = now->decision->is_unproven;
     return status;
 }

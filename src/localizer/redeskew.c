@@ -74,12 +74,17 @@ struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher)
     return (struct ndtd_deskewing){matcher->pass, matcher->points, *motion_in_use(matcher)};
 }
 
+void ndtd_deskewing_use(struct ndtd_matcher *matcher, const struct ndtd_deskewing *first)
+{
+    matcher->pass = first->pass;
+    matcher->points = first->points;
+}
+
 enum ndt_status ndtd_deskew_back(struct ndtd_matcher *matcher, const struct ndtd_deskewing *then,
                                  const struct ndt_track_state *state, struct ndt_error *err)
 {
     struct ndt_track_state moved = *state;
-    matcher->pass = then->pass;
-    matcher->points = then->points;
+    ndtd_deskewing_use(matcher, then);
     if (then->pass == FIRST_PASS)
         return NDT_OK;
     moved.twist = then->motion; /* the points of that pass were written over */

@@ -25,6 +25,8 @@ struct ndtd_deskewing {
     struct ndt_twist motion;
 };
 struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher);
+/* Uses its points, which were not written over since then. */
+void ndtd_deskewing_use(struct ndtd_matcher *matcher, const struct ndtd_deskewing *first);
 /* Deskews as it was then. *state: an estimate at the scan. */
 NDT_MUST_CHECK enum ndt_status ndtd_deskew_back(struct ndtd_matcher *matcher, const struct ndtd_deskewing *then,
                                                 const struct ndt_track_state *state, struct ndt_error *err);

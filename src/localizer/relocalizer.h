@@ -26,7 +26,8 @@
  *   multistart.c      aligns from other guesses, where the prediction is not trusted or the scan does not confirm
  * it degeneracy.c      looks for other optima along degenerate directions, and forgets what the scan does not tell
  *   previous_track.c  decides between an initial pose in mid-drive and the track that it has ended
- *   recovery.c        follows hypotheses, searches the map, and accepts a hypothesis when nothing else is left
+ *   recovery.c        follows hypotheses, searches the map, and accepts a hypothesis when nothing else is left, by
+ *                     searches or by several views together (recovery_places.c)
  *
  * A request to localize (localize.c) searches and follows hypotheses of its own beside the estimator.
  *

@@ -1,9 +1,11 @@
-/* Private to the relocaliser (relocalizer.c, multistart.c, degeneracy.c, previous_track.c, recovery.c, localize.c):
- * its state, which no other file writes, and the steps of a scan. */
+/* Private to the relocaliser (relocalizer.c, multistart.c, degeneracy.c, previous_track.c, recovery.c,
+ * recovery_places.c, localize.c): its state, which no other file writes, and the steps of a scan. */
 #ifndef NDTD_RELOCALIZER_STATE_H
 #define NDTD_RELOCALIZER_STATE_H
 
+#include "redeskew.h"
 #include "relocalizer.h"
+#include "place_belief.h"
 #include "window.h"
 
 /* Logarithm of the odds, 99 : 1, of a pose over all others that were tried. */
@@ -17,6 +19,14 @@ struct ndtd_recovery {
     uint32_t gnss_searches;         /* since then, that a GNSS position could limit */
     struct ndtd_hypothesis leading; /* the one that the estimator follows */
     struct ndtd_hypotheses others;
+
+    int has_view;   /* `view`: where the vehicle was at the last view, `view_ns`, probably at `T_map_view` */
+    uint32_t views; /* that were kept */
+    struct ndtd_belief view;
+    int64_t view_ns;
+    struct ndt_pose T_map_view;
+    int has_places; /* `places`: where it is at this scan */
+    struct ndtd_belief places;
 };
 
 /* The track that an initial pose has ended, see previous_track.c. */
@@ -79,6 +89,8 @@ struct ndtd_relocalization {
     struct ndtd_decision *decision;
     struct ndt_prior expected; /* the prediction, while the prior of the alignment is that of a guess */
     int has_evidence;          /* it follows a pose that was verified */
+    int has_first; /* guesses were aligned, deskewed as `first`, before the motion of the best was found */
+    struct ndtd_deskewing first;
 };
 
 /* ---- the steps, in their order ---- */
@@ -100,6 +112,18 @@ NDT_MUST_CHECK enum ndt_status ndtd_follow_previous_track(struct ndtd_relocalize
  * becomes the estimate. */
 NDT_MUST_CHECK enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *err);
 
+/* Places where the vehicle may be, while the pose is not accepted; see recovery_places.c. From the last verified
+ * pose on: */
+void ndtd_places_begin(struct ndtd_relocalizer *relocalizer);
+/* The scan: sets recovery.places from its optima and the hypotheses. */
+void ndtd_places_update(const struct ndtd_relocalization *now);
+/* Logarithm of the odds of the leading hypothesis over all other places, of which the strongest get a motion of
+ * their own. */
+NDT_MUST_CHECK enum ndt_status ndtd_places_weigh(const struct ndtd_relocalization *now, double *margin,
+                                                 struct ndt_error *err);
+/* The scan has decided nothing: it becomes the last view where it is a new one. */
+void ndtd_places_keep(const struct ndtd_relocalization *now);
+
 /* ---- used by several steps ---- */
 
 /* Aligns the scan of the matcher at each of the hypotheses; those that it does not fit any more are removed. */
@@ -111,6 +135,15 @@ NDT_MUST_CHECK enum ndt_status ndtd_change_leading(struct ndtd_relocalization *n
                                                    struct ndt_error *err);
 /* The result of a batch becomes that of the alignment, which began at the prior of that number. */
 void ndtd_take_from_batch(struct ndtd_relocalization *now, size_t number);
+/* Logarithm of the likelihood of the scan at a place that was not found, over that at the one where it fits best,
+ * which stands out by so much. */
+double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands_out);
+/* How far a sensor turns in dt_s at most. */
+double ndtd_turn_reach_rad(double dt_s);
+/* Half as fast again as the vehicle ever was. */
+double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer);
+/* How far it has probably come since it was verified. */
+double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns);
 /* Confidence in the alignment, as in ndtd_alignment_confidence. */
 double ndtd_confidence_now(const struct ndtd_relocalization *now, int *fits);
 /* Whether a pose heads where the initial pose that no scan has confirmed yet does, as far as that can be wrong: a

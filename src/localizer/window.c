@@ -8,9 +8,13 @@
 /* Gain of the running mean of the duration of a search, and its first value, as on a slow core. */
 static const double GAIN = 0.2, FIRST_US = 15e3;
 
+/* Blocks and places of a thorough search: it finds 93 of 100 right places in small rooms, the default 83. */
+static const struct ndt_search_tier_params THOROUGH = {
+    .level = 1, .heading_deg = 3, .blocks = 128, .alignments = 24};
+
 struct ndtd_window {
     struct ndt_search *search;
-    struct ndt_search_params params;
+    struct ndt_search_params params, thorough;
     struct ndt_search_result result;
     const struct ndt_map *map; /* that `search` uses; not a reference: `search` has one */
     double mean_us;
@@ -26,6 +30,8 @@ enum ndt_status ndtd_window_create(struct ndtd_window **out, const struct ndt_ba
     ndt_search_params_default(&window->params);
     window->params.tier = NDT_SEARCH_REGION;
     window->params.final_count = 0; /* the matcher aligns again */
+    window->thorough = window->params;
+    window->thorough.tiers[NDT_SEARCH_REGION] = THOROUGH;
     window->mean_us = FIRST_US;
     return ndt_search_create(&window->search, &config, err);
 }
@@ -51,7 +57,8 @@ static int is_ready(struct ndtd_window *window, struct ndtd_searcher *searcher, 
 
 enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searcher *searcher,
                                    const struct ndtd_matcher *matcher, const struct ndt_search_region *region,
-                                   const struct ndt_search_result **result, int *is_searched, struct ndt_error *err)
+                                   int is_thorough, const struct ndt_search_result **result, int *is_searched,
+                                   struct ndt_error *err)
 {
     const double start_us = ndt_clock_us();
     const struct ndtd_search_request request =
@@ -67,8 +74,9 @@ enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searc
         return NDT_OK;
     }
     *is_searched = 1;
-    const enum ndt_status status = ndt_search_run(window->search, &window->params, matcher->points,
-                                                  &request.T_upright_sensor, region, NULL, &window->result, err);
+    const enum ndt_status status =
+        ndt_search_run(window->search, is_thorough ? &window->thorough : &window->params, matcher->points,
+                       &request.T_upright_sensor, region, NULL, &window->result, err);
     window->mean_us += GAIN * (ndt_clock_us() - start_us - window->mean_us);
     return status;
 }

@@ -16,11 +16,11 @@ NDT_MUST_CHECK enum ndt_status ndtd_window_create(struct ndtd_window **out,
 /* `window` may be NULL. */
 void ndtd_window_destroy(struct ndtd_window *window);
 
-/* Searches with the scan of the matcher, whose points are on the host. *result has no candidates where there is no
- * field of the map yet, or no time: *is_searched is 0 then. */
+/* Searches with the scan of the matcher, whose points are on the host. is_thorough: more places are looked at.
+ * *result has no candidates where there is no field of the map yet, or no time: *is_searched is 0 then. */
 NDT_MUST_CHECK enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searcher *searcher,
                                                   const struct ndtd_matcher *matcher,
-                                                  const struct ndt_search_region *region,
+                                                  const struct ndt_search_region *region, int is_thorough,
                                                   const struct ndt_search_result **result, int *is_searched,
                                                   struct ndt_error *err);
 

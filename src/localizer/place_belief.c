@@ -1,0 +1,132 @@
+#include "place_belief.h"
+
+#include <math.h>
+
+#include "guesses.h"
+
+/* A scan says no more than this against a place: the map may have changed there, or the alignment have failed. */
+static const double MOST_AGAINST = 10;
+/* Motions have the tails of a t distribution, as in multistart.c: degrees of freedom, and half of them and of those
+ * of a pose. */
+static const double TAIL = 6, TAIL_WEIGHT = 6;
+/* Extent of a place. */
+static const double PLACE_M2 = 1, PLACE_RAD = 5 * 0.017453292519943295;
+/* Logarithm of the odds that a place which was not found before is another one, at least. */
+static const double LEAST_OTHERS = 6;
+/* Where the view before found no place, this one misses the right place so much more often (a logarithm): the map
+ * is another one there, or the view is poor. */
+static const double MISSED_AGAIN = 2.5;
+
+static double log_sum(double a, double b)
+{
+    const double most = fmax(a, b);
+    return isinf(most) ? most : most + log(exp(a - most) + exp(b - most));
+}
+
+void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
+{
+    belief->count = 1;
+    belief->places[0] = (struct ndtd_place){.T_map_base = *T_map_base};
+    belief->log_unfound = -INFINITY;
+}
+
+struct ndtd_place *ndtd_belief_at(struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
+{
+    for (size_t i = 0; i < belief->count; i++)
+        if (!ndtd_are_distinct(&belief->places[i].T_map_base, T_map_base))
+            return &belief->places[i];
+    return NULL;
+}
+
+void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_fit)
+{
+    struct ndtd_place *place = ndtd_belief_at(belief, T_map_base);
+    if (!place && belief->count < NDTD_PLACES_MAX)
+        place = &belief->places[belief->count++];
+    else if (!place || place->log_fit >= log_fit)
+        return;
+    *place = (struct ndtd_place){.T_map_base = *T_map_base, .log_fit = log_fit};
+}
+
+/* ---- arrival ---- */
+
+static double places_within(const struct ndtd_motion_limit *limit)
+{
+    return 1 + M_PI * limit->most_m * limit->most_m / PLACE_M2 * 2 * fmin(limit->most_rad, M_PI) / PLACE_RAD;
+}
+
+/* What speaks against a motion; INFINITY: it is out of reach. */
+static double surprise_of(const struct ndtd_motion_limit *limit, const struct ndt_pose *from,
+                          const struct ndt_pose *to)
+{
+    const double moved_m = ndt_pose_distance_m(from, to), turned_rad = ndt_pose_angle_rad(from, to);
+    if (moved_m > limit->most_m || turned_rad > limit->most_rad)
+        return INFINITY;
+    const double squares = pow(moved_m / limit->usual_m, 2) + pow(turned_rad / limit->usual_rad, 2);
+    return TAIL_WEIGHT * log1p(squares / TAIL);
+}
+
+void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *before,
+                        const struct ndtd_motion_limit *limit, const struct ndtd_motion_limit *region)
+{
+    const double others = fmax(LEAST_OTHERS, log(places_within(region) / places_within(limit)));
+    double known = -INFINITY;
+    for (size_t k = 0; k < before->count; k++)
+        known = log_sum(known, before->places[k].log_weight);
+    belief->log_arrival_unfound = log_sum(known, before->log_unfound + MISSED_AGAIN);
+    for (size_t i = 0; i < belief->count; i++) {
+        struct ndtd_place *place = &belief->places[i];
+        place->log_arrival = before->log_unfound - others;
+        for (size_t k = 0; k < before->count; k++)
+            place->log_arrival = log_sum(place->log_arrival,
+                                         before->places[k].log_weight -
+                                             surprise_of(limit, &before->places[k].T_map_base, &place->T_map_base));
+    }
+}
+
+/* ---- weights ---- */
+
+void ndtd_belief_weigh(struct ndtd_belief *belief)
+{
+    double most = -INFINITY, total;
+    for (size_t i = 0; i < belief->count; i++)
+        most = fmax(most, belief->places[i].log_fit);
+    total = belief->log_unfound = belief->log_fit_unfound + belief->log_arrival_unfound;
+    for (size_t i = 0; i < belief->count; i++) {
+        struct ndtd_place *place = &belief->places[i];
+        place->log_weight = fmax(place->log_fit - most, -MOST_AGAINST) + place->log_arrival;
+        total = log_sum(total, place->log_weight);
+    }
+    for (size_t i = 0; i < belief->count; i++)
+        belief->places[i].log_weight -= total;
+    belief->log_unfound -= total;
+}
+
+double ndtd_belief_stands_out(const struct ndtd_belief *belief)
+{
+    double most = -INFINITY, others = -INFINITY;
+    for (size_t i = 0; i < belief->count; i++) {
+        const double fit = belief->places[i].log_fit;
+        others = log_sum(others, fmin(fit, most));
+        most = fmax(most, fit);
+    }
+    return most - others;
+}
+
+const struct ndtd_place *ndtd_belief_best(const struct ndtd_belief *belief)
+{
+    const struct ndtd_place *best = NULL;
+    for (size_t i = 0; i < belief->count; i++)
+        if (!best || belief->places[i].log_weight > best->log_weight)
+            best = &belief->places[i];
+    return best;
+}
+
+double ndtd_belief_margin(const struct ndtd_belief *belief, const struct ndtd_place *place)
+{
+    double rest = belief->log_unfound;
+    for (size_t i = 0; i < belief->count; i++)
+        if (&belief->places[i] != place)
+            rest = log_sum(rest, belief->places[i].log_weight);
+    return place->log_weight - rest;
+}

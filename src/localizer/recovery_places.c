@@ -1,0 +1,134 @@
+/* Recovery: the places where the vehicle may be, from view to view, since it was verified last. */
+#include <math.h>
+
+#include "ndt_search/hypothesis_test.h"
+#include "relocalizer_state.h"
+
+static const double DEG = 0.017453292519943295;
+/* Room for a place itself, and for what searches look at beyond what is likely. */
+static const double PLACE_M = 1, SEARCHED_M = 5;
+/* What a vehicle moves and turns in any case; the usual speed as a part of the likely one, and the usual turn. */
+static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
+/* Rivals that get a motion of their own. */
+enum { RIVALS_MOVED = 3 };
+
+void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
+{
+    struct ndtd_recovery *recovery = &relocalizer->recovery;
+    recovery->has_places = 0;
+    recovery->views = 0;
+    recovery->has_view = relocalizer->is_verified;
+    if (!recovery->has_view)
+        return;
+    ndtd_belief_begin(&recovery->view, &relocalizer->verified.T_map_base);
+    recovery->view_ns = relocalizer->verified.stamp_ns;
+    recovery->T_map_view = relocalizer->verified.T_map_base;
+}
+
+/* ---- the scan ---- */
+
+/* Adds a place with its fit relative to that of the alignment, which the matcher keeps. */
+static void add_place(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor)
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&now->scan->T_base_sensor);
+    const struct ndt_pose T_map_base = ndt_pose_compose(T_map_sensor, &T_sensor_base);
+    const double lead = ndtd_matcher_lead_of_kept(now->matcher, T_map_sensor);
+    ndtd_belief_add(&now->relocalizer->recovery.places, &T_map_base, -0.5 * lead * fabs(lead));
+}
+
+static void add_places(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndtd_hypotheses *others = &relocalizer->recovery.others;
+    const struct ndt_pose *aligned = &now->alignment->result.T_map_sensor;
+    ndtd_matcher_keep_fits(now->matcher, aligned);
+    add_place(now, aligned);
+    for (size_t i = 0; i < relocalizer->optima.count; i++)
+        add_place(now, &relocalizer->optima.T_map_sensor[i]);
+    for (size_t i = 0; i < others->count; i++) {
+        const struct ndt_track_state *state = &others->list[i].state;
+        const struct ndt_pose T_map_sensor = ndt_pose_compose(&state->T_map_base, &now->scan->T_base_sensor);
+        if (state->stamp_ns == now->alignment->predicted.stamp_ns)
+            add_place(now, &T_map_sensor);
+    }
+}
+
+void ndtd_places_update(const struct ndtd_relocalization *now)
+{
+    struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    struct ndtd_recovery *recovery = &relocalizer->recovery;
+    const int64_t stamp_ns = now->alignment->predicted.stamp_ns;
+    recovery->has_places = recovery->has_view && now->has_first && !now->decision->is_cut_short &&
+                           ndtd_outcome_is_usable(now->alignment->result.outcome);
+    if (!recovery->has_places)
+        return;
+    const double dt_s = fabs(ndt_track_seconds(recovery->view_ns, stamp_ns));
+    const double speed_mps = ndtd_likely_speed_mps(relocalizer);
+    const struct ndtd_motion_limit limit = {.most_m =
+                                                PLACE_M + ndtd_reach_m(relocalizer->settings, speed_mps, dt_s),
+                                            .most_rad = ndtd_turn_reach_rad(dt_s),
+                                            .usual_m = USUAL_M + USUAL_SPEED_PART * speed_mps * dt_s,
+                                            .usual_rad = USUAL_RAD + USUAL_RADPS * dt_s};
+    const struct ndtd_motion_limit region = {.most_m = SEARCHED_M + ndtd_likely_reach_m(relocalizer, stamp_ns),
+                                             .most_rad = M_PI};
+    recovery->places.count = 0;
+    add_places(now);
+    ndtd_belief_arrive(&recovery->places, &recovery->view, &limit, &region);
+    recovery->places.log_fit_unfound = ndtd_log_fit_unfound(now, ndtd_belief_stands_out(&recovery->places));
+    ndtd_belief_weigh(&recovery->places);
+}
+
+/* ---- the proof ---- */
+
+/* The most probable place besides `here` that was not moved; NULL: there is none. */
+static struct ndtd_place *next_rival(struct ndtd_belief *places, const struct ndtd_place *here, const int *is_moved)
+{
+    struct ndtd_place *next = NULL;
+    for (size_t i = 0; i < places->count; i++)
+        if (&places->places[i] != here && !is_moved[i] &&
+            (!next || places->places[i].log_weight > next->log_weight))
+            next = &places->places[i];
+    return next;
+}
+
+enum ndt_status ndtd_places_weigh(const struct ndtd_relocalization *now, double *margin, struct ndt_error *err)
+{
+    struct ndtd_belief *places = &now->relocalizer->recovery.places;
+    struct ndtd_place *here = ndtd_belief_at(places, &now->relocalizer->recovery.leading.state.T_map_base);
+    int is_moved[NDTD_PLACES_MAX] = {0};
+    *margin = here ? ndtd_belief_margin(places, here) : -INFINITY;
+    for (int k = 0; k < RIVALS_MOVED && *margin >= NDTD_LEAST_MARGIN; k++) {
+        struct ndtd_place *rival = next_rival(places, here, is_moved);
+        if (!rival)
+            break;
+        const struct ndt_pose T_map_sensor = ndt_pose_compose(&rival->T_map_base, &now->scan->T_base_sensor);
+        double lead;
+        const enum ndt_status status =
+            ndtd_lead_with_motions(now->matcher, now->alignment, &now->first, &T_map_sensor, &lead, err);
+        if (status != NDT_OK)
+            return status;
+        is_moved[rival - places->places] = 1;
+        rival->log_fit = here->log_fit - 0.5 * lead * fabs(lead);
+        ndtd_belief_weigh(places);
+        *margin = ndtd_belief_margin(places, here);
+    }
+    return NDT_OK;
+}
+
+void ndtd_places_keep(const struct ndtd_relocalization *now)
+{
+    struct ndtd_recovery *recovery = &now->relocalizer->recovery;
+    const struct ndtd_proposals *proposals = &now->relocalizer->proposals;
+    if (!recovery->has_places)
+        return;
+    const struct ndt_pose *best = &ndtd_belief_best(&recovery->places)->T_map_base;
+    const int is_narrow = !proposals->is_searched || proposals->found->view.sectors < NDT_HYPOTHESIS_NARROW;
+    const int is_turned =
+        is_narrow && ndt_pose_angle_rad(&recovery->T_map_view, best) > NDT_HYPOTHESIS_TURN_DEG * DEG;
+    if (!is_turned && ndt_pose_distance_m(&recovery->T_map_view, best) < NDT_HYPOTHESIS_STEP_M)
+        return;
+    recovery->views++;
+    recovery->view = recovery->places;
+    recovery->view_ns = now->alignment->predicted.stamp_ns;
+    recovery->T_map_view = *best;
+}

@@ -1,0 +1,155 @@
+/* Where the vehicle may be after several views: what has a past, what is alike, what was not found. */
+#include <check.h>
+#include <math.h>
+
+#include "place_belief.h"
+#include "run_tests.h"
+
+static const struct ndtd_motion_limit walk = {3, 2.8, 1.3, 1}, anywhere = {30, M_PI, 0, 0};
+static struct ndtd_belief before, now;
+
+static struct ndt_pose pose_at(double x_m, double yaw_rad)
+{
+    return ndt_pose_from_rpy((double[3]){x_m, 0, 0}, (double[3]){0, 0, yaw_rad});
+}
+
+static void add(double x_m, double log_fit)
+{
+    const struct ndt_pose T_map_base = pose_at(x_m, 0);
+    ndtd_belief_add(&now, &T_map_base, log_fit);
+}
+
+/* The next view, with the places that were added. */
+static void step(double log_fit_unfound)
+{
+    ndtd_belief_arrive(&now, &before, &walk, &anywhere);
+    now.log_fit_unfound = log_fit_unfound;
+    ndtd_belief_weigh(&now);
+}
+
+static void next_view(void)
+{
+    before = now;
+    now.count = 0;
+}
+
+static double margin_at(double x_m)
+{
+    const struct ndt_pose T_map_base = pose_at(x_m, 0);
+    const struct ndtd_place *place = ndtd_belief_at(&now, &T_map_base);
+    ck_assert_ptr_nonnull(place);
+    return ndtd_belief_margin(&now, place);
+}
+
+static void setup(void)
+{
+    const struct ndt_pose start = pose_at(0, 0);
+    ndtd_belief_begin(&before, &start);
+    now.count = 0;
+}
+
+START_TEST(probabilities_sum_to_one)
+{
+    double sum;
+    add(1, 0);
+    add(2.5, -1);
+    add(20, -3);
+    step(-2);
+    sum = exp(now.log_unfound);
+    for (size_t i = 0; i < now.count; i++)
+        sum += exp(now.places[i].log_weight);
+    ck_assert_double_eq_tol(sum, 1, 1e-12);
+}
+END_TEST
+
+START_TEST(what_fits_elsewhere_has_no_past)
+{
+    add(1, -2);
+    add(20, 0); /* fits better, but is out of reach */
+    step(-6);
+    ck_assert_double_gt(margin_at(1), 3);
+    ck_assert_double_lt(margin_at(20), -10);
+    ck_assert_ptr_eq(ndtd_belief_best(&now), &now.places[0]);
+}
+END_TEST
+
+START_TEST(what_is_alike_stays_a_rival)
+{
+    for (int view = 1; view <= 8; view++) { /* two places side by side go on in step */
+        add(view, 0);
+        add(view + 2, 0);
+        step(-8);
+        ck_assert_double_lt(margin_at(view), 4);
+        next_view();
+    }
+}
+END_TEST
+
+START_TEST(a_lost_place_needs_views)
+{
+    step(-1); /* nothing was found */
+    ck_assert_double_eq(now.log_unfound, 0);
+    ck_assert_ptr_null(ndtd_belief_best(&now));
+    double last = -INFINITY;
+    for (int view = 1; view <= 4; view++) {
+        next_view();
+        add(view, 0);
+        step(-8);
+        ck_assert_double_gt(margin_at(view), last);
+        if (view == 1)
+            ck_assert_double_lt(margin_at(view), 0); /* one view alone proves nothing */
+        last = margin_at(view);
+    }
+    ck_assert_double_gt(last, 4.6);
+}
+END_TEST
+
+START_TEST(one_scan_against_a_place_says_only_so_much)
+{
+    add(1, -1e4);
+    add(2.5, 0);
+    step(-20);
+    ck_assert_double_gt(margin_at(2.5), 6);
+    ck_assert_double_lt(margin_at(2.5), 11);
+}
+END_TEST
+
+START_TEST(one_optimum_is_one_place)
+{
+    add(1, -2);
+    add(1.4, -1);
+    ck_assert_uint_eq(now.count, 1);
+    ck_assert_double_eq(now.places[0].log_fit, -1);
+    ck_assert_double_eq(now.places[0].T_map_base.t_m[0], 1.4);
+    add(1.2, -3); /* a worse view of it changes nothing */
+    ck_assert_double_eq(now.places[0].T_map_base.t_m[0], 1.4);
+    for (int i = 0; i < 2 * NDTD_PLACES_MAX; i++)
+        add(10 + 2 * i, -5);
+    ck_assert_uint_eq(now.count, NDTD_PLACES_MAX);
+}
+END_TEST
+
+START_TEST(the_best_fit_stands_out)
+{
+    add(1, 0);
+    ck_assert_double_eq(ndtd_belief_stands_out(&now), INFINITY);
+    add(5, -3);
+    ck_assert_double_eq_tol(ndtd_belief_stands_out(&now), 3, 1e-12);
+    add(9, 2);
+    ck_assert_double_eq_tol(ndtd_belief_stands_out(&now), 2 - log(1 + exp(-3)), 1e-12);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("place_belief");
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_test(tcase, probabilities_sum_to_one);
+    tcase_add_test(tcase, what_fits_elsewhere_has_no_past);
+    tcase_add_test(tcase, what_is_alike_stays_a_rival);
+    tcase_add_test(tcase, a_lost_place_needs_views);
+    tcase_add_test(tcase, one_scan_against_a_place_says_only_so_much);
+    tcase_add_test(tcase, one_optimum_is_one_place);
+    tcase_add_test(tcase, the_best_fit_stands_out);
+    return run_case("place_belief", tcase);
+}
