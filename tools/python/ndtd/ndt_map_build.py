@@ -11,18 +11,21 @@ from typing import Any, Optional
 import numpy as np
 
 from . import _child
-from ._arguments import Parser, UsageError, add_version, finish
+from ._arguments import CommandError, Parser, UsageError, add_version, finish
 from ._core import Map
 from ._extras import need
 from ._progress import Progress
 from ._version import __version__
 from .mapping import build, checks, output, positions, quality, trajectory
 from .mapping.cloud_store import CloudStore
+from .mapping.work_state import CLOUDS, WorkState, identity_of
 from .report import build_page
 
+MADE = "map"  # folder of the work state
 EPILOG = """
 Reads bags of ndtd and all that ndt-import reads (its options follow after --). Writes MAP/map.pcd (or tiles), MAP/poses.tum with
-the pose of every scan, and MAP/map.json. Several recordings become one map where they overlap.
+the pose of every scan, and MAP/map.json. Several recordings become one map where they overlap. A build that was stopped goes
+on when the same command is given again; until then its work is in MAP.part.
 
   ndt-map build monday.mcap -o map
   ndtd --replay tuesday.mcap --map map/map.pcd --out tuesday.tum
@@ -133,27 +136,40 @@ def _summary(about: "dict[str, Any]", cloud: Path) -> str:
     return "\n".join(lines)
 
 
+def _note(text: str) -> None:
+    print(f"ndt-map build: note: {text}", file=sys.stderr)
+
+
+def _make(state: WorkState, args: argparse.Namespace, begin: float) -> "dict[str, Any]":
+    """All files of the map, in the folder `map` of the work state; returns what map.json says."""
+    made = state.folder / MADE
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir()
+    with CloudStore(state.folder / CLOUDS, keep=True) as store:
+        mapped = build.build(args.recording, state, store, args)
+        points = _write(made, mapped, store, args)
+    about = _about(mapped, points, quality.of_map(_cloud(made, args)), args, time.monotonic() - begin)
+    if args.report:
+        build_page.write(made / "report.html", _cloud(made, args), mapped, about)
+    (made / "map.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    return about
+
+
 def make_map(args: argparse.Namespace) -> None:
-    """Makes MAP beside its place, and moves it there as a whole."""
+    """Makes MAP in a folder beside its place, and moves it there as a whole. What a build that was stopped has done is used."""
     out, begin = _check(args), time.monotonic()
-    part = out.with_name(out.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    state = WorkState(out.with_name(out.name + ".part"), identity_of(args), _note)
     try:
-        with CloudStore(part / "clouds") as store:
-            mapped = build.build(args.recording, part, store, args)
-            points = _write(part, mapped, store, args)
-        for left in part.glob("drive*.bin*"):
-            left.unlink()
-        about = _about(mapped, points, quality.of_map(_cloud(part, args)), args, time.monotonic() - begin)
-        if args.report:
-            build_page.write(part / "report.html", _cloud(part, args), mapped, about)
-        (part / "map.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        about = _make(state, args, begin)
         if out.exists():
             shutil.rmtree(out)
-        os.replace(part, out)
+        os.replace(state.folder / MADE, out)
+        state.remove()
+    except (CommandError, ValueError):  # the same again would end the same
+        state.remove()
+        raise
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        state.close()
     if not args.quiet:
         print(_summary(about, _cloud(out, args)))
 
@@ -164,7 +180,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     cut = given.index("--") if "--" in given else len(given)
     args = parser().parse_args(given[:cut])
     args.import_options = given[cut + 1:]
-    return finish("ndt-map build", lambda: make_map(args))
+    return finish("ndt-map build", lambda: make_map(args), "stopped; the same command goes on from here")
 
 
 def command(arguments: "Optional[list[str]]" = None) -> int:

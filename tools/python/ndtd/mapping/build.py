@@ -6,9 +6,10 @@ from typing import Any, Optional
 import numpy as np
 
 from .._progress import Progress
-from . import checks, given, graph, loops, positions, refine, se3, submaps, trajectory
+from . import checks, given, graph, loops, positions, records, refine, se3, submaps, trajectory
 from .cloud_store import CloudStore
 from .drive import Drive, MappingError, open_drive
+from .work_state import WorkState
 
 ODOMETRY_M, ODOMETRY_RAD = 0.02, np.deg2rad(0.09)  # deviations from scan to scan
 UNKNOWN_M, UNKNOWN_RAD = 1.0, np.deg2rad(10)  # where a pose was lost or is a guess
@@ -38,13 +39,23 @@ class Mapped:
         return poses
 
 
-def run_odometry(drives: "list[Drive]", store: CloudStore, options: Any) -> Mapped:
+def _odometry_of(drive: Drive, number: int, first: int, store: CloudStore, options: Any, state: WorkState) -> trajectory.Trajectory:
+    """The odometry of one drive, from the work state where it has run already."""
+    one = records.load_trajectory(state, number, store)
+    if one is None:
+        with Progress(f"odometry of {Path(drive.name).name}", options.quiet) as progress:
+            one = trajectory.run(drive, store, first, options, progress.update)
+        store.flush()
+        records.save_trajectory(state, number, one, first, store)
+    return one
+
+
+def run_odometry(drives: "list[Drive]", store: CloudStore, options: Any, state: WorkState) -> Mapped:
     """The odometry of all drives; MappingError where one cannot be mapped."""
     found: "list[trajectory.Trajectory]" = []
     firsts, count = [], 0
-    for drive in drives:
-        with Progress(f"odometry of {Path(drive.name).name}", options.quiet) as progress:
-            one = trajectory.run(drive, store, count, options, progress.update)
+    for number, drive in enumerate(drives):
+        one = _odometry_of(drive, number, count, store, options, state)
         if options.poses is None:
             checks.check(drive, one)
         found.append(one)
@@ -119,27 +130,42 @@ def use_gnss(mapped: Mapped) -> None:
                                          for name in ("node", "position_m", "deviation_m", "antenna_m")))
 
 
-def close_loops(mapped: Mapped, store: CloudStore, options: Any) -> None:
+def close_loops(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -> None:
     """Finds loops and distributes what they contradict, until there are no more."""
     maps = submaps.SubmapMaps(store, mapped.odometry, mapped.submaps, options.threads)
     finder = loops.LoopFinder(maps, mapped.submaps, mapped.odometry)
-    tried: "set[tuple[int, int]]" = set()
+    closing = records.load_loops(state, mapped)
     chain = _chain(mapped)
-    for number in range(LOOP_ROUNDS):
-        with Progress(f"loops, round {number + 1}", options.quiet) as progress:
-            found = loops.find(finder, mapped.submaps, mapped.poses, tried, progress.update)
-        if number == 0:
-            for drive in range(1, len(mapped.drives)):
-                if not _has_positions(mapped, drive):
-                    _attach(mapped, drive, found)
-        mapped.loops += found
-        if not found and (number > 0 or mapped.positions is None):
-            break
-        solve(mapped, chain)
+    while closing.round < LOOP_ROUNDS:
+        with Progress(f"loops, round {closing.round + 1}", options.quiet) as progress:
+
+            def update(part: float, shown: Progress = progress) -> None:
+                shown.update(part)
+                if state.is_due():
+                    records.save_loops(state, mapped, closing)
+
+            loops.find(finder, mapped.submaps, mapped.poses, closing, update)
+        _end_round(mapped, closing, chain)
+        records.save_loops(state, mapped, closing)
     for number in range(1, len(mapped.drives)):
         first = mapped.firsts[number]
         if not _has_positions(mapped, number) and not any(loop.begin < first <= loop.end and is_believed for loop, is_believed in zip(mapped.loops, mapped.believed)):
             raise MappingError(f"{mapped.drives[number].name}: its loops with the drives before contradict each other")
+
+
+def _end_round(mapped: Mapped, closing: loops.Closing, chain: graph.Edges) -> None:
+    """Takes over the loops that a round has found; the last round is one without."""
+    if closing.round == 0:
+        for drive in range(1, len(mapped.drives)):
+            if not _has_positions(mapped, drive):
+                _attach(mapped, drive, closing.found)
+    mapped.loops += closing.found
+    is_last = not closing.found and (closing.round > 0 or mapped.positions is None)
+    closing.next_round()
+    if is_last:
+        closing.round = LOOP_ROUNDS
+    else:
+        solve(mapped, chain)
 
 
 def solve(mapped: Mapped, chain: graph.Edges) -> None:
@@ -175,10 +201,21 @@ def leave_out_lost(mapped: Mapped, store: CloudStore) -> None:
                 store.discard(node)
 
 
-def build(recordings: "list[str]", work: Path, store: CloudStore, options: Any) -> Mapped:
-    """All stages until the poses; the cloud follows from them."""
-    drives = [open_drive(recording, work, number, options) for number, recording in enumerate(recordings)]
-    mapped = run_odometry(drives, store, options)
+def _refine(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -> None:
+    """The refinement, from the work state where it is done already."""
+    found = state.load("refined")
+    if found is not None:
+        mapped.poses = found["poses"]
+        return
+    with Progress("refinement", options.quiet) as progress:
+        refine.refine(mapped, store, options.threads, progress.update)
+    state.save("refined", poses=mapped.poses)
+
+
+def build(recordings: "list[str]", state: WorkState, store: CloudStore, options: Any) -> Mapped:
+    """All stages until the poses; the cloud follows from them. What the work state has is not done again."""
+    drives = [open_drive(recording, state.folder, number, options) for number, recording in enumerate(recordings)]
+    mapped = run_odometry(drives, store, options, state)
     if options.poses is not None:
         use_given(mapped, options.poses)
         return mapped
@@ -187,11 +224,10 @@ def build(recordings: "list[str]", work: Path, store: CloudStore, options: Any) 
     if options.gnss:
         use_gnss(mapped)
     if options.loops or len(drives) > 1:
-        close_loops(mapped, store, options)
+        close_loops(mapped, store, options, state)
     elif mapped.positions is not None:
         solve(mapped, _chain(mapped))
     leave_out_lost(mapped, store)
     if options.refine:
-        with Progress("refinement", options.quiet) as progress:
-            refine.refine(mapped, store, options.threads, progress.update)
+        _refine(mapped, store, options, state)
     return mapped

@@ -1,4 +1,5 @@
 """Points of scans on the disk: written once in a row, read in any order. Memory does not grow with the drive."""
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -23,32 +24,49 @@ def thin(points: np.ndarray, voxel_m: float) -> np.ndarray:
 
 
 class CloudStore:
-    """A context: the file is removed at its end. clouds[i] is (N, 3) float32, in the frame of the base at scan i."""
+    """A context: the file is removed at its end, unless it is kept. clouds[i] is (N, 3) float32, in the frame of the base at scan i."""
 
-    def __init__(self, path: Path):
-        self._path = path
-        self._stream: Any = path.open("w+b")
+    def __init__(self, path: Path, keep: bool = False):
+        self._path, self._is_kept = path, keep
+        self._stream: Any = path.open("r+b" if keep and path.exists() else "w+b")
         self._places: "dict[int, tuple[int, int]]" = {}
-        self._end = 0
+        self.end = 0  # bytes that count
+        self.crc = 0  # of these
 
     def __enter__(self) -> "CloudStore":
         return self
 
     def __exit__(self, *_: Any) -> None:
         self._stream.close()
-        self._path.unlink(missing_ok=True)
+        if not self._is_kept:
+            self._path.unlink(missing_ok=True)
 
     def __setitem__(self, scan: int, points: np.ndarray) -> None:
         points = np.ascontiguousarray(points, np.float32)
-        self._stream.seek(self._end)
-        self._stream.write(points.data)
-        self._places[scan] = (self._end, len(points))
-        self._end += points.nbytes
+        data = points.tobytes()
+        self._stream.seek(self.end)
+        self._stream.write(data)
+        self._places[scan] = (self.end, len(points))
+        self.crc = zlib.crc32(data, self.crc)
+        self.end += len(data)
 
     def __getitem__(self, scan: int) -> np.ndarray:
         place, count = self._places[scan]
         self._stream.seek(place)
         return np.frombuffer(self._stream.read(12 * count), np.float32).reshape(-1, 3)
+
+    def place(self, scan: int) -> "tuple[int, int]":
+        """Offset in the file, and the number of points."""
+        return self._places[scan]
+
+    def flush(self) -> None:
+        """Hands what was written to the system."""
+        self._stream.flush()
+
+    def restore(self, scans: "list[int]", places: np.ndarray, end: int, crc: int) -> None:
+        """Scans that an earlier process has written, as `place`, `end` and `crc` told then."""
+        self._places.update({scan: (int(place), int(count)) for scan, (place, count) in zip(scans, places)})
+        self.end, self.crc = end, crc
 
     def discard(self, scan: int) -> None:
         """Forgets the points of a scan, if it has any."""

@@ -51,8 +51,10 @@ def is_bag(path: Path) -> bool:
 
 
 def import_recording(recording: str, out: Path, options: "list[str]") -> Path:
-    """Runs ndt-import, which writes the bag `out`; its last line is the reason where it fails."""
-    command = [sys.executable, "-m", "ndtd.ndt_import", recording, "-o", str(out), "--quiet", "--force", *options]
+    """Runs ndt-import, which writes the bag `out`, or goes on with it; its last line is the reason where it fails."""
+    if out.exists():
+        return out  # it is moved there when it is complete
+    command = [sys.executable, "-m", "ndtd.ndt_import", recording, "-o", str(out), "--quiet", *options]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     if done.returncode:

@@ -5,7 +5,7 @@ submap are aligned with the earlier one, from where the estimate puts them and, 
 one. A loop is accepted only if at least two views fit nearly as well as in their own submap and agree with each other as odometry
 says. Each brings the covariance of its alignment: along a corridor it says little.
 """
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
 import numpy as np
@@ -34,6 +34,20 @@ class Loop:
     covariance: np.ndarray
     fit: float  # part of that in its own submap
     searched: bool
+
+
+@dataclass
+class Closing:
+    """How far the search for loops has come."""
+
+    round: int = 0
+    later: int = 0  # the submap that is compared next with earlier ones
+    tried: "set[tuple[int, int]]" = field(default_factory=set)  # pairs that were compared, of all rounds
+    found: "list[Loop]" = field(default_factory=list)  # in this round
+
+    def next_round(self) -> None:
+        """Begins anew with the submaps."""
+        self.round, self.later, self.found = self.round + 1, 0, []
 
 
 def _fit(result: Any) -> float:
@@ -142,22 +156,20 @@ def _candidates(submaps: "list[Submap]", estimate: np.ndarray, later: int, tried
     return [(number, is_near) for _, number, is_near in found[:PAIRS_PER_SUBMAP]]
 
 
-def find(finder: LoopFinder, submaps: "list[Submap]", estimate: np.ndarray, tried: "set[tuple[int, int]]",
-         progress: Callable[[float], None]) -> "list[Loop]":
-    """New loops of all submaps with earlier ones; `tried` is what was looked at, and grows."""
-    loops = []
-    for later in range(len(submaps)):
-        searches = 0
-        for earlier, is_near in _candidates(submaps, estimate, later, tried):
+def find(finder: LoopFinder, submaps: "list[Submap]", estimate: np.ndarray, closing: Closing, progress: Callable[[float], None]) -> None:
+    """New loops of all submaps with earlier ones, into `closing`; progress is called after each submap."""
+    while closing.later < len(submaps):
+        later, searches = closing.later, 0
+        for earlier, is_near in _candidates(submaps, estimate, later, closing.tried):
             guess = se3.inverse(estimate[submaps[earlier].center]) @ estimate[submaps[later].center]
             found = finder.verify(earlier, later, guess, False) if is_near else []
             if not found and searches < SEARCHES_PER_SUBMAP:
                 searches += 1
                 found = finder.search(earlier, later)
-            tried.add((earlier, later))
-            loops += found
-        progress((later + 1) / len(submaps))
-    return loops
+            closing.tried.add((earlier, later))
+            closing.found += found
+        closing.later += 1
+        progress(closing.later / len(submaps))
 
 
 def edges(loops: "list[Loop]") -> Optional[Edges]:
