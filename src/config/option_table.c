@@ -120,7 +120,8 @@ const struct ndtd_option ndtd_option_table[] = {
          "Largest number of CPU threads to try; 0 = number of cores")},
 
     {TEXT(NDTD_PATH, "map.path", map_path, FIXED,
-          "The prior map: compiled (.ndtmap), a cloud (.pcd, .ply, .bin), or a directory of tiles"), .is_common = 1},
+          "The prior map: compiled (.ndtmap), a cloud (.pcd, .ply, .bin), or a directory of tiles; none = there is none: "
+          "odometry, with poses in the frame odom"), .is_common = 1},
     {INT("map.threads", map.threads, FIXED, 0, 64, "threads",
          "Threads that build the map; 0 = number of cores, at most 4. The map does not depend on it")},
     {LABELS(NDTD_ENUM, "initial_pose.mode", initial_pose_mode, FIXED, pose_modes,

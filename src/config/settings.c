@@ -198,6 +198,11 @@ int ndtd_settings_starts_at_pose(const struct ndtd_settings *settings)
     return settings->has_initial_pose && settings->initial_pose_mode != NDTD_POSE_SEARCH;
 }
 
+int ndtd_settings_has_no_map(const struct ndtd_settings *settings)
+{
+    return strcmp(settings->map_path, "none") == 0;
+}
+
 double ndtd_settings_budget_s(const struct ndtd_settings *settings)
 {
     return settings->budget_s > 0 ? settings->budget_s : NDTD_BUDGET_S;

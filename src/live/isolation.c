@@ -156,7 +156,7 @@ static enum ndt_status allow_all(int rules, const struct ndtd_settings *settings
         status = allow_read(&rules, settings->allowed_clients_file, err);
     for (size_t i = 0; status == NDT_OK && paths->configs && i < paths->configs->count; i++)
         status = allow_containing(rules, paths->configs->paths[i], NDTD_LANDLOCK_READ, err);
-    if (status == NDT_OK)
+    if (status == NDT_OK && !ndtd_settings_has_no_map(settings))
         status = allow_map(rules, settings->map_path, err);
     if (status == NDT_OK)
         status = for_each_path(settings->map_paths, &rules, allow_read, err);

@@ -313,7 +313,7 @@ static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_
                                                   .search_limit_bytes = search_limit_bytes(settings)};
     struct ndtd_map_loader_status loaded;
     enum ndt_status status = ndtd_map_loader_create(&live->loader, &config, err);
-    if (status != NDT_OK || !*settings->map_path)
+    if (status != NDT_OK || !*settings->map_path || ndtd_settings_has_no_map(settings))
         return status;
     ndtd_notify_status("loading the map");
     ndtd_map_loader_load(live->loader, settings->map_path,
@@ -445,7 +445,9 @@ static void report_ready(struct ndtd_live *live)
                     worker.backend, live->endpoints.scans.address, live->endpoints.poses.address,
                     live->endpoints.control.address, live->points ? live->endpoints.points.address : "off",
                     *live->endpoints.motion.address ? live->endpoints.motion.address : "off",
-                    *live->settings->settings.map_path ? "" : "; no map");
+                    ndtd_settings_has_no_map(&live->settings->settings) ? "; odometry without a map"
+                    : *live->settings->settings.map_path                ? ""
+                                                                        : "; no map");
     ndtd_notify_status("localising");
     ndtd_notify_ready();
 }

@@ -524,6 +524,20 @@ static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *
         ndtd_points_view_keep(pipeline, record);
 }
 
+/* Without a map. */
+static enum ndt_status answer_by_odometry(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record,
+                                          struct ndt_error *err)
+{
+    struct ndtd_matcher *matcher = &pipeline->matcher;
+    struct ndt_error why = {""};
+    if (find_sweep(pipeline, &why) != NDT_OK)
+        matcher->scan.sweep = (struct ndt_sweep){0};
+    const enum ndt_status status =
+        ndtd_odometry_mode_scan(pipeline->odometry, pipeline->settings, &matcher->scan, &matcher->raw, record, err);
+    pipeline->state = record->state;
+    return status;
+}
+
 static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                     struct ndtd_scan_record *record, struct ndt_error *err)
 {
@@ -544,6 +558,8 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         answer_merged(pipeline, record);
     if (status != NDT_OK || !is_complete)
         return status;
+    if (pipeline->odometry)
+        return answer_by_odometry(pipeline, record, err);
     if (pipeline->has_start)
         ndtd_pipeline_set_pose_at(pipeline, &pipeline->start, record->stamp_ns);
     pipeline->matcher.scan.preprocess.deadline_us = pipeline->matcher.deadline_us;
@@ -613,7 +629,7 @@ enum ndt_status ndtd_pipeline_process(struct ndtd_pipeline *pipeline, const stru
 
 size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_message *const *frames, size_t count)
 {
-    const size_t together = ndtd_lookahead_begin(pipeline, frames, count);
+    const size_t together = pipeline->odometry ? 0 : ndtd_lookahead_begin(pipeline, frames, count);
     struct ndt_error ignored; /* each frame has its turn */
     for (size_t i = 0; i < together; i++)
         if (frames[i]->type == NDT_MESSAGE_SCAN)

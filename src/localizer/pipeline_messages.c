@@ -47,11 +47,15 @@ static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct
     enum ndt_status status = ndt_pose_message_decode(frame->data, frame->size, frame->type, &message, err);
     if (status != NDT_OK)
         return status;
-    if (frame->type == NDT_MESSAGE_INITIAL_POSE) {
+    if (frame->type == NDT_MESSAGE_INITIAL_POSE && pipeline->odometry) {
+        ndtd_odometry_mode_restart(pipeline->odometry);
+    } else if (frame->type == NDT_MESSAGE_INITIAL_POSE) {
         ndtd_pipeline_set_pose_at(pipeline, &message, message.stamp_ns);
     } else {
         const struct ndt_track_odometry_sample sample = ndtd_odometry_sample(&message);
         ndt_track_odometry(&pipeline->track, &sample);
+        if (pipeline->odometry)
+            ndtd_odometry_mode_wheels(pipeline->odometry, &sample);
     }
     return NDT_OK;
 }
@@ -87,6 +91,8 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
     const struct ndt_track_imu_sample sample =
         ndtd_imu_sample(&message, &pipeline->transforms, &pipeline->settings->frames);
     ndt_track_imu(&pipeline->track, &sample);
+    if (pipeline->odometry)
+        ndtd_odometry_mode_imu(pipeline->odometry, &sample);
     return NDT_OK;
 }
 

@@ -96,6 +96,8 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
         status = ndtd_lookahead_create(&pipeline->lookahead, err);
     if (status == NDT_OK)
         status = ndtd_points_view_create(&pipeline->view, err);
+    if (status == NDT_OK && ndtd_settings_has_no_map(pipeline->settings))
+        status = ndtd_odometry_mode_create(&pipeline->odometry, pipeline->settings, err);
     if (status == NDT_OK && map)
         status = ndtd_pipeline_set_map(pipeline, map, err);
     return status;
@@ -138,6 +140,7 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     ndtd_scan_merge_destroy(pipeline->merge);
     ndtd_lookahead_destroy(pipeline->lookahead);
     ndtd_points_view_destroy(pipeline->view);
+    ndtd_odometry_mode_destroy(pipeline->odometry);
     ndt_map_release(pipeline->matcher.map);
     ndt_cloud_free(&pipeline->matcher.raw);
     ndtd_settings_snapshot_release(pipeline->snapshot);

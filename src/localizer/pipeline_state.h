@@ -8,6 +8,7 @@
 #include "ndtd/scan_merge.h"
 #include "ndtd/scan_times.h"
 #include "ndtd/transforms.h"
+#include "odometry_mode.h"
 #include "points_view.h"
 #include "relocalizer.h"
 
@@ -42,6 +43,8 @@ struct ndtd_pipeline {
     struct ndtd_searcher *searcher; /* NULL: none, there is nothing to search with */
     struct ndtd_relocalizer *relocalizer;
     struct ndtd_lookahead *lookahead; /* scans that wait, aligned ahead */
+    struct ndtd_odometry_mode
+        *odometry; /* finds the poses in place of all that; NULL: there is, or may be, a map */
 
     /* Costs so far. */
     double scan_us; /* mean time that a scan takes */

@@ -74,6 +74,8 @@ void ndtd_scan_result(const struct ndtd_scan_record *record, struct ndt_result_m
                                            .preprocess_us = record->preprocess_us,
                                            .upload_us = record->upload_us,
                                            .publish_us = record->publish_us};
+    if (record->is_odometry)
+        snprintf(message->frame_id, sizeof(message->frame_id), "odom");
     memcpy(message->sensor, record->sensor.frame_id, sizeof(message->sensor));
     if (record->result.outcome == NDT_NO_GUESS) /* an unknown pose has a zero quaternion and is not sent */
         memset(&message->result.T_map_sensor, 0, sizeof(message->result.T_map_sensor));

@@ -151,6 +151,18 @@ void ndt_odometry_destroy(struct ndt_odometry *odometry)
     free(odometry);
 }
 
+enum ndt_status ndt_odometry_set_sensor(struct ndt_odometry *odometry, const struct ndt_pose *T_base_sensor,
+                                        enum ndt_deskew_mode deskew, struct ndt_error *err)
+{
+    if (odometry->scans > 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "odometry: its sensor cannot change after the first scan");
+    if (!ndt_pose_is_finite(T_base_sensor))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "odometry: T_base_sensor is not finite");
+    odometry->params.T_base_sensor = *T_base_sensor;
+    odometry->params.preprocess.deskew = deskew;
+    return NDT_OK;
+}
+
 void ndt_odometry_add_imu(struct ndt_odometry *odometry, const struct ndt_track_imu_sample *sample)
 {
     ndt_track_imu(&odometry->track, sample);

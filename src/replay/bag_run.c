@@ -117,7 +117,7 @@ static enum ndt_status collect_truth(struct ndtd_bag_run *run, struct ndt_error 
 /* A start in the middle of the bag without a configured pose begins at the true one, if that is allowed. */
 static int wants_truth(const struct ndtd_bag_run *run)
 {
-    return run->skip > 0 && !ndtd_settings_starts_at_pose(&run->settings) &&
+    return run->skip > 0 && run->map && !ndtd_settings_starts_at_pose(&run->settings) &&
            run->settings.initial_pose_mode != NDTD_POSE_SEARCH;
 }
 
@@ -193,6 +193,12 @@ static enum ndt_status replay_scan(struct ndtd_bag_run *run, const struct ndt_ba
     return NDT_OK;
 }
 
+static void look(struct ndtd_bag_run *run, const char *what, const double t_m[3])
+{
+    if (run->map)
+        ndtd_hints_start(&run->hints, run->map, what, t_m);
+}
+
 /* Notes where the drive begins, by a message that the pipeline has taken. */
 static void look_at_start(struct ndtd_bag_run *run, const struct ndt_bag_record *record)
 {
@@ -200,10 +206,10 @@ static void look_at_start(struct ndtd_bag_run *run, const struct ndt_bag_record 
     struct ndt_gnss_message gnss;
     if (record->type == NDT_MESSAGE_INITIAL_POSE && !run->hints.has_start &&
         ndt_pose_message_decode(record->payload, record->length, NDT_MESSAGE_INITIAL_POSE, &pose, NULL) == NDT_OK)
-        ndtd_hints_start(&run->hints, run->map, "initial pose", pose.pose.t_m);
+        look(run, "initial pose", pose.pose.t_m);
     if (record->type == NDT_MESSAGE_GNSS && !run->hints.has_position &&
         ndt_gnss_decode(record->payload, record->length, &gnss, NULL) == NDT_OK)
-        ndtd_hints_start(&run->hints, run->map, "GNSS position", gnss.position_m);
+        look(run, "GNSS position", gnss.position_m);
 }
 
 static enum ndt_status replay_message(struct ndtd_bag_run *run, const struct ndt_bag_record *record,
@@ -312,13 +318,11 @@ static enum ndt_status prepare(struct ndtd_bag_run *run, const struct ndtd_bag_r
 {
     const struct ndtd_settings_snapshot *snapshot = NULL;
     if (!*run->settings.map_path)
-        return ndt_fail(
-            err, NDT_ERR_ARGUMENT,
-            "no map: give --map FILE|DIR, or map.path in the configuration; ndt-map build makes one of a drive");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s", NDTD_NO_MAP_TEXT);
     enum ndt_status status = ndtd_record_source_open(&run->source, run->bag_name, options->import_args,
                                                      options->import_arg_count, &stop, err);
     const double start_us = ndt_clock_us();
-    if (status == NDT_OK)
+    if (status == NDT_OK && !ndtd_settings_has_no_map(&run->settings))
         status = ndtd_map_read(&run->map, run->settings.map_path, &run->settings.map, &stop, err);
     run->map_load_ms = (ndt_clock_us() - start_us) / 1000;
     if (status == NDT_OK)
@@ -329,7 +333,7 @@ static enum ndt_status prepare(struct ndtd_bag_run *run, const struct ndtd_bag_r
         run->config_hash = snapshot->hash;
     ndtd_settings_snapshot_release(snapshot);
     if (status == NDT_OK && ndtd_settings_starts_at_pose(&run->settings))
-        ndtd_hints_start(&run->hints, run->map, "initial pose", run->settings.initial_pose);
+        look(run, "initial pose", run->settings.initial_pose);
     return status == NDT_OK && wants_truth(run) ? collect_truth(run, err) : status;
 }
 
@@ -397,7 +401,7 @@ void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *co
                  bad->count > 1 ? "s" : "", bad->first);
         line(context, text);
     }
-    if (ndtd_map_coarse_text(text, sizeof(text), run->settings.map_path, run->map->spacing_m))
+    if (run->map && ndtd_map_coarse_text(text, sizeof(text), run->settings.map_path, run->map->spacing_m))
         line(context, text);
     for (size_t kind = 0;
          (format = ndtd_pipeline_event(ndtd_pipeline_events(run->pipeline), &none, &kind, event)) != NULL;) {
@@ -412,6 +416,8 @@ void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *co
 
 const struct ndtd_hints *ndtd_bag_run_hints(struct ndtd_bag_run *run)
 {
+    if (!run->has_hints && ndtd_settings_has_no_map(&run->settings))
+        ndtd_trajectory_error_anchor(run->truth);
     if (!run->has_hints)
         ndtd_hints_finish(&run->hints, run->truth, run->scans, run->untrusted);
     run->has_hints = 1;

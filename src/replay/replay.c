@@ -113,6 +113,7 @@ static void describe(struct replay *replay, double replay_us)
 {
     struct ndtd_summary *summary = &replay->sinks.summary;
     const struct ndt_backend *backend = ndtd_pipeline_backend(ndtd_bag_run_pipeline(replay->bag));
+    const struct ndt_map *map = ndtd_bag_run_map(replay->bag);
     replay->inputs = replay->options->inputs;
     replay->inputs.bag = replay->options->bag;
     replay->inputs.map = replay->settings->map_path;
@@ -129,8 +130,8 @@ static void describe(struct replay *replay, double replay_us)
     summary->threads =
         strcmp(backend->ops->name, ndt_cpu_backend.name) == 0 ? ndtd_settings_threads(replay->settings) : 1;
     summary->variant = ndt_variant_name(replay->settings->align.variant);
-    summary->map_id = ndtd_bag_run_map(replay->bag)->id;
-    summary->map_points = ndtd_bag_run_map(replay->bag)->points;
+    summary->map_id = map ? map->id : 0;
+    summary->map_points = map ? map->points : 0;
     summary->replay_s = replay_us * 1e-6;
     summary->peak_memory_bytes = ndtd_peak_resident_bytes();
 }
@@ -211,9 +212,7 @@ static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
                                              .import_arg_count = options->import_arg_count};
     struct ndtd_sinks *sinks = &replay->sinks;
     if (!*replay->settings->map_path)
-        return ndt_fail(
-            err, NDT_ERR_ARGUMENT,
-            "no map: give --map FILE|DIR, or map.path in the configuration; ndt-map build makes one of a drive");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s", NDTD_NO_MAP_TEXT);
     enum ndt_status status = prepare_files(replay, err);
     if (status == NDT_OK)
         status = ndtd_sinks_open(sinks, &replay->files, err);
@@ -222,7 +221,8 @@ static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
     if (status != NDT_OK)
         return status;
     ndtd_pipeline_watch(ndtd_bag_run_pipeline(replay->bag), replay->folder != NULL);
-    sinks->map_id = ndtd_bag_run_map(replay->bag)->id;
+    if (ndtd_bag_run_map(replay->bag))
+        sinks->map_id = ndtd_bag_run_map(replay->bag)->id;
     sinks->config_hash = ndtd_bag_run_config_hash(replay->bag);
     sinks->summary.map_load_ms = ndtd_bag_run_map_load_ms(replay->bag);
     return NDT_OK;

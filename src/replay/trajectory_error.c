@@ -121,6 +121,21 @@ int ndtd_trajectory_error_truth_at(struct ndtd_trajectory_error *error, int64_t 
     return 1;
 }
 
+void ndtd_trajectory_error_anchor(struct ndtd_trajectory_error *error)
+{
+    struct ndt_pose truth;
+    for (size_t i = 0; i < error->results.count; i++) {
+        const struct ndtd_timed_pose *result = &error->results.items[i];
+        if (!result->has_pose || !ndtd_trajectory_error_truth_at(error, result->stamp_ns, &truth, NULL))
+            continue;
+        const struct ndt_pose T_base_map = ndt_pose_inverse(&truth),
+                              T_odom_map = ndt_pose_compose(&result->T_map_sensor, &T_base_map);
+        for (size_t k = 0; k < error->truth.count; k++)
+            error->truth.items[k].T_map_sensor = ndt_pose_compose(&T_odom_map, &error->truth.items[k].T_map_sensor);
+        return;
+    }
+}
+
 static enum ndt_status compare_one(const struct ndtd_timed_pose *result, const struct ndt_pose *truth,
                                    struct ndtd_errors *out, struct ndt_error *err)
 {

@@ -110,6 +110,8 @@ void ndtd_settings_check(const struct ndtd_settings *settings, struct ndtd_fault
 NDT_MUST_CHECK enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_error *err);
 /** Whether the first scan starts at the configured pose. */
 int ndtd_settings_starts_at_pose(const struct ndtd_settings *settings);
+/** Whether map.path is `none`: odometry finds the poses, in a frame of its own. */
+int ndtd_settings_has_no_map(const struct ndtd_settings *settings);
 /** The budget of a scan with live.budget_ms = auto, unless scans come so seldom that there is more time. */
 #define NDTD_BUDGET_S 0.1
 /** The budget that every scan has. */

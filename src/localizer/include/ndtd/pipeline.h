@@ -43,6 +43,7 @@ struct ndtd_scan_record {
     double margin;          /**< probability of the pose against all others that were tried; NAN: none was */
     int has_guess;
     struct ndt_pose T_map_guess; /**< of the base at the stamp: where the alignment that counts began */
+    int is_odometry;             /**< there is no map: all poses are in the frame `odom` in place of `map` */
     int is_ahead;                /**< aligned together with scans before it; see batch.together */
     int32_t hypotheses;          /**< guesses that were aligned */
     int has_sensor;

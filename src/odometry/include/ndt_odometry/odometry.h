@@ -110,6 +110,12 @@ NDT_MUST_CHECK enum ndt_status ndt_odometry_create(struct ndt_odometry **out,
 /** `odometry` may be NULL. */
 void ndt_odometry_destroy(struct ndt_odometry *odometry);
 
+/** Where the sensor is and how its sweeps are deskewed, in place of the parameters: before the first scan, which
+ * may be the first that tells it. NDT_ERR_ARGUMENT: there was a scan already. */
+NDT_MUST_CHECK enum ndt_status ndt_odometry_set_sensor(struct ndt_odometry *odometry,
+                                                       const struct ndt_pose *T_base_sensor,
+                                                       enum ndt_deskew_mode deskew, struct ndt_error *err);
+
 /** @name Other sensors, see ndt_track_imu and ndt_track_odometry
  * In the base frame, in the order of their stamps, before the scans that they are needed for.
  * @{ */

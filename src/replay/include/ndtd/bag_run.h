@@ -23,6 +23,12 @@
 extern "C" {
 #endif
 
+/** The error of a replay whose settings name no map. */
+#define NDTD_NO_MAP_TEXT                                                                                           \
+    "no map: give --map FILE|DIR, or map.path in the configuration; ndt-map build makes one of a drive, --map "    \
+    "none "                                                                                                        \
+    "is odometry without one"
+
 /** The bag, the part of it that is replayed, and how. */
 struct ndtd_bag_run_options {
     const char *bag;                /**< or another recording, see ndtd/record_source.h */
@@ -34,7 +40,9 @@ struct ndtd_bag_run_options {
 
 struct ndtd_bag_run;
 /** Opens bag, map and backend. settings and the bag's name are copied; truth: receives the ground truth of
- * the bag, borrowed until close. NDT_ERR_ARGUMENT: the settings name no map. */
+ * the bag, borrowed until close. NDT_ERR_ARGUMENT: the settings name no map. With the map
+ * `none` there is none: the poses are those of odometry, and ndtd_bag_run_hints moves the ground truth into their
+ * frame, by the first pose that has one. */
 NDT_MUST_CHECK enum ndt_status ndtd_bag_run_open(struct ndtd_bag_run **out, const struct ndtd_settings *settings,
                                                  const struct ndtd_bag_run_options *options,
                                                  struct ndtd_trajectory_error *truth, struct ndt_error *err);

@@ -62,6 +62,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_result(struct ndtd_traj
  * stamp. */
 int ndtd_trajectory_error_truth_at(struct ndtd_trajectory_error *error, int64_t stamp_ns,
                                    struct ndt_pose *T_map_sensor, struct ndt_twist *twist);
+/** Moves the ground truth into the frame of the results: onto the first pose that has one. */
+void ndtd_trajectory_error_anchor(struct ndtd_trajectory_error *error);
 /** Adds the errors of all results to `out`, which the caller frees. */
 NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_compute(struct ndtd_trajectory_error *error,
                                                              struct ndtd_errors *out, struct ndt_error *err);

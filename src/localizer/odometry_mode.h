@@ -1,0 +1,34 @@
+/* Private: localising without a map (map.path none). The poses are those of ndt_odometry, in the frame `odom`.
+ *
+ * A scan is `converged` and the state `tracking` as long as all poses since the first scan follow from scans. The
+ * way is lost for good, the outcome `lost` and the state `lost`, where a scan hardly observes a direction and
+ * nothing else tells the way, where a pose jumps as nothing that drives can, and where the local map began anew:
+ * what comes behind is right relative to that place alone. An initial pose begins anew: `odom` is then the base at
+ * the next scan. One owner, one thread. */
+#ifndef NDTD_ODOMETRY_MODE_H
+#define NDTD_ODOMETRY_MODE_H
+
+#include "ndt_proto/message.h"
+#include "ndt_track/track.h"
+#include "ndtd/pipeline.h"
+#include "scan.h"
+
+struct ndtd_odometry_mode;
+/* Opens a backend on the CPU. The settings are borrowed until the next call with others. */
+NDT_MUST_CHECK enum ndt_status ndtd_odometry_mode_create(struct ndtd_odometry_mode **out,
+                                                         const struct ndtd_settings *settings,
+                                                         struct ndt_error *err);
+/* `mode` may be NULL. */
+void ndtd_odometry_mode_destroy(struct ndtd_odometry_mode *mode);
+/* Begins anew with the next scan. */
+void ndtd_odometry_mode_restart(struct ndtd_odometry_mode *mode);
+/* Samples between scans, in the base frame. */
+void ndtd_odometry_mode_imu(struct ndtd_odometry_mode *mode, const struct ndt_track_imu_sample *sample);
+void ndtd_odometry_mode_wheels(struct ndtd_odometry_mode *mode, const struct ndt_track_odometry_sample *sample);
+/* The result of a scan, whose sweep is known, into the record. NDT_ERR_MEMORY: not for this scan. */
+NDT_MUST_CHECK enum ndt_status ndtd_odometry_mode_scan(struct ndtd_odometry_mode *mode,
+                                                       const struct ndtd_settings *settings,
+                                                       const struct ndtd_scan *scan, struct ndt_cloud *raw,
+                                                       struct ndtd_scan_record *record, struct ndt_error *err);
+
+#endif
