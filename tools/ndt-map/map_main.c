@@ -13,7 +13,8 @@ static const struct tool_command program = {
     .details =
         "A map is what ndtd --map takes: a point cloud (.pcd, .ply, .bin), a folder of tiles with or without "
         "Autoware's pointcloud_map_metadata.yaml, or a compiled map (.ndtmap), which has no points.\n\n"
-        "ndt-map build RECORDING... -o MAP makes a map from recordings of drives: ndt-map build --help.",
+        "ndt-map build RECORDING... -o MAP makes a map from recordings of drives: ndt-map build --help.\n"
+        "ndt-map from-glim DIR -o MAP makes one from a dump of GLIM: ndt-map from-glim --help.",
     .commands = commands,
 };
 
@@ -21,5 +22,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "build") == 0)
         return map_build_main(argv + 1);
+    if (argc > 1 && strcmp(argv[1], "from-glim") == 0)
+        return map_build_main(argv); /* which reads the word itself */
     return tool_main(&program, argc, argv);
 }

@@ -38,12 +38,8 @@ def parser() -> argparse.ArgumentParser:
                  formatter_class=argparse.RawDescriptionHelpFormatter)
     add_version(out)
     out.add_argument("recording", nargs="+", help="bag, or what ndt-import reads")
-    out.add_argument("-o", "--out", required=True, metavar="MAP", help="folder to write")
-    out.add_argument("--force", action="store_true", help="overwrite MAP if it exists")
+    output.add_options(out)
     out.add_argument("--poses", metavar="FILE", help="poses of the vehicle that are known already (TUM): the map is made at these")
-    out.add_argument("--voxel", type=float, default=0.1, metavar="M", help="points are thinned to one per voxel of this edge (default: 0.1)")
-    out.add_argument("--tiles", type=float, metavar="M", help="a folder of tiles of this size, as Autoware has them, in place of map.pcd")
-    out.add_argument("--compiled", action="store_true", help="also write MAP/map.ndtmap, which ndtd loads in milliseconds")
     out.add_argument("--report", action="store_true", help="also write MAP/report.html (needs ndtd[report])")
     out.add_argument("--no-loops", dest="loops", action="store_false", help="odometry alone; faster, and drifts")
     out.add_argument("--refine", action="store_true", help="align half of the scans with the map of the others, and back: sharper surfaces")
@@ -60,18 +56,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _check(args: argparse.Namespace) -> Path:
-    out = Path(args.out)
-    for name, value, least, most in (("--voxel", args.voxel, 0.02, 0.25), ("--tiles", args.tiles, 5, 10000),
-                                     ("--min-range", args.min_range, 0, 1000), ("--max-range", args.max_range, 1, 1e6),
-                                     ("--threads", args.threads, 0, 64)):
-        if value is not None and not least <= value <= most:
+    out = output.check_place(args)
+    for name, value, least, most in (("--min-range", args.min_range, 0, 1000), ("--max-range", args.max_range, 1, 1e6)):
+        if not least <= value <= most:
             raise UsageError(f"{name}: {value:g} is outside {least:g} .. {most:g}")
     if args.min_range >= args.max_range:
         raise UsageError("--min-range: it is not below --max-range")
-    if out.exists() and not args.force:
-        raise UsageError(f"{out}: exists already; --force overwrites it")
-    if out.exists() and not (out.is_dir() and ((out / "map.json").exists() or not any(out.iterdir()))):
-        raise UsageError(f"{out}: is no map of this command; it is not overwritten")
     if args.report:
         need("matplotlib", "report")
     if args.poses is not None and not Path(args.poses).is_file():
@@ -79,22 +69,15 @@ def _check(args: argparse.Namespace) -> Path:
     return out
 
 
-def _cloud(folder: Path, args: argparse.Namespace) -> Path:
-    return folder / ("pointcloud_map.pcd" if args.tiles else "map.pcd")
-
-
 def _write(part: Path, mapped: build.Mapped, store: CloudStore, args: argparse.Namespace) -> int:
     """The files of the map; returns the number of points."""
     with Progress("writing", args.quiet) as progress:
-        if args.tiles:
-            points = output.write_tiles(_cloud(part, args), store, mapped.poses, args.voxel, args.tiles, progress.update)
-        else:
-            points = output.write_cloud(_cloud(part, args), part, store, mapped.poses, args.voxel, progress.update)
+        points = output.write_map(part, part, store, mapped.poses, args, progress.update)
     names = ["poses.tum"] if len(mapped.drives) == 1 else [f"poses{number + 1}.tum" for number in range(len(mapped.drives))]
     for number, name in enumerate(names):
         trajectory.write_tum(part / name, mapped.trajectories[number].stamps_ns, mapped.at_stamps(number))
     if args.compiled:
-        Map(str(_cloud(part, args)), threads=args.threads).save(str(part / "map.ndtmap"))
+        Map(str(output.cloud_place(part, args)), threads=args.threads).save(str(part / "map.ndtmap"))
     return points
 
 
@@ -148,9 +131,9 @@ def _make(state: WorkState, args: argparse.Namespace, begin: float) -> "dict[str
     with CloudStore(state.folder / CLOUDS, keep=True) as store:
         mapped = build.build(args.recording, state, store, args)
         points = _write(made, mapped, store, args)
-    about = _about(mapped, points, quality.of_map(_cloud(made, args)), args, time.monotonic() - begin)
+    about = _about(mapped, points, quality.of_map(output.cloud_place(made, args)), args, time.monotonic() - begin)
     if args.report:
-        build_page.write(made / "report.html", _cloud(made, args), mapped, about)
+        build_page.write(made / "report.html", output.cloud_place(made, args), mapped, about)
     (made / "map.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     return about
 
@@ -171,7 +154,7 @@ def make_map(args: argparse.Namespace) -> None:
     finally:
         state.close()
     if not args.quiet:
-        print(_summary(about, _cloud(out, args)))
+        print(_summary(about, output.cloud_place(out, args)))
 
 
 def main(arguments: "Optional[list[str]]" = None) -> int:
@@ -186,6 +169,9 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 def command(arguments: "Optional[list[str]]" = None) -> int:
     """The console command: main in a process of its own."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["from-glim"]:
+        from .ndt_map_from_glim import command as from_glim
+        return from_glim(given[1:])
     if not given or given[0].startswith("-"):
         return main(given)
     return _child.run(lambda: main(given), "ndt-map build", given[0])

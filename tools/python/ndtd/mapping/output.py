@@ -1,15 +1,52 @@
-"""The map as files: one cloud, or tiles; the poses; what it was made of."""
+"""The map as files: one cloud, or tiles; the options that say which, and where."""
+import argparse
 import shutil
 from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
 
+from .._arguments import UsageError
 from ..maps import Block, TileSet
 from . import se3
 from .cloud_store import CloudStore
 
 TILE_M = 100.0  # of the cloud while it is thinned: one is in memory
+
+
+def add_options(out: argparse.ArgumentParser) -> None:
+    """Of commands that write a map."""
+    out.add_argument("-o", "--out", required=True, metavar="MAP", help="folder to write")
+    out.add_argument("--force", action="store_true", help="overwrite MAP if it exists")
+    out.add_argument("--voxel", type=float, default=0.1, metavar="M", help="points are thinned to one per voxel of this edge (default: 0.1)")
+    out.add_argument("--tiles", type=float, metavar="M", help="a folder of tiles of this size, as Autoware has them, in place of map.pcd")
+    out.add_argument("--compiled", action="store_true", help="also write MAP/map.ndtmap, which ndtd loads in milliseconds")
+
+
+def check_place(args: argparse.Namespace) -> Path:
+    """The folder to write; UsageError where an option is out of range, or the folder is not to be overwritten."""
+    out = Path(args.out)
+    for name, value, least, most in (("--voxel", args.voxel, 0.02, 0.25), ("--tiles", args.tiles, 5, 10000), ("--threads", args.threads, 0, 64)):
+        if value is not None and not least <= value <= most:
+            raise UsageError(f"{name}: {value:g} is outside {least:g} .. {most:g}")
+    if out.exists() and not args.force:
+        raise UsageError(f"{out}: exists already; --force overwrites it")
+    if out.exists() and not (out.is_dir() and ((out / "map.json").exists() or not any(out.iterdir()))):
+        raise UsageError(f"{out}: is no map of this command; it is not overwritten")
+    return out
+
+
+def cloud_place(folder: Path, args: argparse.Namespace) -> Path:
+    """The cloud or the folder of tiles in the folder of the map."""
+    return folder / ("pointcloud_map.pcd" if args.tiles else "map.pcd")
+
+
+def write_map(out: Path, work: Path, store: CloudStore, T: np.ndarray, args: argparse.Namespace, progress: Callable[[float], None]) -> int:
+    """Writes cloud or tiles, as the options say; returns the number of points."""
+    place = cloud_place(out, args)
+    if args.tiles:
+        return write_tiles(place, store, T, args.voxel, args.tiles, progress)
+    return write_cloud(place, work, store, T, args.voxel, progress)
 
 
 def write_cloud(out: Path, work: Path, store: CloudStore, T: np.ndarray, voxel_m: float, progress: Callable[[float], None]) -> int:
