@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import msgpack
 import numpy as np
@@ -199,6 +200,20 @@ def test_ndt_map_starts_it(bin_dir, street, tmp_path):
     assert done.returncode == 0 and "next: ndtd --replay" in done.stdout and (tmp_path / "map/map.pcd").exists()
     away = subprocess.run([bin_dir / "ndt-map", "build"], capture_output=True, text=True, env={"PATH": "/nowhere"}, timeout=60)
     assert away.returncode == 3 and "is not installed" in away.stderr
+
+
+def test_monday_and_tuesday(bin_dir, tmp_path):
+    """What tools/quickstart --map shows."""
+    script = tmp_path / "ndt-map-build"
+    script.write_text(f"#!/bin/sh\nexec {sys.executable} -m ndtd.ndt_map_build \"$@\"\n")
+    script.chmod(0o755)
+    example = Path(__file__).resolve().parents[2] / "examples/monday_tuesday.sh"
+    done = subprocess.run([example, bin_dir, tmp_path / "out"], capture_output=True, text=True,
+                          env={**os.environ, "NDT_MAP_BUILD": str(script)}, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    truth = truth_of(tmp_path / "out/tuesday/drive.bag")
+    stamps_ns, T = given.read_tum(tmp_path / "out/tuesday.tum")
+    assert len(stamps_ns) >= 145 and error_m(stamps_ns, T[:, :3, 3], truth).max() < 0.1
 
 
 def test_the_pose_graph():
