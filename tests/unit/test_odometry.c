@@ -156,6 +156,25 @@ START_TEST(test_too_few_scans_tell_no_velocity)
 }
 END_TEST
 
+/* The same world seen by a sensor that is turned: the base drives as before. */
+START_TEST(test_the_first_scan_may_tell_the_sensor)
+{
+    struct ndt_pose T_base_sensor = {.t_m = {0.5, 0.2, 0.3}, .q_xyzw = {0, 0, sin(0.4), cos(0.4)}};
+    must(ndt_odometry_set_sensor(odometry, &T_base_sensor, NDT_DESKEW_OFF, &err));
+    for (size_t i = 0; i < 10; i++) {
+        const struct ndt_pose base = truth(i), T_world_sensor = ndt_pose_compose(&base, &T_base_sensor);
+        must(world_scan(&scan, &world, 100 + i, POINTS, &T_world_sensor, 40, &err));
+        add(stamp_of(i));
+        ck_assert_msg(error_m(i) < 0.08, "scan %zu is off by %g m", i, error_m(i));
+    }
+    ck_assert_int_eq(ndt_odometry_set_sensor(odometry, &T_base_sensor, NDT_DESKEW_OFF, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "after the first scan"));
+    begin();
+    T_base_sensor.t_m[0] = NAN;
+    ck_assert_int_eq(ndt_odometry_set_sensor(odometry, &T_base_sensor, NDT_DESKEW_OFF, &err), NDT_ERR_ARGUMENT);
+}
+END_TEST
+
 START_TEST(test_the_same_inputs_give_the_same_bits)
 {
     static struct ndt_odometry_result first[20];
@@ -359,6 +378,7 @@ int main(void)
     tcase_add_test(tcase, test_a_drive_is_followed);
     tcase_add_test(tcase, test_the_velocity_of_the_start_is_found);
     tcase_add_test(tcase, test_too_few_scans_tell_no_velocity);
+    tcase_add_test(tcase, test_the_first_scan_may_tell_the_sensor);
     tcase_add_test(tcase, test_the_same_inputs_give_the_same_bits);
     tcase_add_test(tcase, test_scans_without_points_are_refused);
     tcase_add_test(tcase, test_an_empty_first_scan_is_no_origin);

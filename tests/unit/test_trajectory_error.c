@@ -56,6 +56,24 @@ START_TEST(errors_are_matched_by_stamp_in_any_order)
 }
 END_TEST
 
+/* Odometry begins where it likes: the truth is moved onto the first pose that has one. */
+START_TEST(truth_is_anchored_to_the_first_pose)
+{
+    ndtd_trajectory_error_anchor(&error); /* nothing to move */
+    ck_assert_int_eq(ndtd_trajectory_error_add_result(&error, T0, NULL, NULL), NDT_OK);
+    for (int i = 0; i < 4; i++) {
+        truth(T0 + i * STEP, 100 + i);
+        if (i > 0)
+            result(T0 + i * STEP, 1.01 * (i - 1));
+    }
+    ndtd_trajectory_error_anchor(&error);
+    ck_assert_int_eq(ndtd_trajectory_error_compute(&error, &errors, NULL), NDT_OK);
+    ck_assert_uint_eq(errors.compared, 4);
+    ck_assert_uint_eq(errors.off, 1); /* that without a pose */
+    ck_assert_double_eq_tol(ndtd_samples_quantile(&errors.translation_m, 1), 0.02, 1e-9);
+}
+END_TEST
+
 START_TEST(ground_truth_is_interpolated_over_short_gaps_only)
 {
     truth(T0, 0.0);
@@ -189,6 +207,7 @@ int main(void)
 {
     TCase *tests = tcase_create("trajectory_error");
     tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, truth_is_anchored_to_the_first_pose);
     tcase_add_test(tests, errors_are_matched_by_stamp_in_any_order);
     tcase_add_test(tests, ground_truth_is_interpolated_over_short_gaps_only);
     tcase_add_test(tests, motion_at_the_last_ground_truth_uses_the_previous_one);
