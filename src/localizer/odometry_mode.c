@@ -191,7 +191,8 @@ static const char *why_lost(struct ndtd_odometry_mode *mode, const struct ndt_od
 static void judge(struct ndtd_odometry_mode *mode, const struct ndt_odometry_result *found,
                   struct ndt_align_result *result)
 {
-    const int is_located = found->outcome == NDT_CONVERGED || found->outcome == NDT_ITERATION_LIMIT;
+    const int is_located = found->outcome == NDT_CONVERGED || found->outcome == NDT_ITERATION_LIMIT,
+              is_unsure = found->is_degenerate || found->is_weak;
     result->outcome = found->outcome;
     memcpy(result->reason, found->reason, sizeof(result->reason));
     if (found->outcome == NDT_REJECTED)
@@ -202,13 +203,14 @@ static void judge(struct ndtd_odometry_mode *mode, const struct ndt_odometry_res
     if (*mode->why_lost) {
         result->outcome = NDT_LOST;
         memcpy(result->reason, mode->why_lost, sizeof(result->reason));
-    } else if (found->is_degenerate && is_located) {
+    } else if (is_unsure && is_located) {
         result->outcome = NDT_DEGENERATE;
-        snprintf(result->reason, sizeof(result->reason), "the scan does not tell the way along one direction");
+        snprintf(result->reason, sizeof(result->reason), "the scan does not tell the way along one direction%s",
+                 found->is_degenerate ? "" : ", wheels do");
     }
-    mode->state = *mode->why_lost                       ? NDT_STATE_LOST
-                  : is_located && !found->is_degenerate ? NDT_STATE_TRACKING
-                                                        : NDT_STATE_COASTING;
+    mode->state = *mode->why_lost            ? NDT_STATE_LOST
+                  : is_located && !is_unsure ? NDT_STATE_TRACKING
+                                             : NDT_STATE_COASTING;
 }
 
 static void report(const struct ndt_odometry_result *found, struct ndtd_scan_record *record)

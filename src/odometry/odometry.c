@@ -397,7 +397,8 @@ static enum ndt_status take_match(struct ndt_odometry *odometry, const struct nd
     odometry->path_m += ndt_pose_distance_m(&odometry->last_pose, &state->T_map_base);
     odometry->last_pose = state->T_map_base;
     report_state(odometry, state, result);
-    result->is_degenerate |= match->weakest < DEGENERATE_RATIO && !has_odometry(state);
+    result->is_weak = match->weakest < DEGENERATE_RATIO;
+    result->is_degenerate |= result->is_weak && !has_odometry(state);
     note_start(&odometry->start, state);
     return is_keyframe_due(odometry, match) ? add_keyframe(odometry, result, err) : NDT_OK;
 }

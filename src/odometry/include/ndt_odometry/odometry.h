@@ -88,6 +88,7 @@ struct ndt_odometry_result {
     /** 1: the pose is not determined within 0.5 m and 5 deg, or the scan hardly observes a direction (weakest below
      * 0.002) and no odometry tells the way */
     int is_degenerate;
+    int is_weak;       /**< 1: the scan hardly observes a direction, whether odometry tells the way or not */
     double weakest;    /**< smallest over largest eigenvalue of what the scan says about its pose; 0: nothing */
     double innovation; /**< squared distance from the prediction, in sigmas */
     struct ndt_scores scores; /**< in the local map */
