@@ -32,6 +32,10 @@ void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_
 
 void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start)
 {
+    if (pipeline->odometry) {
+        ndtd_odometry_mode_restart(pipeline->odometry);
+        return;
+    }
     if (start->stamp_ns != 0) {
         ndtd_pipeline_set_pose_at(pipeline, start, start->stamp_ns);
         return;

@@ -112,6 +112,10 @@ def test_a_daemon_without_a_map(bin_dir, street, tmp_path):
                 seq = client.publish_scan(scan["points"], scan["stamp_ns"], time_s=scan["time_s"], frame_id=scan["frame_id"])
                 result = next(one for one in client.results(timeout=30) if one["seq"] == seq)
                 assert result["frame_id"] == "odom" and result["outcome"] == "converged" and result["state"] == "tracking"
+            client.request("initial_pose", pose=[9, 0, 0, 0, 0, 0, 1])
+            scan = scans_of(street.bag)[20]
+            seq = client.publish_scan(scan["points"], scan["stamp_ns"], time_s=scan["time_s"], frame_id=scan["frame_id"])
+            assert next(one for one in client.results(timeout=30) if one["seq"] == seq)["pose"] == [0, 0, 0, 0, 0, 0, 1]
         known = [one.pose for one in ndtd.Replay(street.bag, "none", limit=20)]
         assert np.abs(ndtd_matrix(result["pose"]) - known[-1]).max() < 1e-12
         assert "odometry without a map" in (tmp_path / "log").read_text()
