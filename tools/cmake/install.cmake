@@ -47,7 +47,7 @@ ndt_install_pc(ndt-io "Clouds, maps, bags and trajectories in files" "-lndt_io" 
 ndt_install_pc(ndt-proto "Messages of ndtd" "-lndt_proto" "ndt-core" "" "-l${NDT_MSGPACK_NAME}")
 ndt_install_pc(ndt-localizer "Scans, motion and a map in, poses out"
   "-lndt_localizer -lndt_config -lndt_base -lndt_backends"
-  "ndt-track ndt-search ndt-io ndt-proto" "" "-ldl")
+  "ndt-odometry ndt-search ndt-io ndt-proto" "" "-ldl")
 if(NDT_SHARED)
   install(TARGETS ndtd_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
   ndt_install_pc(ndtd "NDT localiser: all of its libraries in one" "-lndtd" "" "" "")
