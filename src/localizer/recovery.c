@@ -21,6 +21,9 @@ static const double GIVEN_M = 3, GIVEN_S = 2;
 /* Searches near GNSS positions that leave no hypothesis accepted, after which the positions may be wrong: from then
  * on one search of GNSS_EVERY is near them, the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
+/* Squared Mahalanobis distance from the prediction that 99 of 100 people with a sensor stay within: beyond it, one
+ * scan does not tell that it is the same place. */
+static const double MOST_INNOVATION = 40;
 /* A vehicle that has come no farther is where it was verified, as far as poses go. */
 static const double HARDLY_M = 1.25;
 /* By how much a velocity that does not fit the way may distort a sweep, at its ends. */
@@ -396,6 +399,8 @@ static int is_near_verified(const struct ndtd_relocalization *now)
     const double deviation_m = ndt_track_position_deviation(&expected);
     for (int i = 0; i < 6; i++)
         memcpy(block + 6 * i, expected.P + NDT_TRACK_STATES * i, 6 * sizeof(*block));
+    if (now->alignment->innovation > MOST_INNOVATION)
+        return 0;
     if (deviation_m <= track->params.lost_deviation_m &&
         ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
             track->params.gate)
