@@ -376,10 +376,24 @@ static void set_odds(const struct ndtd_relocalization *now, struct rivals *rival
     rivals->each[number] = exp(-of_scan - surprise_of(now, other) + surprise_of(now, aligned));
 }
 
+/* Whether another optimum is a better view of the same place: candidates of the window and guesses lead to one. */
+static int is_found_better(const struct ndtd_optima *optima, const struct rivals *rivals, size_t number)
+{
+    for (size_t i = 0; i < optima->count; i++)
+        if ((rivals->each_of_scan[i] > rivals->each_of_scan[number] ||
+             (rivals->each_of_scan[i] == rivals->each_of_scan[number] && i < number)) &&
+            !ndtd_are_distinct(&optima->T_map_sensor[i], &optima->T_map_sensor[number]))
+            return 1;
+    return 0;
+}
+
 static void add_odds(const struct ndtd_relocalization *now, struct rivals *rivals)
 {
+    const struct ndtd_optima *optima = &now->relocalizer->optima;
     rivals->odds = rivals->odds_of_scan = 0;
-    for (size_t i = 0; i < now->relocalizer->optima.count; i++) {
+    for (size_t i = 0; i < optima->count; i++) {
+        if (is_found_better(optima, rivals, i))
+            continue;
         rivals->odds += rivals->each[i];
         rivals->odds_of_scan += rivals->each_of_scan[i];
     }
@@ -491,7 +505,7 @@ enum ndt_status ndtd_try_multistart(struct ndtd_relocalization *now, struct ndt_
 {
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
     if (!ndtd_has_prior(relocalizer->settings) ||
-        (is_confirmed(now) && is_found(now) &&
+        (!relocalizer->recovery.is_active && is_confirmed(now) && is_found(now) &&
          (is_trusted_prediction(&now->alignment->predicted) || !relocalizer->is_verified)))
         return NDT_OK;
     now->decision->is_multistart = 1;

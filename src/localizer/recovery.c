@@ -21,8 +21,10 @@ static const double GIVEN_M = 3, GIVEN_S = 2;
 /* Searches near GNSS positions that leave no hypothesis accepted, after which the positions may be wrong: from then
  * on one search of GNSS_EVERY is near them, the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
-/* Squared Mahalanobis distance from the prediction that 99 of 100 people with a sensor stay within: beyond it, one
- * scan does not tell that it is the same place. */
+/* Within a sweep in which the vehicle goes so far, a wrong pose and a wrong velocity make up for each other. */
+static const double LONG_SWEEP_M = 3;
+/* Squared Mahalanobis distance from the prediction that 99 of 100 scans stay within: beyond it, one long sweep does
+ * not tell that it is the same place. */
 static const double MOST_INNOVATION = 40;
 /* A vehicle that has come no farther is where it was verified, as far as poses go. */
 static const double HARDLY_M = 1.25;
@@ -337,6 +339,12 @@ static int moves_as_it_came(const struct ndtd_relocalization *now, const struct 
            dt_s * MOST_SWEPT_M;
 }
 
+static int is_long_sweep(const struct ndtd_relocalization *now)
+{
+    const struct ndt_sweep *sweep = &now->scan->sweep;
+    return ndtd_speed_mps(&now->alignment->updated.twist) * (sweep->end_s - sweep->begin_s) > LONG_SWEEP_M;
+}
+
 /* Whether several views count, or the vehicle can hardly have left the place where it was verified. */
 static int has_several_views(const struct ndtd_relocalization *now)
 {
@@ -399,14 +407,15 @@ static int is_near_verified(const struct ndtd_relocalization *now)
     const double deviation_m = ndt_track_position_deviation(&expected);
     for (int i = 0; i < 6; i++)
         memcpy(block + 6 * i, expected.P + NDT_TRACK_STATES * i, 6 * sizeof(*block));
-    if (now->alignment->innovation > MOST_INNOVATION)
+    const int is_long = is_long_sweep(now);
+    if (is_long && now->alignment->innovation > MOST_INNOVATION)
         return 0;
     if (deviation_m <= track->params.lost_deviation_m &&
         ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
             track->params.gate)
         return 1;
     return !relocalizer->recovery.is_active && now->decision->is_multistart &&
-           now->alignment->innovation <= track->params.gate &&
+           (!is_long || now->alignment->innovation <= track->params.gate) &&
            moves_as_it_came(now, &relocalizer->verified.T_map_base, relocalizer->verified.stamp_ns);
 }
 

@@ -58,8 +58,8 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
     struct ndtd_recovery *recovery = &relocalizer->recovery;
     const int64_t stamp_ns = now->alignment->predicted.stamp_ns;
-    recovery->has_places = recovery->has_view && now->has_first && !now->decision->is_cut_short &&
-                           ndtd_outcome_is_usable(now->alignment->result.outcome);
+    recovery->has_places = recovery->has_view && now->has_first && relocalizer->proposals.is_searched &&
+                           !now->decision->is_cut_short && ndtd_outcome_is_usable(now->alignment->result.outcome);
     if (!recovery->has_places)
         return;
     const double dt_s = fabs(ndt_track_seconds(recovery->view_ns, stamp_ns));
@@ -122,7 +122,7 @@ void ndtd_places_keep(const struct ndtd_relocalization *now)
     if (!recovery->has_places)
         return;
     const struct ndt_pose *best = &ndtd_belief_best(&recovery->places)->T_map_base;
-    const int is_narrow = !proposals->is_searched || proposals->found->view.sectors < NDT_HYPOTHESIS_NARROW;
+    const int is_narrow = proposals->found->view.sectors < NDT_HYPOTHESIS_NARROW;
     const int is_turned =
         is_narrow && ndt_pose_angle_rad(&recovery->T_map_view, best) > NDT_HYPOTHESIS_TURN_DEG * DEG;
     if (!is_turned && ndt_pose_distance_m(&recovery->T_map_view, best) < NDT_HYPOTHESIS_STEP_M)

@@ -108,6 +108,7 @@ def test_a_daemon_without_a_map(bin_dir, street, tmp_path):
     try:
         with ndtd.Client(**endpoints) as client:
             client.request("status", timeout=30)
+            client.wait_ready(30)
             for scan in scans_of(street.bag)[:20]:
                 seq = client.publish_scan(scan["points"], scan["stamp_ns"], time_s=scan["time_s"], frame_id=scan["frame_id"])
                 result = next(one for one in client.results(timeout=30) if one["seq"] == seq)
