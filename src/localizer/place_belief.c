@@ -12,10 +12,10 @@ static const double TAIL = 6, TAIL_WEIGHT = 6;
 /* Extent of a place. */
 static const double PLACE_M2 = 1, PLACE_RAD = 5 * 0.017453292519943295;
 /* Logarithm of the odds that a place which was not found before is another one, at least. */
-static const double LEAST_OTHERS = 6;
+static const double LEAST_OTHERS = 9;
 /* Where the view before found no place, this one misses the right place so much more often (a logarithm): the map
  * is another one there, or the view is poor. */
-static const double MISSED_AGAIN = 2.5;
+static const double MISSED_AGAIN = 3;
 
 static double log_sum(double a, double b)
 {

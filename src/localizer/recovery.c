@@ -13,21 +13,20 @@ static const double LEAST_RADIUS_M = 20;
 enum { CANDIDATES_FOLLOWED = 5 };
 /* A hypothesis becomes the leading one where it fits so much better. */
 static const double BETTER_FIT = 1.1;
-/* Room for what a vehicle does beyond its speed so far. */
-static const double LIKELY_M = 3, LEAST_SPEED_MPS = 2;
 /* Farther than this from a pose that was given, or later, and not confirmed at once, a pose has to be proven by
  * searches. */
 static const double GIVEN_M = 3, GIVEN_S = 2;
 /* Searches near GNSS positions that leave no hypothesis accepted, after which the positions may be wrong: from then
  * on one search of GNSS_EVERY is near them, the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
-/* Within a sweep in which the vehicle goes so far, a wrong pose and a wrong velocity make up for each other. */
+/* In a sweep in which the vehicle goes so far, a wrong pose and a wrong velocity make up for each other. */
 static const double LONG_SWEEP_M = 3;
-/* Squared Mahalanobis distance from the prediction that 99 of 100 scans stay within: beyond it, one long sweep does
- * not tell that it is the same place. */
-static const double MOST_INNOVATION = 40;
 /* A vehicle that has come no farther is where it was verified, as far as poses go. */
 static const double HARDLY_M = 1.25;
+/* The views that prove a place at once; later, the way there has mostly passed where no place was found, and the
+ * odds have to be 999 : 1. */
+enum { VIEWS_SOON = 2 };
+static const double LEAST_MARGIN_LATE = 6.9;
 /* By how much a velocity that does not fit the way may distort a sweep, at its ends. */
 static const double MOST_SWEPT_M = 0.75;
 /* Purpose of a search. */
@@ -89,22 +88,11 @@ enum ndt_status ndtd_follow_hypotheses(struct ndtd_relocalizer *relocalizer, str
 
 /* ---- searching ---- */
 
-double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer)
-{
-    return fmax(1.5 * relocalizer->fastest_mps, LEAST_SPEED_MPS);
-}
-
 /* How far the vehicle can have come since it was last seen. */
 static double farthest_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
 {
     const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, stamp_ns));
     return ndtd_reach_m(relocalizer->settings, ndtd_likely_speed_mps(relocalizer), dt_s);
-}
-
-double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
-{
-    const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, stamp_ns));
-    return LIKELY_M + ndtd_likely_speed_mps(relocalizer) * dt_s;
 }
 
 static int is_likely(const struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state)
@@ -339,10 +327,12 @@ static int moves_as_it_came(const struct ndtd_relocalization *now, const struct 
            dt_s * MOST_SWEPT_M;
 }
 
-static int is_long_sweep(const struct ndtd_relocalization *now)
+/* Whether the scan contradicts its prediction, and was made in such a sweep. */
+static int is_doubtful_sweep(const struct ndtd_relocalization *now)
 {
     const struct ndt_sweep *sweep = &now->scan->sweep;
-    return ndtd_speed_mps(&now->alignment->updated.twist) * (sweep->end_s - sweep->begin_s) > LONG_SWEEP_M;
+    return now->alignment->innovation > now->matcher->track->params.gate &&
+           ndtd_speed_mps(&now->alignment->updated.twist) * (sweep->end_s - sweep->begin_s) > LONG_SWEEP_M;
 }
 
 /* Whether several views count, or the vehicle can hardly have left the place where it was verified. */
@@ -351,6 +341,15 @@ static int has_several_views(const struct ndtd_relocalization *now)
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, now->alignment->predicted.stamp_ns));
     return relocalizer->recovery.views > 0 || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M;
+}
+
+/* Whether the views so far make the leading hypothesis less probable than everything else. */
+static int is_improbable(const struct ndtd_relocalization *now)
+{
+    struct ndtd_recovery *recovery = &now->relocalizer->recovery;
+    const struct ndtd_place *place =
+        recovery->has_places ? ndtd_belief_at(&recovery->places, &recovery->leading.state.T_map_base) : NULL;
+    return place && ndtd_belief_margin(&recovery->places, place) < 0;
 }
 
 /* Accepts the leading hypothesis where the views leave no other place: each of them may fit elsewhere, but nowhere
@@ -363,10 +362,12 @@ static enum ndt_status prove_by_places(const struct ndtd_relocalization *now, st
     if (!relocalizer->recovery.has_places || now->decision->is_ambiguous || !now->alignment->is_updated ||
         !has_several_views(now) || !is_likely(relocalizer, &leading->state) ||
         leading->confidence < relocalizer->settings->min_confidence ||
-        !moves_as_it_came(now, &relocalizer->recovery.T_map_view, relocalizer->recovery.view_ns))
+        !moves_as_it_came(now, &relocalizer->recovery.T_map_view, relocalizer->recovery.view_ns) ||
+        is_doubtful_sweep(now))
         return NDT_OK;
     const enum ndt_status status = ndtd_places_weigh(now, &margin, err);
-    now->decision->is_unproven = status != NDT_OK || margin < NDTD_LEAST_MARGIN;
+    const double least = relocalizer->recovery.views > VIEWS_SOON ? LEAST_MARGIN_LATE : NDTD_LEAST_MARGIN;
+    now->decision->is_unproven = status != NDT_OK || margin < least;
     now->decision->margin = margin;
     now->decision->certainty = 1 / (1 + exp(-margin));
     return status;
@@ -391,7 +392,7 @@ static enum ndt_status prove_leading(const struct ndtd_relocalization *now, stru
     if (status != NDT_OK)
         return status;
     if (!now->decision->is_unproven)
-        now->decision->is_unproven = !leads_all(now);
+        now->decision->is_unproven = !leads_all(now) || is_improbable(now);
     return now->decision->is_unproven ? prove_by_places(now, err) : NDT_OK;
 }
 
@@ -407,15 +408,13 @@ static int is_near_verified(const struct ndtd_relocalization *now)
     const double deviation_m = ndt_track_position_deviation(&expected);
     for (int i = 0; i < 6; i++)
         memcpy(block + 6 * i, expected.P + NDT_TRACK_STATES * i, 6 * sizeof(*block));
-    const int is_long = is_long_sweep(now);
-    if (is_long && now->alignment->innovation > MOST_INNOVATION)
+    if (!is_likely(relocalizer, &now->alignment->updated) || is_doubtful_sweep(now))
         return 0;
     if (deviation_m <= track->params.lost_deviation_m &&
         ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
             track->params.gate)
         return 1;
     return !relocalizer->recovery.is_active && now->decision->is_multistart &&
-           (!is_long || now->alignment->innovation <= track->params.gate) &&
            moves_as_it_came(now, &relocalizer->verified.T_map_base, relocalizer->verified.stamp_ns);
 }
 

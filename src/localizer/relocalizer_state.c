@@ -7,6 +7,9 @@
 /* A heading that was given without a covariance is wrong by this much at most; turns since then are not known. */
 static const double GIVEN_RAD = 45 * 0.017453292519943295, SIGMAS = 5;
 
+/* Room for what a vehicle does beyond its speed so far. */
+static const double LIKELY_M = 3, LEAST_SPEED_MPS = 2;
+
 void ndtd_relocalizer_set_view(struct ndtd_relocalizer *relocalizer, struct ndtd_points_view *view)
 {
     relocalizer->view = view;
@@ -97,4 +100,15 @@ const double *ndtd_antenna_m(const struct ndtd_relocalizer *relocalizer)
 {
     const struct ndtd_gnss_fix *gnss = relocalizer->parts.gnss;
     return gnss->is_known ? gnss->antenna_m : relocalizer->settings->frames.gnss_antenna_m;
+}
+
+double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer)
+{
+    return fmax(1.5 * relocalizer->fastest_mps, LEAST_SPEED_MPS);
+}
+
+double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
+{
+    const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, stamp_ns));
+    return LIKELY_M + ndtd_likely_speed_mps(relocalizer) * dt_s;
 }
