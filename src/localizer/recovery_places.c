@@ -58,8 +58,10 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
     struct ndtd_recovery *recovery = &relocalizer->recovery;
     const int64_t stamp_ns = now->alignment->predicted.stamp_ns;
+    struct ndt_align_params params = ndtd_matcher_params(now->matcher, &now->alignment->prior);
     recovery->has_places = recovery->has_view && now->has_first && relocalizer->proposals.is_searched &&
-                           !now->decision->is_cut_short && ndtd_outcome_is_usable(now->alignment->result.outcome);
+                           !now->decision->is_cut_short && ndtd_matcher_has_time(now->matcher, &params) &&
+                           ndtd_outcome_is_usable(now->alignment->result.outcome);
     if (!recovery->has_places)
         return;
     const double dt_s = fabs(ndt_track_seconds(recovery->view_ns, stamp_ns));
