@@ -99,7 +99,7 @@ enum ndt_status ndtd_places_weigh(const struct ndtd_relocalization *now, double 
     struct ndtd_place *here = ndtd_belief_at(places, &now->relocalizer->recovery.leading.state.T_map_base);
     int is_moved[NDTD_PLACES_MAX] = {0};
     *margin = here ? ndtd_belief_margin(places, here) : -INFINITY;
-    for (int k = 0; k < RIVALS_MOVED && *margin >= NDTD_LEAST_MARGIN; k++) {
+    for (int k = 0; here && k < RIVALS_MOVED && *margin >= NDTD_LEAST_MARGIN; k++) {
         struct ndtd_place *rival = next_rival(places, here, is_moved);
         if (!rival)
             break;
