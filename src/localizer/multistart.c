@@ -24,12 +24,14 @@ static const double FOUND_WIDE = 12, FOUND_NARROW = 4, STANDS_OUT_WIDE = 20, STA
                     NOT_CONVERGED = 6, PLACE_M2 = 1, PLACE_RAD = 5 * 0.017453292519943295;
 /* Logarithm of the probability that the right place is not among those that were found for one view, and how much
  * less it is at most where one of them stands out. */
-static const double MISSED_WIDE = -4, MISSED_NARROW = -2, STANDS_OUT_PART = 0.5, LESS_WIDE = 6, LESS_NARROW = 4;
+static const double MISSED_WIDE = -4, MISSED_NARROW = -2, STANDS_OUT_PART = 0.5, LESS_WIDE = 6, LESS_NARROW = 6;
 /* The same optimum from another guess ends elsewhere within the last step: it counts only if the fit is so much
  * better. */
 static const double SAME_GAIN = 0.01;
 /* A prediction whose points are within this (three sigma) leaves one optimum on the finest level. */
 static const double TRUSTED_M = 1.3;
+/* A prediction with such a deviation leaves several places. */
+static const double OPEN_M = 1;
 /* Part of the time that is left for one list of guesses: hypotheses that are followed need some, too. */
 static const double TIME_PART = 0.3;
 
@@ -425,10 +427,12 @@ static double margin_of(const struct ndtd_relocalization *now)
     return margin_over(now, &rivals);
 }
 
-/* Whether the alignment is where the prediction leads: elsewhere, the window may have missed what is there. */
+/* Whether the alignment is where the prediction leads, and that is one place: otherwise the window may have missed
+ * what is there. */
 static int is_expected(const struct ndtd_relocalization *now)
 {
-    return surprise_of(now, &now->alignment->result.T_map_sensor) <= surprise(LIKELY);
+    return ndt_track_position_deviation(&now->alignment->predicted) <= OPEN_M &&
+           surprise_of(now, &now->alignment->result.T_map_sensor) <= surprise(LIKELY);
 }
 
 static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error *err)

@@ -19,14 +19,15 @@ static const double GIVEN_M = 3, GIVEN_S = 2;
 /* Searches near GNSS positions that leave no hypothesis accepted, after which the positions may be wrong: from then
  * on one search of GNSS_EVERY is near them, the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
-/* In a sweep in which the vehicle goes so far, a wrong pose and a wrong velocity make up for each other. */
-static const double LONG_SWEEP_M = 3;
+/* In a sweep in which the vehicle goes so far, a wrong pose and a wrong velocity make up for each other: the
+ * innovation has to be within this part of the gate. */
+static const double LONG_SWEEP_M = 3, LONG_SWEEP_PART = 0.5;
 /* A vehicle that has come no farther is where it was verified, as far as poses go. */
 static const double HARDLY_M = 1.25;
-/* The views that prove a place at once; later, the way there has mostly passed where no place was found, and the
- * odds have to be 999 : 1. */
-enum { VIEWS_SOON = 2 };
-static const double LEAST_MARGIN_LATE = 6.9;
+/* Logarithm of the odds, 999 : 1, of a place over all others after several views. */
+static const double LEAST_MARGIN_OF_PLACES = 6.9;
+/* The same, 10 : 1, where searches prove it as well. */
+static const double LEAST_MARGIN_OF_SEARCHES = 2.3;
 /* By how much a velocity that does not fit the way may distort a sweep, at its ends. */
 static const double MOST_SWEPT_M = 0.75;
 /* Purpose of a search. */
@@ -331,7 +332,7 @@ static int moves_as_it_came(const struct ndtd_relocalization *now, const struct 
 static int is_doubtful_sweep(const struct ndtd_relocalization *now)
 {
     const struct ndt_sweep *sweep = &now->scan->sweep;
-    return now->alignment->innovation > now->matcher->track->params.gate &&
+    return now->alignment->innovation > LONG_SWEEP_PART * now->matcher->track->params.gate &&
            ndtd_speed_mps(&now->alignment->updated.twist) * (sweep->end_s - sweep->begin_s) > LONG_SWEEP_M;
 }
 
@@ -343,13 +344,13 @@ static int has_several_views(const struct ndtd_relocalization *now)
     return relocalizer->recovery.views > 0 || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M;
 }
 
-/* Whether the views so far make the leading hypothesis less probable than everything else. */
+/* Whether the views so far speak too little for the leading hypothesis to take the word of searches. */
 static int is_improbable(const struct ndtd_relocalization *now)
 {
     struct ndtd_recovery *recovery = &now->relocalizer->recovery;
     const struct ndtd_place *place =
         recovery->has_places ? ndtd_belief_at(&recovery->places, &recovery->leading.state.T_map_base) : NULL;
-    return place && ndtd_belief_margin(&recovery->places, place) < 0;
+    return place && ndtd_belief_margin(&recovery->places, place) < LEAST_MARGIN_OF_SEARCHES;
 }
 
 /* Accepts the leading hypothesis where the views leave no other place: each of them may fit elsewhere, but nowhere
@@ -366,8 +367,7 @@ static enum ndt_status prove_by_places(const struct ndtd_relocalization *now, st
         is_doubtful_sweep(now))
         return NDT_OK;
     const enum ndt_status status = ndtd_places_weigh(now, &margin, err);
-    const double least = relocalizer->recovery.views > VIEWS_SOON ? LEAST_MARGIN_LATE : NDTD_LEAST_MARGIN;
-    now->decision->is_unproven = status != NDT_OK || margin < least;
+    now->decision->is_unproven = status != NDT_OK || margin < LEAST_MARGIN_OF_PLACES;
     now->decision->margin = margin;
     now->decision->certainty = 1 / (1 + exp(-margin));
     return status;
@@ -449,6 +449,8 @@ static int is_accepted(const struct ndtd_relocalization *now)
     int fits;
     const double confidence = ndtd_confidence_now(now, &fits);
     if (!alignment->before || !fits || !alignment->is_updated || confidence < relocalizer->settings->min_confidence)
+        return 0;
+    if (relocalizer->recovery.is_active && relocalizer->proposals.is_searched) /* the views decide */
         return 0;
     if (decision->is_ambiguous || (decision->is_multistart && decision->margin < NDTD_LEAST_MARGIN))
         return 0;
