@@ -148,7 +148,8 @@ static void choose_engine(struct ndtd_searcher *searcher)
 {
     struct ndtd_search_choice choice;
     struct ndt_error err = {""};
-    if (searcher->choice.limit_us <= 0 || !searcher->is_prepared || !searcher->prepared)
+    if (searcher->choice.limit_us <= 0 || !searcher->is_prepared || !searcher->prepared ||
+        atomic_load(&searcher->quit))
         return;
     searcher->choice.search = searcher->search;
     searcher->choice.map = searcher->prepared;
@@ -203,7 +204,7 @@ static void *run_thread(void *context)
         if (atomic_load(&searcher->quit))
             break;
         if (atomic_compare_exchange_strong(&searcher->phase, &wanted, RUNNING)) {
-            searcher->choosing = (struct ndt_search_control){0};
+            ndt_search_rearm(&searcher->choosing);
             run(searcher);
             atomic_store(&searcher->phase, DONE);
         } else

@@ -20,7 +20,13 @@ enum ndt_status ndt_list_resize(struct ndt_list *list, size_t count, size_t size
 
 void ndt_search_cancel(struct ndt_search_control *control)
 {
-    __atomic_store_n(&control->is_cancelled, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&control->is_cancelled, 1, __ATOMIC_RELEASE);
+}
+
+void ndt_search_rearm(struct ndt_search_control *control)
+{
+    (void)__atomic_exchange_n(&control->is_cancelled, 0, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&control->done_percent, 0, __ATOMIC_RELAXED);
 }
 
 unsigned ndt_search_progress(const struct ndt_search_control *control)

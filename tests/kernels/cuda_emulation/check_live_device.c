@@ -100,7 +100,8 @@ static void expect_said(const char *text)
     ck_assert_msg(has_said(text), "the log does not say '%s'", text);
 }
 
-/* One scan after the other; `plant` happens before number FAILS_AT. */
+/* One scan after the other; `plant` happens before number FAILS_AT, which a machine that is slow enough may answer
+ * with its prediction at the deadline. */
 static void drive_along(void (*plant)(int after, int count))
 {
     give(NDT_MESSAGE_INITIAL_POSE, &drive.start);
@@ -110,8 +111,10 @@ static void drive_along(void (*plant)(int after, int count))
         give(NDT_MESSAGE_SCAN, &drive.scans[i]);
         sem_wait(&answered);
         ck_assert_uint_eq(answer_count, i + 1);
-        ck_assert_msg(answers[i].result.outcome == NDT_CONVERGED, "scan %zu: outcome %d after %d evaluations", i,
-                      (int)answers[i].result.outcome, (int)answers[i].result.evaluations);
+        const enum ndt_outcome outcome = answers[i].result.outcome;
+        ck_assert_msg(outcome == NDT_CONVERGED || (plant && i == FAILS_AT && outcome == NDT_DEADLINE),
+                      "scan %zu: outcome %d after %d evaluations", i, (int)outcome,
+                      (int)answers[i].result.evaluations);
         const double *t_m = answers[i].result.T_map_sensor.t_m;
         for (int axis = 0; axis < 3; axis++)
             ck_assert_double_le(fabs(t_m[axis] - drive.truth[i].t_m[axis]), NEAR_M);

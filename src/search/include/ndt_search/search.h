@@ -142,6 +142,9 @@ struct ndt_search_control {
 };
 /** Makes the running search return within milliseconds; thread-safe. */
 void ndt_search_cancel(struct ndt_search_control *control);
+/** Takes a cancellation back, for the next search; thread-safe. What the canceller wrote before is visible after
+ * it. */
+void ndt_search_rearm(struct ndt_search_control *control);
 /** Percent of the running search, 0 to 100; thread-safe. */
 unsigned ndt_search_progress(const struct ndt_search_control *control);
 
