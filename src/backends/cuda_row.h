@@ -8,7 +8,7 @@
 
 /** The row, whose probe and open load the module. */
 extern const struct ndt_backend_ops ndt_cuda_row;
-/** That of the module once it is loaded, see ndt_backend_at. */
+/** The row of the backend: that of the module once it is loaded, see ndt_backend_at. */
 const struct ndt_backend_ops *ndt_cuda_row_as_loaded(void);
 /** Loads the module where there is a driver. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_row_load(struct ndt_error *why);

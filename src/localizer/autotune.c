@@ -105,7 +105,7 @@ static int is_measured(const struct ndtd_autotune_row *row)
     return row->samples > 0 && row->p95_us > 0;
 }
 
-/* What decides: 0 for a row that does not take part, because it lost before others were timed after rests. */
+/* The time that decides; 0: the row takes no part, because it lost before others were timed after rests. */
 static double deciding_us(const struct ndtd_autotune_row *row, int by_rests)
 {
     return !is_measured(row) ? 0 : by_rests ? row->rested_us : row->p95_us;

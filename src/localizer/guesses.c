@@ -13,6 +13,12 @@ static const double SAME_M = 0.5, SAME_RAD = 0.1;
 /* Optima farther apart than this are different. */
 static const double DISTINCT_M = 1, DISTINCT_RAD = 5 * 0.017453292519943295;
 
+/* Degrees of freedom of the t distribution of the error of a prediction, and half of them and of those of a pose.
+ */
+static const double TAIL = 6, TAIL_WEIGHT = 6;
+/* Extent of a place. */
+static const double PLACE_M2 = 1, PLACE_RAD = 5 * 0.017453292519943295;
+
 double ndtd_speed_mps(const struct ndt_twist *twist)
 {
     return hypot(hypot(twist->v_mps[0], twist->v_mps[1]), twist->v_mps[2]);
@@ -98,6 +104,16 @@ double ndtd_squared_mahalanobis(const struct ndt_pose *mean, const double covari
     for (int i = 0; i < 6; i++)
         sum += z[i] * solved[i];
     return sum;
+}
+
+double ndtd_surprise(double deviations2)
+{
+    return TAIL_WEIGHT * log1p(deviations2 / TAIL);
+}
+
+double ndtd_places_within(double reach_m, double turn_rad)
+{
+    return 1 + M_PI * reach_m * reach_m / PLACE_M2 * 2 * fmin(turn_rad, M_PI) / PLACE_RAD;
 }
 
 void ndtd_optima_add(struct ndtd_optima *optima, const struct ndt_pose *T_map_sensor)

@@ -52,6 +52,12 @@ int ndtd_are_distinct(const struct ndt_pose *a, const struct ndt_pose *b);
  * first, axes of the body; INFINITY where the covariance is not positive definite. */
 double ndtd_squared_mahalanobis(const struct ndt_pose *mean, const double covariance[36],
                                 const struct ndt_pose *pose);
+/* Evidence against a pose so many squared deviations from its mean: the logarithm of a t distribution of 6 degrees
+ * of freedom in 6 dimensions, (6 + 6) / 2 ln(1 + d^2 / 6). Of people who carry a sensor and look around, 95 % are
+ * within 22, 99 % within 40. */
+double ndtd_surprise(double deviations2);
+/* Number of places, one for each square metre and 5 degrees of heading, within reach of a pose. */
+double ndtd_places_within(double reach_m, double turn_rad);
 /* Without room: nothing. */
 void ndtd_optima_add(struct ndtd_optima *optima, const struct ndt_pose *T_map_sensor);
 

@@ -14,14 +14,13 @@
 
 /* Where the scan may slide, as in a tunnel, a pose elsewhere along it counts only if so much more speaks for it. */
 static const double CLEARLY_BETTER = NDTD_LEAST_MARGIN;
-/* Degrees of freedom of the t distribution of the error of a prediction, and half of them and of those of a pose:
- * of people who carry a sensor and look around, 95 % are within a squared Mahalanobis distance of 22, 99 % of 40.
- */
-static const double TAIL = 6, TAIL_WEIGHT = 6, EXPECTED = 6, LIKELY = 22;
+/* Squared Mahalanobis distances of a pose from the prediction: the mean of good predictions, and 95 % of those of
+ * people who carry a sensor. */
+static const double EXPECTED = 6, LIKELY = 22;
 /* Logarithm of the odds that the right pose is among those that were found, where the scan fits as usual, among one
  * place of the window; more places hide it better, and an alignment that has not converged speaks against it. */
 static const double FOUND_WIDE = 12, FOUND_NARROW = 4, STANDS_OUT_WIDE = 20, STANDS_OUT_NARROW = 12,
-                    NOT_CONVERGED = 6, PLACE_M2 = 1, PLACE_RAD = 5 * 0.017453292519943295;
+                    NOT_CONVERGED = 6;
 /* Logarithm of the probability that the right place is not among those that were found for one view, and how much
  * less it is at most where one of them stands out. */
 static const double MISSED_WIDE = -4, MISSED_NARROW = -2, STANDS_OUT_PART = 0.5, LESS_WIDE = 6, LESS_NARROW = 6;
@@ -173,19 +172,13 @@ static void set_evidence(struct ndtd_relocalization *now)
     now->has_evidence = relocalizer->is_verified && !relocalizer->recovery.is_active;
 }
 
-/* What speaks against a value that lies so far from its mean, as the logarithm of a t distribution: squared
- * deviations. */
-static double surprise(double deviations2)
-{
-    return TAIL_WEIGHT * log1p(deviations2 / TAIL);
-}
-
 /* What speaks against a pose of the sensor after the last verified one; 0 where none is. */
 static double surprise_of(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor)
 {
     if (!now->has_evidence)
         return 0;
-    return surprise(ndtd_squared_mahalanobis(&now->expected.T_map_sensor, now->expected.covariance, T_map_sensor));
+    return ndtd_surprise(
+        ndtd_squared_mahalanobis(&now->expected.T_map_sensor, now->expected.covariance, T_map_sensor));
 }
 
 /* Logarithm of the odds of pose a over pose b of the sensor, from how much better the scan fits there. */
@@ -331,8 +324,7 @@ static int is_confirmed(const struct ndtd_relocalization *now)
 static double places_of(const struct ndtd_relocalization *now)
 {
     const struct ndt_search_region region = region_of(now->relocalizer, now->alignment);
-    return 1 + M_PI * region.radius_m * region.radius_m / PLACE_M2 * 2 * fmin(region.heading_reach_rad, M_PI) /
-                   PLACE_RAD;
+    return ndtd_places_within(region.radius_m, region.heading_reach_rad);
 }
 
 /* Odds of a place that was not found against the alignment, as a logarithm: likely where the scan fits worse than
@@ -344,8 +336,8 @@ static double log_odds_unfound(const struct ndtd_relocalization *now, double mar
     const struct ndt_align_result *result = &now->alignment->result;
     const double deficit = ndtd_fit_deficit(&relocalizer->usual, ndtd_fit(result));
     const int is_wide = is_wide_view(relocalizer);
-    const double unexpected = fmax(0, surprise_of(now, &result->T_map_sensor) - surprise(EXPECTED));
-    return surprise(deficit * deficit) + unexpected + log(places_of(now)) +
+    const double unexpected = fmax(0, surprise_of(now, &result->T_map_sensor) - ndtd_surprise(EXPECTED));
+    return ndtd_surprise(deficit * deficit) + unexpected + log(places_of(now)) +
            (result->outcome == NDT_CONVERGED ? 0 : NOT_CONVERGED) - (is_wide ? FOUND_WIDE : FOUND_NARROW) -
            fmin(fmax(margin, 0), is_wide ? STANDS_OUT_WIDE : STANDS_OUT_NARROW);
 }
@@ -354,7 +346,7 @@ double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands
 {
     const int is_wide = is_wide_view(now->relocalizer);
     const double deficit = ndtd_fit_deficit(&now->relocalizer->usual, ndtd_fit(&now->alignment->result));
-    return surprise(deficit * deficit) + (is_wide ? MISSED_WIDE : MISSED_NARROW) -
+    return ndtd_surprise(deficit * deficit) + (is_wide ? MISSED_WIDE : MISSED_NARROW) -
            fmin(STANDS_OUT_PART * fmax(stands_out, 0), is_wide ? LESS_WIDE : LESS_NARROW);
 }
 
@@ -432,7 +424,7 @@ static double margin_of(const struct ndtd_relocalization *now)
 static int is_expected(const struct ndtd_relocalization *now)
 {
     return ndt_track_position_deviation(&now->alignment->predicted) <= OPEN_M &&
-           surprise_of(now, &now->alignment->result.T_map_sensor) <= surprise(LIKELY);
+           surprise_of(now, &now->alignment->result.T_map_sensor) <= ndtd_surprise(LIKELY);
 }
 
 static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error *err)

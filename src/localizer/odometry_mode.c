@@ -9,10 +9,10 @@
 #include "ndt_odometry/odometry.h"
 #include "ndtd/scan_times.h"
 
-/* What poses are uncertain by, and how a person or a vehicle accelerates at most for long: a scan that says more
- * has been matched with another place that looks alike. */
+/* Uncertainty of a pose, and the largest acceleration of a person or a vehicle over a second: a scan that asks for
+ * more was matched with another place that looks alike. */
 static const double JUMP_M = 0.35, MOST_MPS2 = 3.0;
-/* What may be unknown of the way before it is lost. */
+/* Length of way that may be unknown before it is lost. */
 static const double MOST_UNKNOWN_M = 0.5;
 
 /* Reference moments and positions of the last scans that were located. */

@@ -6,11 +6,6 @@
 
 /* A scan says no more than this against a place: the map may have changed there, or the alignment have failed. */
 static const double MOST_AGAINST = 10;
-/* Motions have the tails of a t distribution, as in multistart.c: degrees of freedom, and half of them and of those
- * of a pose. */
-static const double TAIL = 6, TAIL_WEIGHT = 6;
-/* Extent of a place. */
-static const double PLACE_M2 = 1, PLACE_RAD = 5 * 0.017453292519943295;
 /* Logarithm of the odds that a place which was not found before is another one, at least. */
 static const double LEAST_OTHERS = 9;
 /* Where the view before found no place, this one misses the right place so much more often (a logarithm): the map
@@ -50,12 +45,7 @@ void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_ba
 
 /* ---- arrival ---- */
 
-static double places_within(const struct ndtd_motion_limit *limit)
-{
-    return 1 + M_PI * limit->most_m * limit->most_m / PLACE_M2 * 2 * fmin(limit->most_rad, M_PI) / PLACE_RAD;
-}
-
-/* What speaks against a motion; INFINITY: it is out of reach. */
+/* Evidence against a motion, see ndtd_surprise; INFINITY: it is out of reach. */
 static double surprise_of(const struct ndtd_motion_limit *limit, const struct ndt_pose *from,
                           const struct ndt_pose *to)
 {
@@ -63,13 +53,14 @@ static double surprise_of(const struct ndtd_motion_limit *limit, const struct nd
     if (moved_m > limit->most_m || turned_rad > limit->most_rad)
         return INFINITY;
     const double squares = pow(moved_m / limit->usual_m, 2) + pow(turned_rad / limit->usual_rad, 2);
-    return TAIL_WEIGHT * log1p(squares / TAIL);
+    return ndtd_surprise(squares);
 }
 
 void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *before,
                         const struct ndtd_motion_limit *limit, const struct ndtd_motion_limit *region)
 {
-    const double others = fmax(LEAST_OTHERS, log(places_within(region) / places_within(limit)));
+    const double others = fmax(LEAST_OTHERS, log(ndtd_places_within(region->most_m, region->most_rad) /
+                                                 ndtd_places_within(limit->most_m, limit->most_rad)));
     double known = -INFINITY;
     for (size_t k = 0; k < before->count; k++)
         known = log_sum(known, before->places[k].log_weight);

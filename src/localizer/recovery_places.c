@@ -7,7 +7,8 @@
 static const double DEG = 0.017453292519943295;
 /* Room for a place itself, and for what searches look at beyond what is likely. */
 static const double PLACE_M = 1, SEARCHED_M = 5;
-/* What a vehicle moves and turns in any case; the usual speed as a part of the likely one, and the usual turn. */
+/* Usual motion between views: a part that every vehicle moves and turns, the speed as a part of the likely one, and
+ * the rate of turn. */
 static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
 /* Rivals that get a motion of their own. */
 enum { RIVALS_MOVED = 3 };

@@ -12,7 +12,7 @@ struct ndtd_search_choice {
     int is_engine; /**< it was faster */
 };
 
-/** What is measured, and how. */
+/** A measurement: its subject and its limits. */
 struct ndtd_search_measurement {
     struct ndt_search *search; /**< with map and engine; as it returns, the threads score */
     const struct ndt_map *map; /**< that of the search */
