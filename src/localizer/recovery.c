@@ -450,7 +450,8 @@ static int is_accepted(const struct ndtd_relocalization *now)
     const double confidence = ndtd_confidence_now(now, &fits);
     if (!alignment->before || !fits || !alignment->is_updated || confidence < relocalizer->settings->min_confidence)
         return 0;
-    if (relocalizer->recovery.is_active && relocalizer->proposals.is_searched) /* the views decide */
+    if (relocalizer->recovery.is_active && relocalizer->recovery.has_view &&
+        relocalizer->proposals.is_searched) /* the views decide */
         return 0;
     if (decision->is_ambiguous || (decision->is_multistart && decision->margin < NDTD_LEAST_MARGIN))
         return 0;
