@@ -326,18 +326,22 @@ SMALL = ("--seed", 7, "--scans", 150, "--beams", 16, "--columns", 600, "--map-sp
 DESKEW = ("--set", "preprocess.deskew=time")
 
 
-def steady_error(table):
-    errors = table["error_m"].drop_null().to_numpy()
-    return np.median(errors), np.percentile(errors, 95)
+def steady_error(tables):
+    errors = np.concatenate([table["error_m"].drop_null().to_numpy() for table in tables])
+    return np.array([np.median(errors), np.percentile(errors, 95)])
 
 
 def test_joined_handheld(simulate, run_program, tmp_path):
-    """Two narrow scans a second: some hardly converge, and end elsewhere when they begin a nanometre apart. Pieces cost no accuracy."""
-    drive = simulate("--seed", 3, "--world", "hall", "--carrier", "handheld", "--view", 120, "--scans", 80, "--beams", 16, "--columns", 600)
-    replays = Replays(run_program, tmp_path, drive.bag, drive.map)
-    table, plan, _ = replays.joined(15.0)
-    compare(replays.whole, table, plan, 0.1)
-    assert np.all(np.array(steady_error(table)) <= 1.1 * np.array(steady_error(replays.whole)))
+    """Two narrow scans a second: some hardly converge, and end elsewhere when they begin a nanometre apart. Pieces cost no accuracy,
+    over several walks: within one a single scan moves the 95 % quantile by a seventh."""
+    drives = []
+    for seed in (3, 4, 5, 6):
+        drive = simulate("--seed", seed, "--world", "hall", "--carrier", "handheld", "--view", 120, "--scans", 80, "--beams", 16,
+                         "--columns", 600)
+        replays = Replays(run_program, tmp_path, drive.bag, drive.map)
+        drives.append((replays.whole, *replays.joined(15.0)[:2]))
+    compare(drives, 0.1)
+    assert np.all(steady_error([table for _, table, _ in drives]) <= 1.1 * steady_error([whole for whole, _, _ in drives]))
 
 
 @pytest.mark.parametrize("has_truth", [True, False], ids=["truth", "no truth"])
@@ -350,7 +354,7 @@ def test_joined_kitti(has_truth, shared_data, run_program, tmp_path):
     replays = Replays(run_program, tmp_path, bag, data / "map_from_even_scans_0.20m.pcd", ("--set", "preprocess.deskew=azimuth_cw"))
     table, plan, removed = replays.joined(5.0)
     assert removed == 0
-    compare(replays.whole, table, plan)
+    compare([(replays.whole, table, plan)])
 
 
 @pytest.mark.parametrize("has_truth,options", [(True, ()), (False, ()), (True, ("--gaps", 1)), (True, ("--odometry", "--imu", 100)),
@@ -362,18 +366,19 @@ def test_joined_against_whole(options, has_truth, simulate, run_program, tmp_pat
     replays = Replays(run_program, tmp_path, bag, drive.map, DESKEW)
     table, plan, removed = replays.joined(5.0)
     assert removed == 0 and replays.again == 0
-    compare(replays.whole, table, plan)
+    compare([(replays.whole, table, plan)])
 
 
-def compare(whole, table, plan, different_part=0.0):
-    """Alike: as two replays are that begin 1 cm apart. A scan that hardly converges may differ by more."""
-    for name in ("seq", "stamp_ns"):
-        assert table[name].to_pylist() == whole[name].to_pylist()
-    changed = sum(a != b for a, b in zip(table["outcome"].to_pylist(), whole["outcome"].to_pylist()))
-    assert changed <= different_part * len(whole)
-    off_m, off_deg = pieces.differences_of(whole, table)
+def compare(drives, different_part=0.0):
+    """Alike: as two replays are that begin 1 cm apart. A scan that hardly converges may differ by more. Drives: whole, joined, plan."""
+    for whole, table, plan in drives:
+        for name in ("seq", "stamp_ns"):
+            assert table[name].to_pylist() == whole[name].to_pylist()
+        assert pieces.differences_of(whole, table)[0][:plan[0][2]].max() == 0.0, "the first piece has the bits of the whole"
+    changed = sum(a != b for whole, table, _ in drives for a, b in zip(table["outcome"].to_pylist(), whole["outcome"].to_pylist()))
+    assert changed <= different_part * sum(len(whole) for whole, _, _ in drives)
+    off_m, off_deg = np.concatenate([pieces.differences_of(whole, table) for whole, table, _ in drives], axis=1)
     assert np.median(off_m) < 0.005 and np.percentile(off_m, 95) < 0.02 and np.percentile(off_deg, 95) < 0.1
-    assert off_m[:plan[0][2]].max() == 0.0, "the first piece has the bits of the whole"
 
 
 def test_hash_is_that_of_ndtd(simulate, run_program, tmp_path):
@@ -407,7 +412,7 @@ def test_damage_within_a_scan(simulate, run_program, tmp_path):
     table, plan, removed = replays.joined(5.0, 2.0)
     assert len(replays.rows(*plan[2][::2])) == plan[2][2] - plan[2][0], "it begins behind the damage"
     assert removed == 0 and table["seq"].to_pylist() == list(range(60))
-    compare(replays.whole, table, plan)
+    compare([(replays.whole, table, plan)])
 
 
 def test_a_piece_does_not_know_more_than_the_whole(simulate, run_program, tmp_path):
