@@ -439,10 +439,10 @@ START_TEST(nothing_is_allocated_after_warm_up)
 {
     if (!COUNTS_ALLOCATIONS)
         return;
-    start(drive.map);
     push_start();
-    for (size_t i = 0; i < 5; i++) /* at once, so that every slot of the queue is used */
+    for (size_t i = 0; i < 5; i++) /* before the worker starts, so that every slot is used, however slow this is */
         push_scan(i);
+    start(drive.map);
     for (size_t i = 0; i < 5; i++)
         sem_wait(&answered);
     for (size_t i = 5; i < DRIVE_SCANS; i++) { /* Check's macros allocate: none of them in between */
