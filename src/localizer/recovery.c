@@ -19,9 +19,9 @@ static const double GIVEN_M = 3, GIVEN_S = 2;
 /* Searches near GNSS positions that leave no hypothesis accepted, after which the positions may be wrong: from then
  * on one search of GNSS_EVERY is near them, the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
-/* In a sweep in which the vehicle goes so far, a wrong pose and a wrong velocity make up for each other: the
- * innovation has to be within this part of the gate. */
-static const double LONG_SWEEP_M = 3, LONG_SWEEP_PART = 0.5;
+/* In a sweep that the velocity distorts by so much, as far as the prediction leaves it open, a wrong pose and a
+ * wrong velocity make up for each other: the innovation has to be within this part of the gate. */
+static const double OPEN_SWEEP_M = 1, OPEN_SWEEP_PART = 0.1;
 /* A vehicle that has come no farther is where it was verified, as far as poses go. */
 static const double HARDLY_M = 1.25;
 /* Logarithm of the odds, 999 : 1, of a place over all others after several views. */
@@ -328,12 +328,13 @@ static int moves_as_it_came(const struct ndtd_relocalization *now, const struct 
            dt_s * MOST_SWEPT_M;
 }
 
-/* Whether the scan contradicts its prediction, and was made in such a sweep. */
+/* Whether the scan was made in such a sweep, and does not confirm its prediction. */
 static int is_doubtful_sweep(const struct ndtd_relocalization *now)
 {
     const struct ndt_sweep *sweep = &now->scan->sweep;
-    return now->alignment->innovation > LONG_SWEEP_PART * now->matcher->track->params.gate &&
-           ndtd_speed_mps(&now->alignment->updated.twist) * (sweep->end_s - sweep->begin_s) > LONG_SWEEP_M;
+    return now->alignment->innovation > OPEN_SWEEP_PART * now->matcher->track->params.gate &&
+           ndt_track_velocity_deviation(&now->alignment->predicted) * (sweep->end_s - sweep->begin_s) >
+               OPEN_SWEEP_M;
 }
 
 /* Whether several views count, or the vehicle can hardly have left the place where it was verified. */
@@ -408,14 +409,14 @@ static int is_near_verified(const struct ndtd_relocalization *now)
     const double deviation_m = ndt_track_position_deviation(&expected);
     for (int i = 0; i < 6; i++)
         memcpy(block + 6 * i, expected.P + NDT_TRACK_STATES * i, 6 * sizeof(*block));
-    if (!is_likely(relocalizer, &now->alignment->updated) || is_doubtful_sweep(now))
+    if (!is_likely(relocalizer, &now->alignment->updated) || is_doubtful_sweep(now) ||
+        !moves_as_it_came(now, &relocalizer->verified.T_map_base, relocalizer->verified.stamp_ns))
         return 0;
     if (deviation_m <= track->params.lost_deviation_m &&
         ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
             track->params.gate)
         return 1;
-    return !relocalizer->recovery.is_active && now->decision->is_multistart &&
-           moves_as_it_came(now, &relocalizer->verified.T_map_base, relocalizer->verified.stamp_ns);
+    return !relocalizer->recovery.is_active && now->decision->is_multistart;
 }
 
 /* Before any scan was verified: a pose that was given counts for a while, near where it leads and with its heading,

@@ -172,6 +172,11 @@ double ndt_track_attitude_deviation(const struct ndt_track_state *state)
     return deviation_of(state, AT_ROTATION);
 }
 
+double ndt_track_velocity_deviation(const struct ndt_track_state *state)
+{
+    return deviation_of(state, AT_TWIST);
+}
+
 /* ---- start ---- */
 
 /* Measures the direction of gravity: up = R^T e_z, and R^T e_z moves by up x phi. */

@@ -270,6 +270,8 @@ void ndt_track_map_covariance(const struct ndt_track_state *state, double covari
 double ndt_track_position_deviation(const struct ndt_track_state *state);
 /** The same of the attitude [rad]. */
 double ndt_track_attitude_deviation(const struct ndt_track_state *state);
+/** The same of the velocity [m/s]. */
+double ndt_track_velocity_deviation(const struct ndt_track_state *state);
 
 /** The direction of gravity's opposite in the base frame: mean specific force of an IMU within half a second of a
  * stamp, of unit length. Returns 0 where there is none, or it turns or accelerates. */
