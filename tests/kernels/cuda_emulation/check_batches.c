@@ -1,19 +1,14 @@
 /** @file
  * @brief The autotuner on the emulated device: how many scans go together is measured, kept for the next start, and
  * followed by the matching thread. */
-#include <semaphore.h>
 #include <stdlib.h>
 
-#include "ndt/clock.h"
 #include "ndtd/autotune.h"
-#include "ndtd/worker.h"
-#include "street_drive.h"
+#include "worker_drive.h"
 
 enum { SCANS = 6 };
 
 static struct ndtd_autotune_result tuned;
-static struct ndt_result_message answers[DRIVE_SCANS];
-static size_t answer_count;
 
 static void setup(void)
 {
@@ -25,7 +20,6 @@ static void setup(void)
     street_drive_set("ndt.levels", "2");
     street_drive_set("batch.together", "true");
     street_drive_set("live.budget_ms", "60000");
-    answer_count = 0;
 }
 
 static void teardown(void)
@@ -60,46 +54,24 @@ START_TEST(the_number_of_scans_is_measured)
 }
 END_TEST
 
-static enum ndt_status keep(void *context, const struct ndt_result_message *result, struct ndt_error *ignored)
-{
-    (void)context, (void)ignored;
-    answers[answer_count++] = *result;
-    return NDT_OK;
-}
-
-static void give(struct ndtd_queue *queue, enum ndt_message_type type, const struct ndt_buffer *frame)
-{
-    struct ndtd_message pushed_out, waiting = {.type = type, .arrival_us = ndt_clock_us()};
-    int dropped;
-    zmq_msg_t message;
-    if (type == NDT_MESSAGE_SCAN)
-        must(ndt_scan_header_decode(frame->data, frame->size, &waiting.scan, &err));
-    zmq_msg_init_data(&message, frame->data, frame->size, NULL, NULL);
-    must(ndtd_queue_push(queue, &waiting, &message, &dropped, &pushed_out, &err));
-}
-
 /* Everything is answered, whatever number was measured. */
 START_TEST(the_matching_thread_follows_it)
 {
-    struct ndtd_queue *queue;
-    struct ndtd_worker *worker;
-    struct ndtd_worker_parts parts = {.map = drive.map, .sink = {.send = keep}};
-    must(ndtd_queue_create(&queue, 8, &err));
-    give(queue, NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    worker_drive_open();
+    give(NDT_MESSAGE_INITIAL_POSE, &drive.start);
     for (size_t i = 0; i < SCANS; i++)
-        give(queue, NDT_MESSAGE_SCAN, &drive.scans[i]);
-    parts.queue = queue;
-    parts.settings = street_drive_snapshot();
-    must(ndtd_worker_start(&worker, &parts, &err));
+        give(NDT_MESSAGE_SCAN, &drive.scans[i]);
+    worker_drive_start();
     ndtd_worker_autotune_result(worker, &tuned);
     ck_assert_int_ge(tuned.together, 1);
     ndtd_worker_stop(worker);
+    worker = NULL;
     ck_assert_uint_eq(answer_count, SCANS);
     for (size_t i = 0; i < SCANS; i++) {
         ck_assert_uint_eq(answers[i].seq, i);
         ck_assert_int_eq(answers[i].result.outcome, NDT_CONVERGED);
     }
-    ndtd_queue_destroy(queue);
+    worker_drive_close();
 }
 END_TEST
 

@@ -1,45 +1,16 @@
 /** @file
  * @brief The matching thread on the emulated device: a new map arrives without scans, between scans, and not at all
  * when the thread is stopped meanwhile. */
-#include <semaphore.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "ndt_io/compiled_map.h"
-#include "ndt/clock.h"
-#include "ndtd/worker.h"
-#include "street_drive.h"
 #include "temp_dir.h"
+#include "worker_drive.h"
 
 static const double PATIENCE_US = 60e6;
 
 static struct ndt_map *other;
-static struct ndtd_queue *queue;
-static struct ndtd_map_loader *loader;
-static struct ndtd_worker *worker;
-static struct ndt_result_message answers[DRIVE_SCANS];
-static size_t answer_count;
-static sem_t answered;
-
-static enum ndt_status keep(void *context, const struct ndt_result_message *result, struct ndt_error *ignored)
-{
-    (void)context, (void)ignored;
-    answers[answer_count++] = *result;
-    sem_post(&answered);
-    return NDT_OK;
-}
-
-static void start(void)
-{
-    const struct ndtd_map_loader_config config = {.map = drive.settings.map};
-    must(ndtd_map_loader_create(&loader, &config, &err));
-    const struct ndtd_worker_parts parts = {.settings = street_drive_snapshot(),
-                                            .queue = queue,
-                                            .loader = loader,
-                                            .map = drive.map,
-                                            .sink = {.send = keep}};
-    must(ndtd_worker_start(&worker, &parts, &err));
-}
 
 static void setup(void)
 {
@@ -56,32 +27,16 @@ static void setup(void)
     ndt_cloud_free(&cloud);
     must(ndt_map_save(other, temp_path("other.ndtmap"), &err));
     must(ndt_map_save(drive.map, temp_path("first.ndtmap"), &err));
-    answer_count = 0;
-    sem_init(&answered, 0, 0);
-    must(ndtd_queue_create(&queue, 8, &err));
-    start();
+    worker_drive_open();
+    worker_drive_start();
 }
 
 static void teardown(void)
 {
-    ndtd_worker_stop(worker);
-    ndtd_map_loader_destroy(loader);
-    ndtd_queue_destroy(queue);
-    sem_destroy(&answered);
+    worker_drive_close();
     ndt_map_release(other);
     temp_dir_remove();
     street_drive_free();
-}
-
-static void give(enum ndt_message_type type, const struct ndt_buffer *frame)
-{
-    struct ndtd_message pushed_out, waiting = {.type = type, .arrival_us = ndt_clock_us()};
-    int dropped;
-    zmq_msg_t message;
-    if (type == NDT_MESSAGE_SCAN)
-        must(ndt_scan_header_decode(frame->data, frame->size, &waiting.scan, &err));
-    zmq_msg_init_data(&message, frame->data, frame->size, NULL, NULL);
-    must(ndtd_queue_push(queue, &waiting, &message, &dropped, &pushed_out, &err));
 }
 
 static uint64_t map_in_use(void)
