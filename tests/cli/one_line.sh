@@ -1,7 +1,18 @@
 # shellcheck shell=sh
-# For tests of programs from the outside, to be read with `.`: in the folder where they run, `out` and `err` are what the
-# last program wrote.
+# For tests of programs from the outside, to be read with `.`: they run in a folder of the test's own, $work, in which
+# `out` and `err` are what the last program wrote. A process $daemon ends with the test.
 failures=0
+work=$(mktemp -d) || exit 1
+daemon=
+clean() {
+    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null
+    wait
+    rm -rf "$work"
+}
+trap clean EXIT
+cd "$work" || exit 1
+mkdir -m 700 run
+export RUNTIME_DIRECTORY="$work/run"
 
 fail() {
     echo "FAILED: $*" >&2

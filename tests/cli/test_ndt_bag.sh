@@ -5,9 +5,6 @@
 set -u
 bag=${1:?the folder with the programs}/ndt-bag
 here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
 # shellcheck source=tests/cli/one_line.sh
 . "$here/one_line.sh"
 

@@ -4,18 +4,6 @@
 set -u
 bin=$(cd "${1:?the folder with the programs}" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d) || exit 1
-daemon=
-clean() {
-    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null
-    wait
-    rm -rf "$work"
-}
-trap clean EXIT
-cd "$work" || exit 1
-mkdir -m 700 run
-RUNTIME_DIRECTORY=$work/run
-export RUNTIME_DIRECTORY
 # shellcheck source=tests/cli/one_line.sh
 . "$here/one_line.sh"
 

@@ -5,17 +5,6 @@ set -u
 bin=$(cd "${1:?the folder with the programs}" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 [ -x "$bin/ndt-web" ] || { echo "skipped: no ndt-web (libmicrohttpd is not found)"; exit 77; }
-work=$(mktemp -d) || exit 1
-web=
-clean() {
-    [ -z "$web" ] || kill "$web" 2>/dev/null
-    wait
-    rm -rf "$work"
-}
-trap clean EXIT
-cd "$work" || exit 1
-mkdir -m 700 run
-export RUNTIME_DIRECTORY=$work/run
 # shellcheck source=tests/cli/one_line.sh
 . "$here/one_line.sh"
 touch out err
@@ -52,10 +41,10 @@ trap '' PIPE # the server may end a connection first
 start() {
     : >served
     "$bin/ndt-web" --listen 127.0.0.1:0 "$@" >served 2>said &
-    web=$!
+    daemon=$!
     for _ in $(seq 3000); do
         grep -q http served && break
-        kill -0 "$web" 2>/dev/null || break
+        kill -0 "$daemon" 2>/dev/null || break
         sleep 0.1
     done
     address=$(sed -n 's#^ndt-web: http://\([^/]*\)/.*#\1#p' served | head -n 1)
@@ -80,10 +69,10 @@ answers() {
 }
 
 stop() {
-    kill "$web"
-    wait "$web"
+    kill "$daemon"
+    wait "$daemon"
     code=$?
-    web=
+    daemon=
     [ $code -eq 0 ] || fail "exit code $code at the end: $(cat said)"
 }
 
