@@ -16,12 +16,6 @@ static int find(const struct ndtd_transforms *transforms, const char *frame_id)
     return -1;
 }
 
-const struct ndt_pose *ndtd_transforms_find(const struct ndtd_transforms *transforms, const char *frame_id)
-{
-    const int i = find(transforms, frame_id);
-    return i < 0 ? NULL : &transforms->frames[i].T_base_sensor;
-}
-
 enum ndt_status ndtd_transforms_put(struct ndtd_transforms *transforms, const struct ndt_pose_message *message,
                                     struct ndt_error *err)
 {

@@ -99,8 +99,9 @@ START_TEST(their_number_and_size_are_limited)
     far.t_m[1] = 1000.5;
     ck_assert_int_eq(put("frame_0", &far), NDT_ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(err.text, "at most 1000 m"));
-    ck_assert_mem_eq(ndtd_transforms_find(&transforms, "frame_0"), &mount, sizeof(mount));
-    ck_assert_ptr_null(ndtd_transforms_find(&transforms, "one_more"));
+    ck_assert_uint_eq(transforms.count, NDTD_TRANSFORMS_MAX);
+    ck_assert_str_eq(transforms.frames[0].frame_id, "frame_0");
+    ck_assert_mem_eq(&transforms.frames[0].T_base_sensor, &mount, sizeof(mount));
 }
 END_TEST
 

@@ -38,11 +38,6 @@ class Kernel:
         self.functions = {}     # name -> (first address, size)
         self.registers = self.stack = self.shared = self.spills = 0  # bytes but for registers
 
-    def function(self, fragment):
-        """Address range of the one function whose name holds `fragment`, or None."""
-        found = [span for name, span in self.functions.items() if fragment in name]
-        return found[0] if len(found) == 1 else None
-
 
 class Cubin:
     def __init__(self, path, cuobjdump, arch):

@@ -38,10 +38,6 @@ def flag_writer(text):
     return lambda r, value, mask: np.copyto(r.P[n], value, where=mask)
 
 
-def as_u64(get):
-    return lambda r: get(r).astype(U64)
-
-
 def split(operands):
     """Destination, predicates written, sources, predicates read."""
     values = [i for i, x in enumerate(operands) if not is_predicate(x)]

@@ -242,7 +242,7 @@ class Machine:
         self.shared_bytes = SHARED_AT.get(cubin.arch, 0) + self.kernel.shared
         self.stack_top = (self.kernel.stack + 512) // 16 * 16
         self.conditions, self.functions, self.skipped = [], {}, 0
-        self.cycles_per_ns, self.instructions, self.by_pc = 1.5, 0, {}
+        self.cycles_per_ns, self.instructions = 1.5, 0
         self.watch = {}  # address -> function of machine, warp and instruction
         self.atomic_result = self.atomic_at = None  # what atomics of global memory return instead of the old value
         self._make_banks(parameters)

@@ -11,7 +11,6 @@ CASE_MEASURES = ("cycles", "instructions", "global loads", "L2 loads", "local lo
 BAND = 0.05
 SLACK = {"cycles": 40, "instructions": 16, "stack": 32, "spills": 32, "registers": 2}
 OTHER_SLACK = 4
-LOOP_MODULES = ("kernels_loop", "kernels_resident_loop", "kernels_graph_loop")  # may call cudaGraphSetConditional
 LOOP_SYMBOL = "cudaGraphSetConditional"
 
 

@@ -382,7 +382,7 @@ def test_discovery_by_variables_of_ros(variables, tmp_path):
             "from ndtd.ros2 import dds, rmw\n"
             "types = rmw.Types()\n"
             "participant = dds.Participant(9, types)\n"
-            "writer = participant.writer('/' + sys.argv[1], rmw.CLOCK, dds.LATCHED)\n"
+            "writer = participant.writer('/' + sys.argv[1], rmw.CLOCK, dds.Quality(transient_local=True))\n"
             "end = time.monotonic() + 30\n"
             "while time.monotonic() < end:\n"
             "    participant.wait(0.1)\n"

@@ -41,8 +41,6 @@ struct ndtd_transforms {
  * more than NDTD_TRANSFORMS_MAX frames; nothing is changed then. */
 NDT_MUST_CHECK enum ndt_status ndtd_transforms_put(struct ndtd_transforms *transforms,
                                                    const struct ndt_pose_message *message, struct ndt_error *err);
-/** T_base_frame, borrowed; NULL if it is not known. */
-const struct ndt_pose *ndtd_transforms_find(const struct ndtd_transforms *transforms, const char *frame_id);
 
 /** T_base_sensor of scans with this frame_id, borrowed from either. */
 const struct ndt_pose *ndtd_transforms_sensor(struct ndtd_transforms *transforms,

@@ -9,7 +9,6 @@ from .trajectory import Trajectory
 LEAST_SCANS = 5
 MOST_DEGENERATE, MOST_LOST, MOST_JUMPS = 0.2, 0.2, 0.01  # parts of a drive
 LONGEST_DEGENERATE_M = 20.0
-LEAST_PATH_FOR_PART_M = 10.0
 
 
 def longest_m(path_m: np.ndarray, flags: np.ndarray) -> float:

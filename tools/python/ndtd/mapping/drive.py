@@ -33,7 +33,6 @@ class Drive:
     left_out: int = 0  # scans of other frames
     has_imu: bool = False
     has_wheels: bool = False
-    has_gnss: bool = False
     deskew: str = "off"
     sweep_s: float = USUAL_SWEEP_S
     stamps_ns: list[int] = field(default_factory=list)
@@ -107,7 +106,6 @@ def _look(drive: Drive, frame_id: "Optional[str]") -> None:
         elif record.type == "imu":
             drive.has_imu, imu_frame = True, message["frame_id"]
         drive.has_wheels |= record.type == "odometry"
-        drive.has_gnss |= record.type == "gnss"
     if not frames:
         raise MappingError(f"{drive.name}: has no scans")
     if frame_id is not None and frame_id not in frames:

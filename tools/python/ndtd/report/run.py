@@ -161,34 +161,23 @@ class Run:
                 stamps, poses = bag_records.truth(bag)
         return truth_at(stamps, poses, self.stamp_ns) if len(stamps) else np.full((len(self), 7), np.nan)
 
-    @cached_property
-    def timing(self) -> "dict[str, np.ndarray]":
-        """Numbers of timing.csv that results do not have: points_raw, points_used (N,); {} without the file."""
-        path = self.folder / "timing.csv"
-        if not path.is_file():
-            return {}
-        names = ("points_raw", "points_used")
-        rows = {int(row["seq"]): [_number(row.get(key)) for key in names] for row in self._timing_rows(b"scan,")}
-        table = np.array([rows.get(int(seq), [math.nan] * len(names)) for seq in self.seq]).reshape(-1, len(names))
-        return dict(zip(names, table.T))
-
     def iterations_of(self, scans: "Iterable[int]") -> "dict[int, list[dict[str, str]]]":
         """The rows `iteration` of timing.csv of some rows of the run: scan -> rows with the column names as keys."""
         wanted = {int(self.seq[scan]): scan for scan in scans}
         out: "dict[int, list[dict[str, str]]]" = {scan: [] for scan in wanted.values()}
         if (self.folder / "timing.csv").is_file() and wanted:
-            for row in self._timing_rows(b"iteration,"):
+            for row in self._iteration_rows():
                 if int(row["seq"]) in wanted:
                     out[wanted[int(row["seq"])]].append(row)
         return out
 
-    def _timing_rows(self, kind: bytes) -> "Iterator[dict[str, str]]":
+    def _iteration_rows(self) -> "Iterator[dict[str, str]]":
         path = self.folder / "timing.csv"
         with path.open("rb") as stream:
             header = stream.readline().decode("utf-8", "replace").strip().split(",")
             if header[:2] != ["row", "seq"]:
                 raise RunError(f"{path}: not a file of ndtd --timing: it begins with {','.join(header)[:60]!r}")
-            lines = (line.decode("utf-8", "replace") for line in stream if line.startswith(kind))
+            lines = (line.decode("utf-8", "replace") for line in stream if line.startswith(b"iteration,"))
             try:
                 for cells in csv.reader(lines):
                     if len(cells) == len(header) and cells[1].isdecimal():

@@ -25,7 +25,6 @@ class Quality:
 
 
 SENSOR = Quality(reliable=False, depth=5)
-LATCHED = Quality(transient_local=True, depth=1)
 
 
 @dataclass(frozen=True)
