@@ -26,8 +26,8 @@ static enum ndt_status refuse(struct ndt_cuda_device *device, const struct ndt_m
 
 /* Frees the old memory first: both at once may not fit. Tries, because what counts as free is too little on devices
  * that share the memory of the host. */
-enum ndt_status ndt_cuda_map_reserve(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
-                                     const struct ndt_map *map, size_t bytes, struct ndt_error *err)
+static enum ndt_status reserve(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
+                               const struct ndt_map *map, size_t bytes, struct ndt_error *err)
 {
     if (bytes <= on_device->capacity)
         return NDT_OK;
@@ -58,8 +58,9 @@ static void describe_level(struct ndt_gpu_level *out, const struct ndt_map_level
     memcpy(out->brick_dim, level->brick_dim, sizeof(out->brick_dim));
 }
 
-void ndt_cuda_map_describe(struct ndt_cuda_map *on_device, const struct ndt_map *map,
-                           const struct ndt_cuda_map_plan *plan)
+/* Sets `levels`, the argument of the kernels, once the bytes are at the offsets of the plan. */
+static void describe(struct ndt_cuda_map *on_device, const struct ndt_map *map,
+                     const struct ndt_cuda_map_plan *plan)
 {
     for (size_t i = 0; i < map->level_count; i++)
         describe_level(&on_device->levels[i], &map->levels[i], on_device->memory, plan->arrays[i]);
@@ -72,11 +73,11 @@ enum ndt_status ndt_cuda_map_load(struct ndt_cuda_map *on_device, struct ndt_cud
     if (on_device->is_loaded && on_device->id == map->id)
         return NDT_OK;
     ndt_cuda_map_plan_make(&plan, map);
-    enum ndt_status status = ndt_cuda_map_reserve(on_device, device, map, plan.bytes, err);
+    enum ndt_status status = reserve(on_device, device, map, plan.bytes, err);
     if (status != NDT_OK)
         return status;
     on_device->is_loaded = 0;
-    ndt_cuda_map_describe(on_device, map, &plan);
+    describe(on_device, map, &plan);
     for (size_t i = 0; status == NDT_OK && i < map->level_count; i++) {
         for (int k = 0; status == NDT_OK && k < NDT_CUDA_LEVEL_ARRAYS; k++) {
             const struct ndt_cuda_array *array = &plan.arrays[i][k];
@@ -114,9 +115,9 @@ static enum ndt_status make_room(struct ndt_cuda_map_upload *upload, struct ndt_
     const size_t bytes = upload->plan.bytes;
     enum ndt_status status = NDT_ERR_LIMIT;
     if (bytes > upload->target.capacity && bytes < on_device->capacity)
-        status = ndt_cuda_map_reserve(&upload->target, device, map, on_device->capacity, err);
+        status = reserve(&upload->target, device, map, on_device->capacity, err);
     if (status == NDT_ERR_LIMIT || status == NDT_ERR_MEMORY)
-        status = ndt_cuda_map_reserve(&upload->target, device, map, bytes, err);
+        status = reserve(&upload->target, device, map, bytes, err);
     return status;
 }
 
@@ -129,7 +130,7 @@ static enum ndt_status begin(struct ndt_cuda_map_upload *upload, struct ndt_cuda
     enum ndt_status status = make_room(upload, device, on_device, map, err);
     if (status != NDT_OK)
         return status;
-    ndt_cuda_map_describe(&upload->target, map, &upload->plan);
+    describe(&upload->target, map, &upload->plan);
     upload->staged = 0;
     upload->map = ndt_map_retain(map);
     return NDT_OK;

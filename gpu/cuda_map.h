@@ -22,13 +22,6 @@ struct ndt_cuda_map {
  * not fit even then is refused with NDT_ERR_LIMIT and the number of bytes that would fit: then none is loaded. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_map_load(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
                                                  const struct ndt_map *map, struct ndt_error *err);
-/** Allocates memory for `bytes`: NDT_ERR_LIMIT as above. Discards the current map when it needs more memory, also
- * if there is none. */
-NDT_MUST_CHECK enum ndt_status ndt_cuda_map_reserve(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
-                                                    const struct ndt_map *map, size_t bytes, struct ndt_error *err);
-/** Sets `levels`, the argument of the kernels, once the bytes are at the offsets of the plan. */
-void ndt_cuda_map_describe(struct ndt_cuda_map *on_device, const struct ndt_map *map,
-                           const struct ndt_cuda_map_plan *plan);
 void ndt_cuda_map_free(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device);
 
 /** An upload beside the map in use. Its bytes go through a small pool of pinned buffers on NDT_CUDA_MAP; repeated

@@ -23,7 +23,8 @@ void ndtd_hypothesis_follow(struct ndtd_hypothesis *hypothesis, const struct ndt
     hypothesis->state = *state;
 }
 
-int ndtd_hypothesis_is_better(const struct ndtd_hypothesis *a, const struct ndtd_hypothesis *b)
+/* More agreements, then the better fit. */
+static int is_better(const struct ndtd_hypothesis *a, const struct ndtd_hypothesis *b)
 {
     return a->agreements != b->agreements ? a->agreements > b->agreements : a->fit > b->fit;
 }
@@ -32,7 +33,7 @@ struct ndtd_hypothesis *ndtd_hypotheses_best(struct ndtd_hypotheses *hypotheses)
 {
     struct ndtd_hypothesis *best = NULL;
     for (size_t i = 0; i < hypotheses->count; i++)
-        if (!best || ndtd_hypothesis_is_better(&hypotheses->list[i], best))
+        if (!best || is_better(&hypotheses->list[i], best))
             best = &hypotheses->list[i];
     return best;
 }
@@ -41,7 +42,7 @@ static struct ndtd_hypothesis *worst_of(struct ndtd_hypotheses *hypotheses)
 {
     struct ndtd_hypothesis *worst = &hypotheses->list[0];
     for (size_t i = 1; i < hypotheses->count; i++)
-        if (ndtd_hypothesis_is_better(worst, &hypotheses->list[i]))
+        if (is_better(worst, &hypotheses->list[i]))
             worst = &hypotheses->list[i];
     return worst;
 }
@@ -57,7 +58,7 @@ struct ndtd_hypothesis *ndtd_hypotheses_insert(struct ndtd_hypotheses *hypothese
 
 void ndtd_hypotheses_add(struct ndtd_hypotheses *hypotheses, const struct ndtd_hypothesis *hypothesis)
 {
-    if (hypotheses->count < NDTD_HYPOTHESES_MAX || ndtd_hypothesis_is_better(hypothesis, worst_of(hypotheses)))
+    if (hypotheses->count < NDTD_HYPOTHESES_MAX || is_better(hypothesis, worst_of(hypotheses)))
         (void)ndtd_hypotheses_insert(hypotheses, hypothesis);
 }
 
@@ -70,7 +71,7 @@ void ndtd_hypotheses_prune(struct ndtd_hypotheses *hypotheses)
         is_kept[i] = a->misses < MISSES_MOST;
         for (size_t k = 0; is_kept[i] && k < hypotheses->count; k++) {
             const struct ndtd_hypothesis *b = &hypotheses->list[k];
-            const int is_worse = ndtd_hypothesis_is_better(b, a) || (!ndtd_hypothesis_is_better(a, b) && k < i);
+            const int is_worse = is_better(b, a) || (!is_better(a, b) && k < i);
             is_kept[i] = k == i || !is_worse || ndtd_are_distinct(&a->state.T_map_base, &b->state.T_map_base);
         }
     }

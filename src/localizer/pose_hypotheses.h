@@ -31,8 +31,6 @@ struct ndtd_hypotheses {
 /* Takes in a scan that was aligned there. */
 void ndtd_hypothesis_follow(struct ndtd_hypothesis *hypothesis, const struct ndt_track_state *state, double fit,
                             double confidence);
-/* More agreements, then the better fit. */
-int ndtd_hypothesis_is_better(const struct ndtd_hypothesis *a, const struct ndtd_hypothesis *b);
 /* Forgets what searches and scans have told about it: the map of that time is no longer in use. */
 void ndtd_hypothesis_forget(struct ndtd_hypothesis *hypothesis);
 /* The best one; NULL: there is none. */

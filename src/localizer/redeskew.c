@@ -80,8 +80,9 @@ void ndtd_deskewing_use(struct ndtd_matcher *matcher, const struct ndtd_deskewin
     matcher->points = first->points;
 }
 
-enum ndt_status ndtd_deskew_back(struct ndtd_matcher *matcher, const struct ndtd_deskewing *then,
-                                 const struct ndt_track_state *state, struct ndt_error *err)
+/* Deskews as it was then. *state: an estimate at the scan. */
+static enum ndt_status deskew_back(struct ndtd_matcher *matcher, const struct ndtd_deskewing *then,
+                                   const struct ndt_track_state *state, struct ndt_error *err)
 {
     struct ndt_track_state moved = *state;
     ndtd_deskewing_use(matcher, then);
@@ -114,7 +115,7 @@ static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *align
     alignment->result.align_us = costs.align_us;
     alignment->result.upload_us = costs.upload_us;
     alignment->updated = updated;
-    *status = ndtd_deskew_back(matcher, &used, &updated, err);
+    *status = deskew_back(matcher, &used, &updated, err);
     return 0;
 }
 
@@ -224,7 +225,7 @@ enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher, struct ndtd
     there.prior.T_map_sensor = *other;
     ndtd_matcher_wide_covariance(matcher, there.prior.covariance);
     there.result = (struct ndt_align_result){0};
-    enum ndt_status status = ndtd_deskew_back(matcher, first, &alignment->updated, err);
+    enum ndt_status status = deskew_back(matcher, first, &alignment->updated, err);
     if (status == NDT_OK)
         status = align_with_motion(matcher, &there, err);
     if (status != NDT_OK)
@@ -235,5 +236,5 @@ enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher, struct ndtd
         *lead = 0;
     ndtd_add_costs(&alignment->result, &there.result);
     alignment->has_trace = 0; /* it was written over */
-    return ndtd_deskew_back(matcher, &here, &alignment->updated, err);
+    return deskew_back(matcher, &here, &alignment->updated, err);
 }

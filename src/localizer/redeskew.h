@@ -27,9 +27,6 @@ struct ndtd_deskewing {
 struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher);
 /* Uses its points, which were not written over since then. */
 void ndtd_deskewing_use(struct ndtd_matcher *matcher, const struct ndtd_deskewing *first);
-/* Deskews as it was then. *state: an estimate at the scan. */
-NDT_MUST_CHECK enum ndt_status ndtd_deskew_back(struct ndtd_matcher *matcher, const struct ndtd_deskewing *then,
-                                                const struct ndt_track_state *state, struct ndt_error *err);
 /* Aligns the scan from another pose of the sensor, deskewed as `first` at the beginning and then with the motion
  * that fits there. *lead: by how many standard deviations it fits better at the alignment, deskewed as it is for
  * that one; INFINITY where it fits nowhere else from there. Alignment and points stay as they are; costs are added.

@@ -3,14 +3,15 @@
 #include <math.h>
 #include <string.h>
 
-int64_t ndtd_scan_reference_ns(const struct ndtd_scan *scan)
+/* The reference moment of the sweep, to which its points are moved. */
+static int64_t reference_moment_ns(const struct ndtd_scan *scan)
 {
     return scan->stamp_ns + llround(scan->sweep.reference_s * 1e9);
 }
 
 int ndtd_scan_predict(struct ndtd_scan *scan, struct ndt_track *track, int uses_gnss)
 {
-    const int64_t reference_ns = ndtd_scan_reference_ns(scan);
+    const int64_t reference_ns = reference_moment_ns(scan);
     const struct ndt_pose origin = ndt_pose_identity();
     scan->has_prediction = ndt_track_predict(track, reference_ns, &scan->predicted);
     if (!scan->has_prediction)

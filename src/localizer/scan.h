@@ -40,8 +40,6 @@ struct ndtd_gnss_fix {
     double antenna_m[3]; /* in the base frame */
 };
 
-/* The reference moment of the sweep, to which its points are moved. */
-int64_t ndtd_scan_reference_ns(const struct ndtd_scan *scan);
 /* Predicts pose and motion from the estimator; uses_gnss: a GNSS sample that waits is used up. Returns
  * scan->has_prediction. */
 int ndtd_scan_predict(struct ndtd_scan *scan, struct ndt_track *track, int uses_gnss);

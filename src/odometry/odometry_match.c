@@ -44,7 +44,7 @@ void ndt_recent_fits_add(struct ndt_recent_fits *fits, double fit)
         fits->count++;
 }
 
-double ndt_recent_fits_median(const struct ndt_recent_fits *fits)
+static double median_of(const struct ndt_recent_fits *fits)
 {
     double values[NDT_ODOMETRY_FITS];
     memcpy(values, fits->values, fits->count * sizeof(*values));
@@ -98,9 +98,10 @@ static double moved_m(const struct ndt_sweep *sweep, const struct ndt_twist *a, 
     return fmax(sweep->end_s, -sweep->begin_s) * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2));
 }
 
-enum ndt_status ndt_odometry_scan_again(struct ndt_odometry_scan *scan, const struct ndt_odometry_params *params,
-                                        const struct ndt_track *track, const struct ndt_track_state *state,
-                                        int *changed, struct ndt_error *err)
+/* Deskews again where the twist of the state moves a typical point by a centimetre. *changed: whether it did. */
+static enum ndt_status deskew_again(struct ndt_odometry_scan *scan, const struct ndt_odometry_params *params,
+                                    const struct ndt_track *track, const struct ndt_track_state *state,
+                                    int *changed, struct ndt_error *err)
 {
     *changed = moved_m(&scan->sweep, &scan->twist, &state->twist) > SECOND_PASS_M;
     if (!*changed)
@@ -261,8 +262,7 @@ static enum ndt_status try_guesses(const struct ndt_odometry_matcher *matcher, c
 static int is_doubtful(const struct ndt_odometry_matcher *matcher, const struct ndt_odometry_match *match)
 {
     return !match->is_usable || match->result.outcome != NDT_CONVERGED ||
-           match->fit < DOUBTFUL_PART * ndt_recent_fits_median(matcher->fits) ||
-           match->innovation > DOUBTFUL_INNOVATION;
+           match->fit < DOUBTFUL_PART * median_of(matcher->fits) || match->innovation > DOUBTFUL_INNOVATION;
 }
 
 /* ---- the motion within the sweep ---- */
@@ -273,7 +273,7 @@ static enum ndt_status align_again(const struct ndt_odometry_matcher *matcher, s
                                    const struct ndt_track_state *state, struct ndt_odometry_match *match,
                                    int *changed, struct ndt_error *err)
 {
-    enum ndt_status status = ndt_odometry_scan_again(scan, matcher->params, matcher->track, state, changed, err);
+    enum ndt_status status = deskew_again(scan, matcher->params, matcher->track, state, changed, err);
     if (status != NDT_OK || !*changed)
         return status;
     const struct ndt_pose guess = ndt_pose_compose(&state->T_map_base, &matcher->params->T_base_sensor);
@@ -299,7 +299,7 @@ static enum ndt_status try_motion(const struct ndt_odometry_matcher *matcher, st
     int changed;
     *match = before;
     match->guesses = guesses;
-    return ndt_odometry_scan_again(scan, matcher->params, matcher->track, &used, &changed, err);
+    return deskew_again(scan, matcher->params, matcher->track, &used, &changed, err);
 }
 
 /* The velocity at the scan if it has changed evenly since the scan before: part 1; or its mean: part 0. */
@@ -361,7 +361,7 @@ enum ndt_status ndt_odometry_match(const struct ndt_odometry_matcher *matcher, s
                                    struct ndt_error *err)
 {
     struct ndt_odometry_prediction prediction = {.state = predicted, .is_trusted = 1};
-    const double usual = ndt_recent_fits_median(matcher->fits);
+    const double usual = median_of(matcher->fits);
     int changed;
     out->guesses = 0;
     set_prior(matcher, predicted, &prediction.prior);

@@ -12,7 +12,6 @@ struct ndt_recent_fits {
     size_t next, count;
 };
 void ndt_recent_fits_add(struct ndt_recent_fits *fits, double fit);
-double ndt_recent_fits_median(const struct ndt_recent_fits *fits);
 
 /* Points and motion of one scan, and the memory behind them. */
 struct ndt_odometry_scan {
@@ -32,12 +31,6 @@ NDT_MUST_CHECK enum ndt_status ndt_odometry_scan_prepare(struct ndt_odometry_sca
                                                          const struct ndt_track *track,
                                                          const struct ndt_track_state *state,
                                                          const struct ndt_cloud *raw, struct ndt_error *err);
-/* Deskews again where the twist of the state moves a typical point by a centimetre. *changed: whether it did. */
-NDT_MUST_CHECK enum ndt_status ndt_odometry_scan_again(struct ndt_odometry_scan *scan,
-                                                       const struct ndt_odometry_params *params,
-                                                       const struct ndt_track *track,
-                                                       const struct ndt_track_state *state, int *changed,
-                                                       struct ndt_error *err);
 
 /* An alignment and what follows from it. */
 struct ndt_odometry_match {

@@ -24,7 +24,8 @@ static void fix_field(uint8_t *data, size_t size)
         }
 }
 
-void map_fix(uint8_t *data, size_t size)
+/* Makes the sizes and hashes of the file and of its attachment right. */
+static void fix(uint8_t *data, size_t size)
 {
     const uint64_t bytes = size;
     uint64_t hash = 0;
@@ -247,6 +248,6 @@ size_t map_mutate(uint8_t *data, size_t size, size_t max_size, struct ndt_random
             put_limit(data + at, size - at, random);
     }
     if (fuzz_below(random, 16))
-        map_fix(data, size);
+        fix(data, size);
     return size;
 }

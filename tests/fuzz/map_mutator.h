@@ -13,7 +13,5 @@
 size_t map_mutate(uint8_t *data, size_t size, size_t max_size, struct ndt_random *random);
 /* Remembers a map that opens; some mutations begin with the last ones. */
 void map_keep(const uint8_t *data, size_t size);
-/* Makes the sizes and hashes of the file and of its attachment right. */
-void map_fix(uint8_t *data, size_t size);
 
 #endif

@@ -35,7 +35,8 @@ void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct 
     ndt_newton_set_rotation_scale(out, second_m2);
 }
 
-void solve_set_prior(struct ndt_newton *newton, double per_m2)
+/* Adds a prior near the guess, with every element, and this information about the first axis [score per m^2]. */
+static void set_prior(struct ndt_newton *newton, double per_m2)
 {
     static const double parts[6] = {1, 1.4, 0.7, 5, 6, 9}; /* square roots of those of the other axes */
     static const double offset[6] = {0.05, -0.03, 0.02, 0.004, -0.002, 0.007};
@@ -60,7 +61,8 @@ enum ndt_status solve_turn(struct ndt_cloud *out, const double R0[9], const stru
     return NDT_OK;
 }
 
-double solve_coverage(struct ndt_map *map, const struct ndt_cloud *turned, const struct ndt_newton *newton)
+/* See struct ndt_scores; 0 for an alignment that ended off the map. `turned`: the scan, turned by R0. */
+static double coverage_of(struct ndt_map *map, const struct ndt_cloud *turned, const struct ndt_newton *newton)
 {
     return newton->stop == NDT_STOP_OFF_MAP ? 0 : ndt_solve_coverage(map, turned, newton);
 }
@@ -112,7 +114,7 @@ enum ndt_status solve_on_host(struct solve_host *host, const struct ndt_newton_r
         if (status == NDT_OK)
             ndt_newton_step(newton, rules, out->rows, SOLVE_ROWS, &sums);
     }
-    out->coverage = status == NDT_OK ? solve_coverage(host->map, &host->turned, newton) : 0;
+    out->coverage = status == NDT_OK ? coverage_of(host->map, &host->turned, newton) : 0;
     return status == NDT_OK && rules->wants_information ? inform_on_host(host, newton, &out->information, err)
                                                         : status;
 }
@@ -254,6 +256,6 @@ void solve_start_problem(struct ndt_newton *out, enum ndt_variant variant, const
                          const struct solve_scene *scene)
 {
     solve_start(out, variant, &problem->guess, scene->map, &scene->scans[problem->scan]);
-    solve_set_prior(out, problem->prior_per_m2);
+    set_prior(out, problem->prior_per_m2);
     out->first_level = problem->first_level;
 }

@@ -31,13 +31,9 @@ struct solve_host {
  * with NaN. */
 void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                  const struct ndt_map *map, const struct ndt_cloud *scan);
-/* Adds a prior near the guess, with every element, and this information about the first axis [score per m^2]. */
-void solve_set_prior(struct ndt_newton *newton, double per_m2);
 /* R0 x of every point, as ndt_align turns them; and the times. */
 NDT_MUST_CHECK enum ndt_status solve_turn(struct ndt_cloud *out, const double R0[9], const struct ndt_cloud *scan,
                                           struct ndt_error *err);
-/* See struct ndt_scores; 0 for an alignment that ended off the map. `turned`: the scan, turned by R0. */
-double solve_coverage(struct ndt_map *map, const struct ndt_cloud *turned, const struct ndt_newton *newton);
 /* The current pose of an alignment in the map. */
 struct ndt_pose solve_pose(struct ndt_map *map, const struct ndt_newton *newton);
 
@@ -74,7 +70,7 @@ enum { SOLVE_PROBLEMS = 24 };
 struct solve_problem {
     int scan;
     struct ndt_pose guess;
-    double prior_per_m2; /* see solve_set_prior */
+    double prior_per_m2; /* its information about the first axis */
     int first_level;
 };
 void solve_problems_make(const struct solve_scene *scene, uint64_t seed, struct solve_problem out[SOLVE_PROBLEMS]);

@@ -240,8 +240,9 @@ static int finite6(const char *name, const double v[6], struct solve_difference 
     return 1;
 }
 
-int solve_is_sound(const struct solve_result *is, const struct ndt_newton *start, int rows,
-                   struct solve_difference *out)
+/* Whether a result is valid: finished, finite, with all rows closed. */
+static int is_sound(const struct solve_result *is, const struct ndt_newton *start, int rows,
+                    struct solve_difference *out)
 {
     const struct ndt_newton *n = &is->newton;
     const size_t given = offsetof(struct ndt_newton, wants_eval);
@@ -407,7 +408,7 @@ static enum ndt_status take_results(const struct room *room, const struct solve_
         else if (!is_untouched(&item->information, sizeof(item->information)))
             return ndt_fail(err, NDT_ERR_FORMAT, "item %zu: information that is not wanted", i);
         memcpy(out[i].rows, rows, SOLVE_ROWS * sizeof(*rows));
-        if (!solve_is_sound(&out[i], &room->starts[i], (int)capacity, &why))
+        if (!is_sound(&out[i], &room->starts[i], (int)capacity, &why))
             return ndt_fail(err, NDT_ERR_FORMAT, "item %zu: %s", i, why.text);
     }
     return NDT_OK;

@@ -35,9 +35,6 @@ int solve_sums_close(const struct ndt_eval *is, const struct ndt_eval *wanted, s
 /* The information at one place, up to a part of what the points say about each axis. */
 int solve_information_close(const struct ndt_information *is, const struct ndt_information *wanted, double part,
                             struct solve_difference *out);
-/* Whether a result is valid: finished, finite, with all rows closed. */
-int solve_is_sound(const struct solve_result *is, const struct ndt_newton *start, int rows,
-                   struct solve_difference *out);
 
 enum { SOLVE_PLANS = 16, SOLVE_MOST = 200, SOLVE_MAX_POINTS = 8192 };
 

@@ -115,7 +115,8 @@ void map_image_scale(double value, uint8_t rgb[3])
 
 /* ---- files ---- */
 
-int map_image_beside(const char *path, const char *extension, char *out, size_t size)
+/* Name of a file beside the picture: `path` without .png, with `extension`. 0: too long. */
+static int name_beside(const char *path, const char *extension, char *out, size_t size)
 {
     const size_t length = strlen(path);
     const size_t base = length > 4 && strcasecmp(path + length - 4, ".png") == 0 ? length - 4 : length;
@@ -170,7 +171,7 @@ enum ndt_status map_image_check(const char *path, int force, struct ndt_error *e
     char beside[4096];
     enum ndt_status status = tool_output_check(path, TOOL_OUTPUT_FILE, force, err);
     for (int i = 0; status == NDT_OK && beside_extensions[i]; i++)
-        status = map_image_beside(path, beside_extensions[i], beside, sizeof(beside))
+        status = name_beside(path, beside_extensions[i], beside, sizeof(beside))
                      ? tool_output_check(beside, TOOL_OUTPUT_FILE, force, err)
                      : ndt_fail(err, NDT_ERR_LIMIT, "%.100s...: the name is too long", path);
     return status;
@@ -182,7 +183,7 @@ enum ndt_status map_image_write(const struct map_image *image, const char *path,
     for (int i = 0; status == NDT_OK && beside_extensions[i]; i++) {
         struct ndt_output out;
         char beside[4096];
-        if (!map_image_beside(path, beside_extensions[i], beside, sizeof(beside)))
+        if (!name_beside(path, beside_extensions[i], beside, sizeof(beside)))
             return ndt_fail(err, NDT_ERR_LIMIT, "%.100s...: the name is too long", path);
         status = ndt_output_open(&out, beside, err);
         if (status != NDT_OK)

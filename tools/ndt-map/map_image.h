@@ -40,7 +40,5 @@ NDT_MUST_CHECK enum ndt_status map_image_write(const struct map_image *image, co
                                                struct ndt_error *err);
 /** Whether the three files may be written, see tool_output_check. */
 NDT_MUST_CHECK enum ndt_status map_image_check(const char *path, int force, struct ndt_error *err);
-/** Name of a file beside the picture: `path` without .png, with `extension`. 0: too long. */
-int map_image_beside(const char *path, const char *extension, char *out, size_t size);
 
 #endif

@@ -177,7 +177,6 @@ struct sim_plan {
     double node_m[SIM_MAX_NODES][3];
     int edges[SIM_MAX_LINKS][2];
 };
-double sim_plan_edge_length(const struct sim_plan *plan, int edge);
 /* A random place on or near its edges, uniform along them. */
 void sim_plan_place(const struct sim_plan *plan, struct ndt_random *random, double at_m[3]);
 

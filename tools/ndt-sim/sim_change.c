@@ -62,7 +62,8 @@ int sim_near_holds(const struct sim_near *near, const double at_m[2])
 
 /* ---- twin ---- */
 
-void sim_change_twin(const struct sim_change *change, const double at_m[3], double out_m[3])
+/* The point of the copy. */
+static void twin_of(const struct sim_change *change, const double at_m[3], double out_m[3])
 {
     const double dx = at_m[0] - change->from_m[0], dy = at_m[1] - change->from_m[1];
     out_m[0] = change->to_m[0] + change->cos_turn * dx - change->sin_turn * dy;
@@ -175,7 +176,7 @@ enum ndt_status sim_change_copy(const struct sim_change *change, const struct nd
         }
         if (within(area, at_m) && sim_change_keeps(change, at_m))
             store(cloud, at_m, copied->intensity[i]);
-        sim_change_twin(change, at_m, twin_m);
+        twin_of(change, at_m, twin_m);
         if (within(area, twin_m))
             store(cloud, twin_m, copied->intensity[i]);
     }

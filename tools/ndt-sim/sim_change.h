@@ -29,8 +29,6 @@ NDT_MUST_CHECK enum ndt_status sim_change_open(struct sim_change *change, const 
                                                struct ndt_error *err);
 void sim_change_close(struct sim_change *change);
 int sim_near_holds(const struct sim_near *near, const double at_m[2]);
-/* The point of the copy. */
-void sim_change_twin(const struct sim_change *change, const double at_m[3], double out_m[3]);
 /* 0 for a place that is cut out or where the copy lies. */
 int sim_change_keeps(const struct sim_change *change, const double at_m[2]);
 /* All changes, on a whole map. */

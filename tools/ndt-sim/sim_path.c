@@ -83,7 +83,7 @@ enum ndt_status sim_path_on_course(struct sim_path *path, const struct sim_cours
 
 /* ---- through a plan ---- */
 
-double sim_plan_edge_length(const struct sim_plan *plan, int edge)
+static double edge_length_m(const struct sim_plan *plan, int edge)
 {
     const double *a = plan->node_m[plan->edges[edge][0]], *b = plan->node_m[plan->edges[edge][1]];
     return hypot(hypot(b[0] - a[0], b[1] - a[1]), b[2] - a[2]);
@@ -117,13 +117,13 @@ enum ndt_status sim_path_on_plan(struct sim_path *path, const struct sim_plan *p
     int edge = next_edge(plan, node, -1, random);
     double on_m = 0.0;
     for (size_t i = 0; i < path->count; i++, on_m += SIM_PATH_STEP_M) {
-        while (on_m >= sim_plan_edge_length(plan, edge)) {
-            on_m -= sim_plan_edge_length(plan, edge);
+        while (on_m >= edge_length_m(plan, edge)) {
+            on_m -= edge_length_m(plan, edge);
             node = plan->edges[edge][0] == node ? plan->edges[edge][1] : plan->edges[edge][0];
             edge = next_edge(plan, node, edge, random);
         }
         const int other = plan->edges[edge][0] == node ? plan->edges[edge][1] : plan->edges[edge][0];
-        const double u = on_m / sim_plan_edge_length(plan, edge);
+        const double u = on_m / edge_length_m(plan, edge);
         for (int k = 0; k < 3; k++)
             path->points_m[i][k] = plan->node_m[node][k] + u * (plan->node_m[other][k] - plan->node_m[node][k]);
     }
@@ -135,12 +135,12 @@ void sim_plan_place(const struct sim_plan *plan, struct ndt_random *random, doub
     double length_m = 0.0;
     int edge = 0;
     for (int i = 0; i < plan->edge_count; i++)
-        length_m += sim_plan_edge_length(plan, i);
+        length_m += edge_length_m(plan, i);
     double on_m = ndt_random_between(random, 0.0, length_m);
-    while (edge < plan->edge_count - 1 && on_m >= sim_plan_edge_length(plan, edge))
-        on_m -= sim_plan_edge_length(plan, edge++);
+    while (edge < plan->edge_count - 1 && on_m >= edge_length_m(plan, edge))
+        on_m -= edge_length_m(plan, edge++);
     const double *a = plan->node_m[plan->edges[edge][0]], *b = plan->node_m[plan->edges[edge][1]];
-    const double u = on_m / sim_plan_edge_length(plan, edge);
+    const double u = on_m / edge_length_m(plan, edge);
     for (int k = 0; k < 3; k++)
         at_m[k] = a[k] + u * (b[k] - a[k]);
     at_m[0] += ndt_random_between(random, -0.5, 0.5);

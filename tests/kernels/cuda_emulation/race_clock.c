@@ -74,15 +74,15 @@ struct race_lane *race_lane(uint32_t lane)
     return &lanes[lane];
 }
 
-uint32_t race_clock_of(const struct race_clock *clock, uint32_t lane)
+static uint32_t clock_of(const struct race_clock *clock, uint32_t lane)
 {
     return clock && lane >= clock->first && lane < clock->end ? clock->at[lane - clock->first] : 0;
 }
 
 int race_knows(uint32_t lane, uint32_t other, uint32_t epoch, int is_shared)
 {
-    return lane == other || race_clock_of(lanes[lane].seen, other) >= epoch ||
-           (is_shared && race_clock_of(lanes[lane].local, other) >= epoch);
+    return lane == other || clock_of(lanes[lane].seen, other) >= epoch ||
+           (is_shared && clock_of(lanes[lane].local, other) >= epoch);
 }
 
 /* ---- joins: any number of calls of join and join_entry, then finish ---- */

@@ -39,7 +39,6 @@ void race_clock_start(uint32_t lane_count);
 void *race_take(size_t bytes);
 
 struct race_lane *race_lane(uint32_t lane);
-uint32_t race_clock_of(const struct race_clock *clock, uint32_t lane);
 /* Whether what `other` did in `epoch` happens before the next access of `lane`, to shared memory or to global. */
 int race_knows(uint32_t lane, uint32_t other, uint32_t epoch, int is_shared);
 
