@@ -2,7 +2,6 @@
  * @brief The report of a search for the pose: the map `search` of a reply, and the decoder of replies. */
 #include "ndt_proto/control_message.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 

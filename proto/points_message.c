@@ -3,7 +3,6 @@
  */
 #include "point_blob.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "ndt/limits.h"

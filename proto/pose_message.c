@@ -2,8 +2,6 @@
  * @brief Stamped poses (initial pose, odometry, truth, transform), positions (GNSS) and motion (IMU). */
 #include "wire.h"
 
-#include <math.h>
-
 #include "ndt/limits.h"
 
 /* The structs have the layout of the arrays on the wire: x y z qx qy qz qw, and vx vy vz wx wy wz. */

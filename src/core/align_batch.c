@@ -1,7 +1,6 @@
 /* Many alignments in one call: together where the backend solves on the device, otherwise by align_lanes.c. */
 #include "align_state.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "ndt/clock.h"

@@ -1,7 +1,6 @@
 /* Preprocessing on the CPU, and its plan for backends that preprocess on a device. */
 #include "ndt/preprocess.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

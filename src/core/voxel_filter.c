@@ -1,7 +1,6 @@
 /* Voxel filter: places points in cells, WIDE at a time, and sums them there. */
 #include "preprocess_steps.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

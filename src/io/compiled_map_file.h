@@ -2,7 +2,6 @@
 #ifndef NDT_IO_COMPILED_MAP_FILE_H
 #define NDT_IO_COMPILED_MAP_FILE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "ndt/map.h"

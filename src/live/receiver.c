@@ -3,7 +3,6 @@
  * each into the queue. */
 #include "ndtd/receiver.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 #include "lookahead.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* From the estimate after a scan to its result, and what the parts of the pipeline learn from the scan. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  *
  * A pose that somebody gives is a claim: by mistake, late, or from another map. The track before it goes on beside
  * it until scans tell which of them is right. */
-#include <math.h>
 
 #include "relocalizer_state.h"
 

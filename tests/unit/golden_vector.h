@@ -4,7 +4,6 @@
 #define NDT_TEST_GOLDEN_VECTOR_H
 
 #include <check.h>
-#include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

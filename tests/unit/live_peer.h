@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <check.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -6,7 +6,6 @@
 #define NDT_NEWTON_HILLS_H
 
 #include <check.h>
-#include <float.h>
 #include <math.h>
 #include <string.h>
 

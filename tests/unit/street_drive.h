@@ -3,7 +3,6 @@
 #ifndef STREET_DRIVE_H
 #define STREET_DRIVE_H
 
-#include <check.h>
 #include <stdint.h>
 #include <string.h>
 

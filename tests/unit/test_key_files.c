@@ -1,7 +1,6 @@
 /** @file
  * @brief Tests of owner and mode of key files and lists of clients. */
 #include <check.h>
-#include <fcntl.h>
 #include <zmq.h>
 
 #include "ndtd/curve_keys.h"

@@ -2,7 +2,6 @@
  * and a recording that replays bit-identically. */
 #define _GNU_SOURCE /* memmem */
 #include <check.h>
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

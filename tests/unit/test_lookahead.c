@@ -1,7 +1,6 @@
 /* Scans that wait together against one after the other: equal bits where the guess is the same, equal to a
  * centimetre elsewhere, and one after the other where something came between. */
 #include <check.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "allocation_counter.h"

@@ -1,7 +1,6 @@
 /** @file
  * @brief Tests of the option table: defaults, values, errors, and the generated configuration file. */
 #include <check.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

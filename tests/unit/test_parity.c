@@ -4,7 +4,6 @@
  * Both stop when a step falls below 1 cm, and a step is never below 5 mm: if one of them makes one step more,
  * poses differ by millimetres, hence the second bound. */
 #include <check.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,6 @@
 /* The state after a scan, and its changes as lines of text. */
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ndtd/scan_state.h"

@@ -1,5 +1,4 @@
 /* Messages `transform`: what they tell counts where the configuration is silent, from the next scan on. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "ndtd/pipeline.h"

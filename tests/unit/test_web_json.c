@@ -1,6 +1,5 @@
 /* JSON of ndt-web: what is accepted, integers that JavaScript cannot hold, requests of the page. */
 #include <check.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,6 @@
 #ifndef LIVE_CONNECTION_H
 #define LIVE_CONNECTION_H
 
-#include <stddef.h>
-
 #include "ndt/status.h"
 
 struct live_connection {

@@ -2,7 +2,6 @@
  * @brief One scan, one map, one guess: the aligned pose and its covariance.
  *   example_align MAP SCAN X,Y,Z,YAW_DEG     MAP and SCAN: PCD, PLY or KITTI .bin
  * Needs the libraries core and io of ndtd. Exit codes: 0 converged, 1 not converged, 2 usage, 3 failed. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /** @file
  * @brief ndt-map picture: a map seen from above. */
-#include <math.h>
 #include <stdio.h>
 
 #include "map_commands.h"

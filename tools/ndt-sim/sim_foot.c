@@ -1,6 +1,5 @@
 #include "sim.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Length of a walk at the fastest pace, and some rest for the map around the end. */

@@ -16,7 +16,6 @@
 #ifndef WEB_METRICS_H
 #define WEB_METRICS_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
