@@ -39,9 +39,10 @@ static enum ndt_status load(const struct ndt_cuda_module **module, struct ndt_er
     const enum ndt_status status = ndt_cuda_load(module, why);
     if (status != NDT_OK)
         return status;
-    if (atomic_load(&is_reset_allowed))
-        (*module)->allow_reset(1);
     atomic_store(&as_loaded, (*module)->backend);
+    if (atomic_load(
+            &is_reset_allowed)) /* asked for before; from now on ndt_cuda_row_allow_reset finds the module */
+        (*module)->allow_reset(1);
     return NDT_OK;
 }
 
