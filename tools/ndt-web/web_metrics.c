@@ -78,12 +78,6 @@ static void observe(struct web_metrics *metrics, size_t row, size_t label, doubl
     histogram->sum += value;
 }
 
-static double distance_m(const struct ndt_pose *a, const struct ndt_pose *b)
-{
-    const double *s = a->t_m, *t = b->t_m;
-    return sqrt((s[0] - t[0]) * (s[0] - t[0]) + (s[1] - t[1]) * (s[1] - t[1]) + (s[2] - t[2]) * (s[2] - t[2]));
-}
-
 /* A publisher that gets a new subscriber repeats its last result, which has the same times then. */
 static int is_repeated(const struct ndt_result_message *a, const struct ndt_result_message *b)
 {
@@ -134,7 +128,7 @@ static void count_result(struct web_metrics *metrics, const struct ndt_result_me
     if (result->has_innovation)
         observe(metrics, WEB_INNOVATION, 0, result->innovation);
     if (result->has_guess && result_has_pose(result))
-        observe(metrics, WEB_CORRECTION, 0, distance_m(&result->T_map_guess, &aligned->T_map_sensor));
+        observe(metrics, WEB_CORRECTION, 0, ndt_pose_distance_m(&result->T_map_guess, &aligned->T_map_sensor));
     if (result->has_state)
         *untrusted = is_trusted ? 0 : isnan(*untrusted) ? 1 : *untrusted + 1;
 }
