@@ -12,18 +12,19 @@
 #include "redeskew.h"
 #include "relocalizer_state.h"
 
-/* Where the scan may slide, as in a tunnel, a pose elsewhere along it counts only if so much more speaks for it. */
+/* Logarithm of the odds that a pose elsewhere needs where the scan may slide, as in a tunnel. */
 static const double CLEARLY_BETTER = NDTD_LEAST_MARGIN;
 /* Squared Mahalanobis distances of a pose from the prediction: the mean of good predictions, and 95 % of those of
  * people who carry a sensor. */
 static const double EXPECTED = 6, LIKELY = 22;
 /* Logarithm of the odds that the right pose is among those that were found, where the scan fits as usual, among one
- * place of the window; more places hide it better, and an alignment that has not converged speaks against it. */
+ * place of the window; at most so much more where one place stands out. More places hide it better, and an
+ * alignment that has not converged speaks against it. */
 static const double FOUND_WIDE = 12, FOUND_NARROW = 4, STANDS_OUT_WIDE = 20, STANDS_OUT_NARROW = 12,
                     NOT_CONVERGED = 6;
 /* Logarithm of the probability that the right place is not among those that were found for one view, and how much
  * less it is at most where one of them stands out. */
-static const double MISSED_WIDE = -4, MISSED_NARROW = -2, STANDS_OUT_PART = 0.5, LESS_WIDE = 6, LESS_NARROW = 6;
+static const double MISSED_WIDE = -4, MISSED_NARROW = -2, STANDS_OUT_PART = 0.5, LESS_MOST = 6;
 /* The same optimum from another guess ends elsewhere within the last step: it counts only if the fit is so much
  * better. */
 static const double SAME_GAIN = 0.01;
@@ -37,18 +38,16 @@ static const double TIME_PART = 0.3;
 /* Candidates of the window that are aligned: those that come near the best, and where the scan may fit as well. */
 enum { CONTENDERS_MOST = 4 };
 static const double NEAR_BEST = 0.7, FAR_BEHIND = 6;
-/* How far the window goes beyond the reach of the vehicle, and at most. */
+/* Distance that the window goes beyond the reach of the vehicle, and its radius at most. */
 static const double LEAST_REACH_M = 1, MOST_REACH_M = 20;
-/* How fast a person turns a sensor, and what the prediction leaves open in any case. */
+/* Rate at which a person turns a sensor, and the angle that a prediction leaves open in any case. */
 static const double TURN_RADPS = 2.5, LEAST_TURN_RAD = 20 * 0.017453292519943295;
-/* From the ground to a sensor. */
+/* Height in which a sensor may be, above or below the prediction. */
 static const double HEIGHT_REACH_M = 4;
 /* A view of less than this part of the circle, or of fewer points, hides the right place from a search now and
  * then. */
 static const double WIDE_VIEW = 0.5;
 enum { WIDE_POINTS = 100 };
-/* Rivals that get a motion of their own. */
-enum { RIVALS_MOVED = 3 };
 /* A candidate of fewer points is no place to begin at. */
 enum { PROPOSED_POINTS = 60 };
 
@@ -65,7 +64,7 @@ static int is_trusted_prediction(const struct ndt_track_state *predicted)
 
 /* ---- the window ---- */
 
-/* Where the vehicle can have come since the state that is known, and how far it can have turned. */
+/* The region into which the vehicle can have come and turned since the state that is known. */
 static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocalizer,
                                           const struct ndtd_alignment *alignment)
 {
@@ -347,7 +346,7 @@ double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands
     const int is_wide = is_wide_view(now->relocalizer);
     const double deficit = ndtd_fit_deficit(&now->relocalizer->usual, ndtd_fit(&now->alignment->result));
     return ndtd_surprise(deficit * deficit) + (is_wide ? MISSED_WIDE : MISSED_NARROW) -
-           fmin(STANDS_OUT_PART * fmax(stands_out, 0), is_wide ? LESS_WIDE : LESS_NARROW);
+           fmin(STANDS_OUT_PART * fmax(stands_out, 0), LESS_MOST);
 }
 
 double ndtd_turn_reach_rad(double dt_s)
@@ -450,7 +449,7 @@ static enum ndt_status move_rivals(struct ndtd_relocalization *now, const struct
 {
     const struct ndtd_optima *optima = &now->relocalizer->optima;
     int is_moved[NDTD_OPTIMA_MAX] = {0};
-    for (int k = 0; k < RIVALS_MOVED && margin_over(now, rivals) < NDTD_LEAST_MARGIN; k++) {
+    for (int k = 0; k < NDTD_RIVALS_MOVED && margin_over(now, rivals) < NDTD_LEAST_MARGIN; k++) {
         size_t most = optima->count;
         double lead;
         for (size_t i = 0; i < optima->count; i++)

@@ -8,8 +8,8 @@
 static const double MOST_AGAINST = 10;
 /* Logarithm of the odds that a place which was not found before is another one, at least. */
 static const double LEAST_OTHERS = 9;
-/* Where the view before found no place, this one misses the right place so much more often (a logarithm): the map
- * is another one there, or the view is poor. */
+/* Logarithm of the factor by which a view misses the right place more often where the view before has missed it:
+ * the map is another one there, or the view is poor. */
 static const double MISSED_AGAIN = 3;
 
 static double log_sum(double a, double b)

@@ -32,7 +32,7 @@ struct ndtd_belief {
     double log_fit_unfound, log_arrival_unfound, log_unfound;
 };
 
-/* How far the vehicle comes and turns between two views: at most, and usually. usual_m 0: anywhere alike. */
+/* Distance and angle that the vehicle moves between two views: at most, and usually (more than 0). */
 struct ndtd_motion_limit {
     double most_m, most_rad, usual_m, usual_rad;
 };
@@ -41,7 +41,8 @@ struct ndtd_motion_limit {
 void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base);
 /* Adds a place where the scan fits so well, or a better fit to one that is there. */
 void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_fit);
-/* Sets the arrivals from the view before. region: where searches look for what was not found. */
+/* Sets the arrivals from the view before. region: where searches look for what was not found; of it only the most
+ * counts. */
 void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *before,
                         const struct ndtd_motion_limit *limit, const struct ndtd_motion_limit *region);
 /* Sets the weights from fits and arrivals. */

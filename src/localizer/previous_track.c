@@ -25,7 +25,7 @@ static enum ndt_status return_to_it(struct ndtd_relocalization *now, struct ndt_
     return ndtd_change_leading(now, &track, err);
 }
 
-/* By how many standard deviations the scan fits better at the previous track. */
+/* Standard deviations by which the scan fits better at the previous track. */
 static double significance_of_track(const struct ndtd_relocalization *now, const struct ndtd_hypothesis *track)
 {
     const struct ndt_pose T_map_sensor = ndt_pose_compose(&track->state.T_map_base, &now->scan->T_base_sensor);

@@ -11,25 +11,31 @@
 static const double LEAST_RADIUS_M = 20;
 /* Candidates of one search that are followed. */
 enum { CANDIDATES_FOLLOWED = 5 };
-/* A hypothesis becomes the leading one where it fits so much better. */
+/* Factor by which the fit of a hypothesis has to be better for it to become the leading one. */
 static const double BETTER_FIT = 1.1;
-/* Farther than this from a pose that was given, or later, and not confirmed at once, a pose has to be proven by
- * searches. */
+/* Distance from a pose that was given, and time after it, beyond which a pose has to be proven by searches unless
+ * the first scan confirms it. */
 static const double GIVEN_M = 3, GIVEN_S = 2;
 /* Searches near GNSS positions that leave no hypothesis accepted, after which the positions may be wrong: from then
  * on one search of GNSS_EVERY is near them, the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
-/* In a sweep that the velocity distorts by so much, as far as the prediction leaves it open, a wrong pose and a
- * wrong velocity make up for each other: the innovation has to be within this part of the gate. */
+/* Distortion of a sweep by what the prediction leaves open of the velocity, beyond which a wrong pose and a wrong
+ * velocity make up for each other, and the part of the gate within which the innovation has to be then. */
 static const double OPEN_SWEEP_M = 1, OPEN_SWEEP_PART = 0.1;
-/* A vehicle that has come no farther is where it was verified, as far as poses go. */
+/* Way of a vehicle that still counts as being where it was verified. */
 static const double HARDLY_M = 1.25;
 /* Logarithm of the odds, 999 : 1, of a place over all others after several views. */
 static const double LEAST_MARGIN_OF_PLACES = 6.9;
 /* The same, 10 : 1, where searches prove it as well. */
 static const double LEAST_MARGIN_OF_SEARCHES = 2.3;
-/* By how much a velocity that does not fit the way may distort a sweep, at its ends. */
+/* Distance by which a velocity that does not fit the way may distort a sweep, at its ends. */
 static const double MOST_SWEPT_M = 0.75;
+/* Standard deviations of a GNSS position within which the vehicle is searched. */
+static const double GNSS_DEVIATIONS = 3.5;
+/* Of so many searches near the verified pose one looks as far as the vehicle can have come at all; the others look
+ * where it probably is, and so much beyond. */
+enum { FAR_SEARCH_EVERY = 4 };
+static const double BEYOND_LIKELY_M = 5;
 /* Purpose of a search. */
 enum { ALL_POSSIBLE, NEAR_DOUBTED_GNSS };
 
@@ -89,7 +95,7 @@ enum ndt_status ndtd_follow_hypotheses(struct ndtd_relocalizer *relocalizer, str
 
 /* ---- searching ---- */
 
-/* How far the vehicle can have come since it was last seen. */
+/* Distance that the vehicle can have come since it was verified. */
 static double farthest_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
 {
     const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, stamp_ns));
@@ -109,7 +115,7 @@ static int set_gnss_region(const struct ndtd_relocalizer *relocalizer, int64_t s
     const struct ndt_gnss_message *gnss = &relocalizer->parts.gnss->message;
     const double *antenna_m = ndtd_antenna_m(relocalizer);
     const double reach_m =
-        3.5 * hypot(gnss->deviation_m[0], gnss->deviation_m[1]) + hypot(antenna_m[0], antenna_m[1]);
+        GNSS_DEVIATIONS * hypot(gnss->deviation_m[0], gnss->deviation_m[1]) + hypot(antenna_m[0], antenna_m[1]);
     if (!ndtd_gnss_reaches(relocalizer->parts.gnss, stamp_ns) || !gnss->has_deviation)
         return 0;
     region->has_position = 1;
@@ -153,8 +159,9 @@ static int set_region(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns, st
     double radius_m = LEAST_RADIUS_M;
     *region = (struct ndt_search_region){0};
     if (relocalizer->is_verified)
-        radius_m = recovery->searches % 4 == 3 ? fmax(LEAST_RADIUS_M, farthest_m(relocalizer, stamp_ns))
-                                               : 5 + ndtd_likely_reach_m(relocalizer, stamp_ns);
+        radius_m = recovery->searches % FAR_SEARCH_EVERY == FAR_SEARCH_EVERY - 1
+                       ? fmax(LEAST_RADIUS_M, farthest_m(relocalizer, stamp_ns))
+                       : BEYOND_LIKELY_M + ndtd_likely_reach_m(relocalizer, stamp_ns);
     else if (from)
         radius_m = fmax(LEAST_RADIUS_M, 3 * ndt_track_position_deviation(from)) + 2.0 * recovery->searches;
     if (from && radius_m <= relocalizer->settings->recovery.radius_m) {

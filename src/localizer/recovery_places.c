@@ -7,11 +7,9 @@
 static const double DEG = 0.017453292519943295;
 /* Room for a place itself, and for what searches look at beyond what is likely. */
 static const double PLACE_M = 1, SEARCHED_M = 5;
-/* Usual motion between views: a part that every vehicle moves and turns, the speed as a part of the likely one, and
- * the rate of turn. */
+/* Usual motion between views: a part that every vehicle moves and turns, the speed as a part of the likely one,
+ * which is half as high again as any so far, and the rate of turn. */
 static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
-/* Rivals that get a motion of their own. */
-enum { RIVALS_MOVED = 3 };
 
 void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
 {
@@ -100,7 +98,7 @@ enum ndt_status ndtd_places_weigh(const struct ndtd_relocalization *now, double 
     struct ndtd_place *here = ndtd_belief_at(places, &now->relocalizer->recovery.leading.state.T_map_base);
     int is_moved[NDTD_PLACES_MAX] = {0};
     *margin = here ? ndtd_belief_margin(places, here) : -INFINITY;
-    for (int k = 0; here && k < RIVALS_MOVED && *margin >= NDTD_LEAST_MARGIN; k++) {
+    for (int k = 0; here && k < NDTD_RIVALS_MOVED && *margin >= NDTD_LEAST_MARGIN; k++) {
         struct ndtd_place *rival = next_rival(places, here, is_moved);
         if (!rival)
             break;

@@ -25,7 +25,7 @@ static const struct ndt_twist *motion_in_use(const struct ndtd_matcher *matcher)
     return &matcher->motion[matcher->pass].twist;
 }
 
-/* On the finest level only: the pose is nearly right already. */
+/* Aligns on the finest level only: the pose is nearly right already. */
 static enum ndt_status align_again(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                    struct ndt_align_params *params, struct ndt_error *err)
 {

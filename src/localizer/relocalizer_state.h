@@ -10,6 +10,8 @@
 
 /* Logarithm of the odds, 99 : 1, of a pose over all others that were tried. */
 #define NDTD_LEAST_MARGIN 4.6
+/* Rivals of a pose that get a motion of their own: each costs an alignment. */
+enum { NDTD_RIVALS_MOVED = 3 };
 
 /* The way back to the pose, or to the first one. */
 struct ndtd_recovery {
@@ -101,9 +103,9 @@ NDT_MUST_CHECK enum ndt_status ndtd_try_multistart(struct ndtd_relocalization *n
 /* Moves the alignment to an optimum along a degenerate direction that fits significantly better, and removes from
  * its observation the directions along which other poses fit as well. */
 NDT_MUST_CHECK enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct ndt_error *err);
-/* Where the scan fits at the previous track and not at the pose that was given, or significantly better, the
- * estimator returns to it; where it fits here only, the previous track ends. Where both fit alike, the decision is
- * ambiguous. */
+/* The estimator returns to the previous track where the scan fits there and not at the pose that was given, or
+ * significantly better; the track ends where the scan fits here only. The decision is ambiguous where both fit
+ * alike. */
 NDT_MUST_CHECK enum ndt_status ndtd_compare_previous_track(struct ndtd_relocalization *now, struct ndt_error *err);
 /* Aligns the scan with the previous track. */
 NDT_MUST_CHECK enum ndt_status ndtd_follow_previous_track(struct ndtd_relocalizer *relocalizer,
@@ -138,20 +140,20 @@ void ndtd_take_from_batch(struct ndtd_relocalization *now, size_t number);
 /* Logarithm of the likelihood of the scan at a place that was not found, over that at the one where it fits best,
  * which stands out by so much. */
 double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands_out);
-/* How far a sensor turns in dt_s at most. */
+/* Angle by which a sensor turns in dt_s at most. */
 double ndtd_turn_reach_rad(double dt_s);
-/* Half as fast again as the vehicle ever was. */
+/* Speed half as high again as the highest that was verified. */
 double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer);
-/* How far it has probably come since it was verified. */
+/* Distance that it has probably come since it was verified, at most. */
 double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns);
 /* Confidence in the alignment, as in ndtd_alignment_confidence. */
 double ndtd_confidence_now(const struct ndtd_relocalization *now, int *fits);
 /* Whether a pose heads where the initial pose that no scan has confirmed yet does, as far as that can be wrong: a
  * hall looks much the same to who has turned around. 1 without such a pose. */
 int ndtd_heads_as_given(const struct ndtd_relocalizer *relocalizer, const struct ndt_pose *T_map_base);
-/* How far the vehicle can come in dt_s, by recovery.max_speed_mps and max_acceleration_mps2. */
+/* Distance that the vehicle can come in dt_s, by recovery.max_speed_mps and max_acceleration_mps2. */
 double ndtd_reach_m(const struct ndtd_settings *settings, double speed_mps, double dt_s);
-/* Where the GNSS antenna is in the base frame. */
+/* Position of the GNSS antenna in the base frame. */
 const double *ndtd_antenna_m(const struct ndtd_relocalizer *relocalizer);
 
 #endif

@@ -5,8 +5,10 @@
 
 #include "ndtd/autotune.h"
 
-/* The first round finds cold caches and a device whose kernels are not loaded: it does not count. */
-enum { ROUNDS = 4, POINTS = 4000 };
+/* Rounds, of which the first does not count: it finds cold caches and a device whose kernels are not loaded. */
+enum { ROUNDS = 4 };
+/* Points of the scan, and the radius of the region around it that is searched. */
+enum { POINTS = 4000 };
 static const double RADIUS_M = 200;
 
 static void pause_for(double seconds)

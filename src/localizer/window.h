@@ -13,7 +13,7 @@ struct ndtd_window;
 
 NDT_MUST_CHECK enum ndt_status ndtd_window_create(struct ndtd_window **out,
                                                   const struct ndt_backend_config *compute, struct ndt_error *err);
-/* `window` may be NULL. */
+/* `window` may be NULL. *out of a failed ndtd_window_create has to be destroyed, too. */
 void ndtd_window_destroy(struct ndtd_window *window);
 
 /* Searches with the scan of the matcher, whose points are on the host. is_thorough: more places are looked at.
