@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "ndt_track/track.h"
+
 struct ndtd_scan_merge {
     struct ndt_cloud points; /* of the held scans; times relative to first_ns */
     unsigned held;           /* bit i: a scan of sensor i */
@@ -50,13 +52,6 @@ struct ndt_preprocess_params ndtd_scan_merge_params(const struct ndt_preprocess_
     open.min_range_m = 0;
     open.max_range_m = 1e6; /* the largest that the option takes */
     return open;
-}
-
-/* Exact to nanoseconds for all gaps that matter, defined for all. */
-static double seconds_between(int64_t from_ns, int64_t to_ns)
-{
-    return ((double)(to_ns / 1000000000) - (double)(from_ns / 1000000000)) +
-           ((double)(to_ns % 1000000000) - (double)(from_ns % 1000000000)) * 1e-9;
 }
 
 static void drop_incomplete(struct ndtd_scan_merge *merge)
@@ -111,7 +106,7 @@ static enum ndt_status append(struct ndtd_scan_merge *merge, const struct ndt_cl
 static void give_all(struct ndtd_scan_merge *merge, int64_t stamp_ns, struct ndt_cloud *points)
 {
     const struct ndt_cloud spare = *points;
-    const float shift_s = (float)seconds_between(stamp_ns, merge->first_ns);
+    const float shift_s = (float)ndt_track_seconds(stamp_ns, merge->first_ns);
     for (size_t i = 0; merge->points.time_s && i < merge->points.count; i++)
         merge->points.time_s[i] += shift_s;
     *points = merge->points;
@@ -143,7 +138,7 @@ enum ndt_status ndtd_scan_merge_add(struct ndtd_scan_merge *merge, const struct 
         return status;
     const struct ndtd_sensor_frame *sensor = ndtd_extrinsics_sensor(frames, scan->frame_id);
     const unsigned mine = 1u << (sensor - frames->sensors), all = (1u << frames->sensor_count) - 1;
-    double offset_s = merge->held ? seconds_between(merge->first_ns, scan->stamp_ns) : 0;
+    double offset_s = merge->held ? ndt_track_seconds(merge->first_ns, scan->stamp_ns) : 0;
     if (merge->held & mine || fabs(offset_s) > settings->preprocess.sweep_s) {
         drop_incomplete(merge);
         offset_s = 0;

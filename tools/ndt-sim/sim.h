@@ -177,6 +177,8 @@ struct sim_plan {
     double node_m[SIM_MAX_NODES][3];
     int edges[SIM_MAX_LINKS][2];
 };
+/* Joins two nodes. */
+void sim_plan_add_edge(struct sim_plan *plan, int a, int b);
 /* A random place on or near its edges, uniform along them. */
 void sim_plan_place(const struct sim_plan *plan, struct ndt_random *random, double at_m[3]);
 
@@ -186,6 +188,8 @@ struct sim_path {
     size_t count;
 };
 #define SIM_PATH_STEP_M 0.1
+/* From 0 to 1 as x does, level at both ends and beyond. */
+double sim_smooth_step(double x);
 
 /* Beside the lane, or on it here and there. */
 NDT_MUST_CHECK enum ndt_status sim_path_on_course(struct sim_path *path, const struct sim_course *course,

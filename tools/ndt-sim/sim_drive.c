@@ -7,12 +7,6 @@
 static const double PI = 3.14159265358979323846;
 static const double GRAVITY_MPS2 = 9.81;
 
-static double smooth_step(double x)
-{
-    const double u = x < 0.0 ? 0.0 : x > 1.0 ? 1.0 : x;
-    return u * u * (3.0 - 2.0 * u);
-}
-
 /* Slow in turns, with transitions of 18 m before and behind, and a variation of 7 % everywhere. */
 static double speed_at(const struct sim_drive *drive, double s_m)
 {
@@ -22,7 +16,7 @@ static double speed_at(const struct sim_drive *drive, double s_m)
         const struct sim_edge *edge = &course->edges[i];
         const double middle = edge->s_m + edge->straight_m + 0.5 * course->turn_m;
         const double away = fabs(remainder(s_m - middle, course->length_m));
-        ease *= smooth_step((away - 0.3 * course->turn_m) / 18.0);
+        ease *= sim_smooth_step((away - 0.3 * course->turn_m) / 18.0);
     }
     const double speed = drive->slow_mps + (drive->fast_mps - drive->slow_mps) * ease;
     return speed * (1.0 + 0.07 * sin(drive->phase_rad + s_m * (2.0 * PI / (4.0 * drive->fast_mps))));

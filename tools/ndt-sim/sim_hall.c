@@ -346,12 +346,6 @@ static int add_node(const struct hall *hall, struct sim_plan *plan, double x_m, 
     return plan->node_count++;
 }
 
-static void add_edge(struct sim_plan *plan, int a, int b)
-{
-    plan->edges[plan->edge_count][0] = a;
-    plan->edges[plan->edge_count++][1] = b;
-}
-
 static void make_plan(const struct hall *hall, struct sim_plan *plan)
 {
     const int wide = hall->columns + 1;
@@ -360,9 +354,9 @@ static void make_plan(const struct hall *hall, struct sim_plan *plan)
         for (int i = 0; i < wide; i++) {
             const int node = add_node(hall, plan, hall->x_m[i], hall->y_m[k], 0.0);
             if (i > 0)
-                add_edge(plan, node - 1, node);
+                sim_plan_add_edge(plan, node - 1, node);
             if (k > 0)
-                add_edge(plan, node - wide, node);
+                sim_plan_add_edge(plan, node - wide, node);
         }
     const double y = 0.5 * (hall->y_m[hall->rows - 1] + hall->y_m[hall->rows]), z = hall->gallery_m;
     const int left = hall->gallery_first - 1, right = hall->gallery_last + 2;
@@ -374,12 +368,12 @@ static void make_plan(const struct hall *hall, struct sim_plan *plan)
                         add_node(hall, plan, hall->x_m[right - 1], y, z)};
     for (int i = 0; i < 2; i++) {
         const int column = i == 0 ? left : right;
-        add_edge(plan, (hall->rows - 1) * wide + column, bottom[i]);
-        add_edge(plan, hall->rows * wide + column, bottom[i]);
-        add_edge(plan, bottom[i], foot[i]);
-        add_edge(plan, foot[i], top[i]);
+        sim_plan_add_edge(plan, (hall->rows - 1) * wide + column, bottom[i]);
+        sim_plan_add_edge(plan, hall->rows * wide + column, bottom[i]);
+        sim_plan_add_edge(plan, bottom[i], foot[i]);
+        sim_plan_add_edge(plan, foot[i], top[i]);
     }
-    add_edge(plan, top[0], top[1]);
+    sim_plan_add_edge(plan, top[0], top[1]);
 }
 
 static void divide(struct hall *hall, int blocks, double least_m, double most_m, double *middle_m, double *half_m)

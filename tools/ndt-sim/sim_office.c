@@ -169,12 +169,6 @@ static int add_node(const struct floor_plan *floor, struct sim_plan *plan, doubl
     return plan->node_count++;
 }
 
-static void add_edge(struct sim_plan *plan, int a, int b)
-{
-    plan->edges[plan->edge_count][0] = a;
-    plan->edges[plan->edge_count++][1] = b;
-}
-
 static double door_of(const struct room *room)
 {
     return room->x0 + room->door_m + 0.5 * DOOR_M;
@@ -195,11 +189,12 @@ static void make_plan(struct floor_plan *floor, struct sim_plan *plan)
         const struct room *room = &floor->rooms[i];
         const int node = add_node(floor, plan, door_of(room) + (before >= 0 ? 0.01 : 0.0), 0.0);
         if (before >= 0)
-            add_edge(plan, before, node);
+            sim_plan_add_edge(plan, before, node);
         before = node;
         if (room->is_open)
-            add_edge(plan, node,
-                     add_node(floor, plan, door_of(room), room->side * (floor->half_m + 0.45 * room->depth_m)));
+            sim_plan_add_edge(
+                plan, node,
+                add_node(floor, plan, door_of(room), room->side * (floor->half_m + 0.45 * room->depth_m)));
     }
 }
 

@@ -38,12 +38,6 @@ static enum ndt_status round_corners(struct sim_path *path, size_t reach, struct
 
 /* ---- along a course ---- */
 
-static double smooth_step(double x)
-{
-    const double u = x < 0.0 ? 0.0 : x > 1.0 ? 1.0 : x;
-    return u * u * (3.0 - 2.0 * u);
-}
-
 /* Left of the course: on the pavement or on the roadway. It changes in turns, where no cars are parked. */
 static double side_at(const struct sim_course *course, const double *sides_m, double s_m)
 {
@@ -55,7 +49,7 @@ static double side_at(const struct sim_course *course, const double *sides_m, do
         i--;
     const double turned = (s - course->edges[i].s_m - course->edges[i].straight_m) / course->turn_m;
     const double next_m = sides_m[(i + 1) % course->edge_count];
-    return sides_m[i] + (next_m - sides_m[i]) * smooth_step(turned);
+    return sides_m[i] + (next_m - sides_m[i]) * sim_smooth_step(turned);
 }
 
 enum ndt_status sim_path_on_course(struct sim_path *path, const struct sim_course *course,
@@ -82,6 +76,18 @@ enum ndt_status sim_path_on_course(struct sim_path *path, const struct sim_cours
 }
 
 /* ---- through a plan ---- */
+
+double sim_smooth_step(double x)
+{
+    const double u = x < 0.0 ? 0.0 : x > 1.0 ? 1.0 : x;
+    return u * u * (3.0 - 2.0 * u);
+}
+
+void sim_plan_add_edge(struct sim_plan *plan, int a, int b)
+{
+    plan->edges[plan->edge_count][0] = a;
+    plan->edges[plan->edge_count++][1] = b;
+}
 
 static double edge_length_m(const struct sim_plan *plan, int edge)
 {
