@@ -40,8 +40,8 @@ static enum ndt_status load(const struct ndt_cuda_module **module, struct ndt_er
     if (status != NDT_OK)
         return status;
     atomic_store(&as_loaded, (*module)->backend);
-    if (atomic_load(
-            &is_reset_allowed)) /* asked for before; from now on ndt_cuda_row_allow_reset finds the module */
+    /* A reset that was allowed before; from now on ndt_cuda_row_allow_reset finds the module. */
+    if (atomic_load(&is_reset_allowed))
         (*module)->allow_reset(1);
     return NDT_OK;
 }

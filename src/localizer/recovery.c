@@ -393,7 +393,8 @@ static enum ndt_status prove_leading(const struct ndtd_relocalization *now, stru
         !ndtd_hypothesis_is_accepted(&recovery->leading, second, relocalizer->settings->min_confidence, is_near);
     now->decision->certainty = ndt_hypothesis_test_probability(&recovery->leading.test);
     /* Searches count the points that fit at a few places; the odds, where other poses were tried, compare every
-     * point. Both have to hold: in a hall of equal aisles the next one passes the searches of one view. */
+     * point. Both have to hold: in a hall of equal aisles the next one passes the searches of one view. NAN, after
+     * a change of the leading hypothesis: there are no odds, and the searches alone decide. */
     if (now->decision->margin < NDTD_LEAST_MARGIN)
         now->decision->is_unproven = 1;
     const enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
