@@ -88,6 +88,7 @@ struct sim_ray {
 struct sim_hit {
     double range_m;
     float reflectance;
+    int is_mover; /* one of the movers of the caster */
 };
 
 /* Whether an opaque solid contains the point. */
@@ -430,6 +431,7 @@ struct sim_mount {
     double R[9], t_m[3];
 };
 
+#define SIM_MOVER_INTENSITY (-1.0) /* reflectances are 0 to 1 */
 struct sim_lidar {
     int beams;       /* 16, 32, 64 or 128 */
     int columns;     /* firings per turn */
@@ -438,6 +440,7 @@ struct sim_lidar {
     double min_range_m, max_range_m;
     double noise_m; /* standard deviation of a range */
     double dropout; /* fraction of the returns that is lost, besides those lost by distance */
+    int mark_movers; /* returns of movers have SIM_MOVER_INTENSITY */
     int sensors;
     struct sim_mount mounts[SIM_MAX_SENSORS];
     uint64_t seed;

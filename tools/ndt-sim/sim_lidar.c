@@ -124,7 +124,8 @@ static void fire_column(const struct sim_lidar *lidar, const struct sim_drive *d
         if (!measure(lidar, caster, &ray, random, &hit))
             continue;
         const double point_m[3] = {hit.range_m * local[0], hit.range_m * local[1], hit.range_m * local[2]};
-        add_point(cloud, point_m, after_s - part->stamp_s, hit.reflectance);
+        const double intensity = lidar->mark_movers && hit.is_mover ? SIM_MOVER_INTENSITY : hit.reflectance;
+        add_point(cloud, point_m, after_s - part->stamp_s, intensity);
     }
     caster->movers = NULL;
     caster->mover_count = 0;

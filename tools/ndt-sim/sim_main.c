@@ -30,7 +30,7 @@ static struct {
     struct tool_reals mount; /* x y z roll pitch yaw [m, deg]; none, one for all sensors, or one for each */
     struct sim_imu imu;
     double truth_hz;
-    int mirror, odometry, force;
+    int mirror, odometry, mark_movers, force;
 } args = {
     .seed = 1,
     .scans = 150,
@@ -104,6 +104,7 @@ static enum ndt_status record(struct simulation *simulation, struct ndt_error *e
                               .max_range_m = args.range_m,
                               .noise_m = args.noise_m,
                               .dropout = args.dropout,
+                              .mark_movers = args.mark_movers,
                               .sensors = (int)args.sensors,
                               .seed = args.seed};
     struct sim_recording recording = {
@@ -327,6 +328,8 @@ static const struct tool_option options[] = {
              "stamped by its own part of the sweep"},
     {"noise", "M", TOOL_REAL, &args.noise_m, 0, 1, .help = "standard deviation of a range, 0 to 1 m"},
     {"dropout", "P", TOOL_REAL, &args.dropout, 0, 0.95, .help = "fraction of the returns that is lost, 0 to 0.95"},
+    {"mark-movers", NULL, TOOL_FLAG, &args.mark_movers,
+     .help = "returns of what moves (cars that drive, people) have the intensity -1"},
     {"map-spacing", "M", TOOL_REAL, &args.spacing_m, 0.05, 2,
      .help = "distance between points of the map, 0.05 to 2 m (default: 0.15, corridor 0.08, city 0.3)"},
     {"odometry", NULL, TOOL_FLAG, &args.odometry, .help = "add noisy odometry at 50 Hz"},

@@ -416,12 +416,15 @@ int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_ra
     hit->reflectance = ABSORBED;
     const double ground = cast_ground(&world->ground, ray, max_range_m);
     if (ground < hit->range_m)
-        *hit = (struct sim_hit){ground, 0.2f};
+        *hit = (struct sim_hit){ground, 0.2f, 0};
     const double bore = world->bore_radius_m > 0.0 ? cast_bore(world, ray) : INFINITY;
     if (bore < hit->range_m)
-        *hit = (struct sim_hit){bore, 0.5f};
+        *hit = (struct sim_hit){bore, 0.5f, 0};
+    const double still_m = hit->range_m;
     for (uint32_t i = 0; i < caster->mover_count; i++)
         cast_solid(&caster->movers[i], ray, random, hit);
+    const double moving_m = hit->range_m;
     cast_grid(caster, ray, random, hit);
+    hit->is_mover = moving_m < still_m && !(hit->range_m < moving_m);
     return hit->reflectance >= 0.0f;
 }
