@@ -43,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--report", action="store_true", help="also write MAP/report.html (needs ndtd[report])")
     out.add_argument("--no-loops", dest="loops", action="store_false", help="odometry alone; faster, and drifts")
     out.add_argument("--refine", action="store_true", help="align half of the scans with the map of the others, and back: sharper surfaces")
+    out.add_argument("--clean", action="store_true",
+                     help="leave out what moved, cars and people: points that other scans look through; MAP/moved.pcd has them")
     out.add_argument("--no-gnss", dest="gnss", action="store_false", help="the map begins at the first scan, not at the positions of the GNSS")
     how = out.add_argument_group("scans")
     how.add_argument("--frame", metavar="NAME", help="frame of the scans; default: the one with most scans")
@@ -69,20 +71,23 @@ def _check(args: argparse.Namespace) -> Path:
     return out
 
 
-def _write(part: Path, mapped: build.Mapped, store: CloudStore, args: argparse.Namespace) -> int:
-    """The files of the map; returns the number of points."""
+def _write(part: Path, mapped: build.Mapped, store: CloudStore, args: argparse.Namespace) -> "tuple[int, Optional[dict[str, Any]]]":
+    """The files of the map; returns the number of points, and what moved where that was asked for."""
     with Progress("writing", args.quiet) as progress:
         points = output.write_map(part, part, store, mapped.poses, args, progress.update)
+    moved = output.write_moved(part, store, mapped.poses, args.voxel) if args.clean else None
     names = ["poses.tum"] if len(mapped.drives) == 1 else [f"poses{number + 1}.tum" for number in range(len(mapped.drives))]
     for number, name in enumerate(names):
         trajectory.write_tum(part / name, mapped.trajectories[number].stamps_ns, mapped.at_stamps(number))
     if args.compiled:
         Map(str(output.cloud_place(part, args)), threads=args.threads).save(str(part / "map.ndtmap"))
-    return points
+    if moved is not None:
+        moved["part"] = round(moved["points"] / max(moved["points"] + points, 1), 5)
+    return points, moved
 
 
 def _about(mapped: build.Mapped, points: int, sharpness: "dict[str, Any]", args: argparse.Namespace, spent_s: float) -> "dict[str, Any]":
-    """What map.json says."""
+    """What map.json says, but for what moved."""
     drives = []
     for drive, one, first in zip(mapped.drives, mapped.trajectories, mapped.firsts):
         moved = mapped.poses[first:first + len(one.stamps_ns), :3, 3]
@@ -114,6 +119,9 @@ def _summary(about: "dict[str, Any]", cloud: Path) -> str:
                      + (f", {weak} weak scans (map.json lists them)" if weak else ""))
     if about["gnss"]:
         lines.append(f"GNSS: {about['gnss']['fixes']} positions, {about['gnss']['median_m']:.2f} m from the map in the median")
+    if about["moved"]:
+        lines.append(f"moved: {about['moved']['points']} points ({about['moved']['part']:.1%}) are left out"
+                     + (f", and in {output.MOVED}" if about["moved"]["points"] else ""))
     lines.append(f"{about['loops_believed']} of {about['loops']} loops are believed; {about['points']} points; {about['seconds']:.0f} s")
     lines.append(f"next: ndtd --replay RECORDING --map {cloud}")
     return "\n".join(lines)
@@ -130,8 +138,9 @@ def _make(state: WorkState, args: argparse.Namespace, begin: float) -> "dict[str
     made.mkdir()
     with CloudStore(state.folder / CLOUDS, keep=True) as store:
         mapped = build.build(args.recording, state, store, args)
-        points = _write(made, mapped, store, args)
+        points, moved = _write(made, mapped, store, args)
     about = _about(mapped, points, quality.of_map(output.cloud_place(made, args)), args, time.monotonic() - begin)
+    about["moved"] = moved
     if args.report:
         build_page.write(made / "report.html", output.cloud_place(made, args), mapped, about)
     (made / "map.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

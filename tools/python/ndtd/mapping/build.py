@@ -6,7 +6,7 @@ from typing import Any, Optional
 import numpy as np
 
 from .._progress import Progress
-from . import checks, given, graph, loops, positions, records, refine, se3, submaps, trajectory
+from . import checks, clean, given, graph, loops, positions, records, refine, se3, submaps, trajectory
 from .cloud_store import CloudStore
 from .drive import Drive, MappingError, open_drive
 from .work_state import WorkState
@@ -212,22 +212,40 @@ def _refine(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -
     state.save("refined", poses=mapped.poses)
 
 
-def build(recordings: "list[str]", state: WorkState, store: CloudStore, options: Any) -> Mapped:
-    """All stages until the poses; the cloud follows from them. What the work state has is not done again."""
-    drives = [open_drive(recording, state.folder, number, options) for number, recording in enumerate(recordings)]
-    mapped = run_odometry(drives, store, options, state)
-    if options.poses is not None:
-        use_given(mapped, options.poses)
-        return mapped
+def _clean(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -> None:
+    """Leaves out what moved, as the work state has it where it is known already."""
+    moved = records.load_moved(state)
+    if moved is None:
+        with Progress("cleaning", options.quiet) as progress:
+            moved = clean.find(mapped, store, options.voxel, progress.update)
+        records.save_moved(state, moved)
+    for scan, is_moved in moved.items():
+        store.leave_out(scan, is_moved)
+
+
+def _find_poses(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -> None:
+    """Loops, positions and refinement."""
     for number, one in enumerate(mapped.trajectories):
         mapped.submaps += submaps.split(number, mapped.firsts[number], one, store)
     if options.gnss:
         use_gnss(mapped)
-    if options.loops or len(drives) > 1:
+    if options.loops or len(mapped.drives) > 1:
         close_loops(mapped, store, options, state)
     elif mapped.positions is not None:
         solve(mapped, _chain(mapped))
     leave_out_lost(mapped, store)
     if options.refine:
         _refine(mapped, store, options, state)
+
+
+def build(recordings: "list[str]", state: WorkState, store: CloudStore, options: Any) -> Mapped:
+    """All stages until the poses; the cloud follows from them and what is left out. What the work state has is not done again."""
+    drives = [open_drive(recording, state.folder, number, options) for number, recording in enumerate(recordings)]
+    mapped = run_odometry(drives, store, options, state)
+    if options.poses is not None:
+        use_given(mapped, options.poses)
+    else:
+        _find_poses(mapped, store, options, state)
+    if options.clean:
+        _clean(mapped, store, options, state)
     return mapped

@@ -30,6 +30,7 @@ class CloudStore:
         self._path, self._is_kept = path, keep
         self._stream: Any = path.open("r+b" if keep and path.exists() else "w+b")
         self._places: "dict[int, tuple[int, int]]" = {}
+        self._left_out: "dict[int, np.ndarray]" = {}
         self.end = 0  # bytes that count
         self.crc = 0  # of these
 
@@ -50,10 +51,27 @@ class CloudStore:
         self.crc = zlib.crc32(data, self.crc)
         self.end += len(data)
 
-    def __getitem__(self, scan: int) -> np.ndarray:
+    def _read(self, scan: int) -> np.ndarray:
         place, count = self._places[scan]
         self._stream.seek(place)
         return np.frombuffer(self._stream.read(12 * count), np.float32).reshape(-1, 3)
+
+    def __getitem__(self, scan: int) -> np.ndarray:
+        points = self._read(scan)
+        return points[~self._mask(scan)] if scan in self._left_out else points
+
+    def _mask(self, scan: int) -> np.ndarray:
+        return np.unpackbits(self._left_out[scan], count=self._places[scan][1]).astype(bool)
+
+    def leave_out(self, scan: int, is_left_out: np.ndarray) -> None:
+        """Hides points of a scan: one bit each, in memory."""
+        if is_left_out.any():
+            self._left_out[scan] = np.packbits(is_left_out)
+
+    def left_out(self, scan: int) -> np.ndarray:
+        """The points of a scan that are hidden."""
+        points = self._read(scan)
+        return points[self._mask(scan)] if scan in self._left_out else points[:0]
 
     def place(self, scan: int) -> "tuple[int, int]":
         """Offset in the file, and the number of points."""
@@ -78,3 +96,17 @@ class CloudStore:
     def scans(self) -> "list[int]":
         """Those that have a cloud, ascending."""
         return sorted(self._places)
+
+
+class LeftOut:
+    """The points that a store hides, as a store."""
+
+    def __init__(self, store: CloudStore):
+        self._store = store
+
+    def __getitem__(self, scan: int) -> np.ndarray:
+        return self._store.left_out(scan)
+
+    def scans(self) -> "list[int]":
+        """Those of which points are hidden, ascending."""
+        return [scan for scan in self._store.scans() if len(self._store.left_out(scan))]

@@ -117,7 +117,8 @@ def _look(drive: Drive, frame_id: "Optional[str]") -> None:
     drive.T_base_imu = transforms.get(imu_frame, np.eye(4))
 
 
-def _first_scan(drive: Drive) -> "dict[str, Any]":
+def first_scan(drive: Drive) -> "dict[str, Any]":
+    """The first scan that has points, as it was recorded."""
     for kind, message in messages(drive.bag):
         if kind == "scan" and message["frame_id"] == drive.frame_id and len(message["points"]):
             return dict(message)
@@ -134,7 +135,7 @@ def open_drive(recording: str, work: Path, number: int, options: Any) -> Drive:
     bag = path if is_bag(path) else import_recording(recording, work / f"drive{number}.bin", options.import_options)
     drive = Drive(recording, bag)
     _look(drive, options.frame)
-    first = _first_scan(drive)
+    first = first_scan(drive)
     drive.deskew = options.deskew
     if options.deskew == "auto":
         drive.deskew = "time" if first["time_s"] is not None else scan_turn(first["points"])

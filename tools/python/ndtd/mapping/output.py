@@ -7,11 +7,13 @@ from typing import Any, Callable
 import numpy as np
 
 from .._arguments import UsageError
-from ..maps import Block, TileSet
+from ..maps import Block, TileSet, find_files
 from . import se3
-from .cloud_store import CloudStore
+from .cloud_store import CloudStore, LeftOut
 
 TILE_M = 100.0  # of the cloud while it is thinned: one is in memory
+MOVED = "moved.pcd"
+PLACE_M, MOST_PLACES = 4.0, 20  # where most moved, in cells of this edge
 
 
 def add_options(out: argparse.ArgumentParser) -> None:
@@ -49,7 +51,22 @@ def write_map(out: Path, work: Path, store: CloudStore, T: np.ndarray, args: arg
     return write_cloud(place, work, store, T, args.voxel, progress)
 
 
-def write_cloud(out: Path, work: Path, store: CloudStore, T: np.ndarray, voxel_m: float, progress: Callable[[float], None]) -> int:
+def write_moved(out: Path, store: CloudStore, T: np.ndarray, voxel_m: float) -> "dict[str, Any]":
+    """Writes moved.pcd, the points that the map is without, if there are any; how many, and where most of them are."""
+    left_out, count = LeftOut(store), 0
+    if left_out.scans():
+        count = write_cloud(out / MOVED, out, left_out, T, voxel_m, lambda part: None)
+    places: "list[dict[str, Any]]" = []
+    if count:
+        points = np.concatenate([block.points for one in find_files([out / MOVED]) for block in one.blocks()])
+        _, cell, counts = np.unique(np.floor(points / PLACE_M), axis=0, return_inverse=True, return_counts=True)
+        for place in np.argsort(-counts, kind="stable")[:MOST_PLACES]:
+            at_m = points[cell.reshape(-1) == place].mean(axis=0)
+            places.append({"at_m": [round(float(value), 1) for value in at_m], "points": int(counts[place])})
+    return {"points": count, "places": places}
+
+
+def write_cloud(out: Path, work: Path, store: "CloudStore | LeftOut", T: np.ndarray, voxel_m: float, progress: Callable[[float], None]) -> int:
     """Writes map.pcd, the means of voxels; returns the number of points."""
     folder = work / "tiles"
     count = write_tiles(folder, store, T, voxel_m, TILE_M, progress)
@@ -62,7 +79,7 @@ def write_cloud(out: Path, work: Path, store: CloudStore, T: np.ndarray, voxel_m
     return count
 
 
-def write_tiles(folder: Path, store: CloudStore, T: np.ndarray, voxel_m: float, tile_m: float, progress: Callable[[float], None]) -> int:
+def write_tiles(folder: Path, store: "CloudStore | LeftOut", T: np.ndarray, voxel_m: float, tile_m: float, progress: Callable[[float], None]) -> int:
     """Writes a folder of tiles with Autoware's metadata; returns the number of points."""
     with TileSet(folder, tile_m, voxel_m, np.zeros(3)) as tiles:
         scans = store.scans()

@@ -32,6 +32,22 @@ def load_trajectory(state: WorkState, number: int, store: CloudStore) -> Optiona
     return Trajectory(*(found[name] for name in COLUMNS), [str(reason) for reason in found["reasons"]], fixes)
 
 
+def save_moved(state: WorkState, moved: "dict[int, np.ndarray]") -> None:
+    """Which points of each scan moved."""
+    flags = [moved[scan] for scan in moved]
+    state.save("moved", scans=np.array(list(moved), np.int64), counts=np.array([len(one) for one in flags], np.int64),
+               bits=np.packbits(np.concatenate(flags) if flags else np.empty(0, bool)))
+
+
+def load_moved(state: WorkState) -> "Optional[dict[int, np.ndarray]]":
+    """The same from the record; None: the cleaning has not run."""
+    found = state.load("moved")
+    if found is None:
+        return None
+    flags = np.unpackbits(found["bits"], count=int(found["counts"].sum())).astype(bool)
+    return dict(zip(found["scans"].tolist(), np.split(flags, np.cumsum(found["counts"])[:-1])))
+
+
 def _arrays(loops: "list[Loop]") -> "dict[str, np.ndarray]":
     count = len(loops)
     return {"pair": np.array([loop.pair for loop in loops], np.int64).reshape(count, 2),

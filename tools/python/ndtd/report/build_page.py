@@ -19,7 +19,9 @@ def write(out: Path, cloud: Path, mapped: Any, about: "dict[str, Any]") -> None:
     parts = [section("map", "The map", figure(_above(mapped, box, density)), html_parts.paragraph(why, "sub") if why else ""),
              section("fit", "How well scans fit those before", figure(_fits(mapped))),
              section("drives", "Recordings", _drives(about)), section("weak", "Weak places", _weak(about))]
-    contents = [("map", "Map"), ("fit", "Fit"), ("drives", "Recordings"), ("weak", "Weak places")]
+    if about["moved"]:
+        parts.append(section("moved", "What moved", _moved(about["moved"])))
+    contents = [("map", "Map"), ("fit", "Fit"), ("drives", "Recordings"), ("weak", "Weak places")] + ([("moved", "What moved")] if about["moved"] else [])
     head = f"<header><h1>{figures.escape(out.parent.name)}</h1>{_verdict(about)}{_numbers(about)}</header>"
     html_parts.write(out, html_parts.document(f"Map {out.parent.name}", contents, head + "".join(parts), "ndt-map build"))
 
@@ -78,6 +80,8 @@ def _numbers(about: "dict[str, Any]") -> str:
             ("Loops", str(about["loops_believed"]), f"of {about['loops']} that were found"),
             ("Surfaces", "\N{EN DASH}" if thick_m is None else f"{100 * thick_m:.1f} cm", "thick, median; a wall measured once: the noise of the sensor"),
             ("Points", f"{about['points']:,}".replace(",", "\N{NO-BREAK SPACE}"), f"one per {about['voxel_m']:g} m")]
+    if about["moved"]:
+        rows.append(("Moved", f"{about['moved']['part']:.1%}", "of the points are left out: other scans look through them"))
     if gnss:
         rows.append(("GNSS", f"{gnss['median_m']:.2f} m", f"from {gnss['fixes']} positions, median"))
     return tiles(rows)
@@ -97,3 +101,10 @@ def _weak(about: "dict[str, Any]") -> str:
         return html_parts.paragraph("None.")
     more = hints("More", [f"{len(rows) - MOST_WEAK} more in map.json"]) if len(rows) > MOST_WEAK else ""
     return table(["recording", "scan", "stamp [s]", "why"], rows[:MOST_WEAK], "text") + more
+
+
+def _moved(moved: "dict[str, Any]") -> str:
+    if not moved["places"]:
+        return html_parts.paragraph("Nothing.")
+    said = html_parts.paragraph("The points that the map is without are in moved.pcd. Most of them, in cubes of 4 m:", "sub")
+    return said + table(["x [m]", "y [m]", "z [m]", "points"], [[*(f"{value:.1f}" for value in one["at_m"]), one["points"]] for one in moved["places"]])
