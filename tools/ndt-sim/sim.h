@@ -438,8 +438,8 @@ struct sim_lidar {
     double rate_hz;  /* turns per second */
     double view_rad; /* firings ahead only, within this angle; 2 pi: all around */
     double min_range_m, max_range_m;
-    double noise_m; /* standard deviation of a range */
-    double dropout; /* fraction of the returns that is lost, besides those lost by distance */
+    double noise_m;  /* standard deviation of a range */
+    double dropout;  /* fraction of the returns that is lost, besides those lost by distance */
     int mark_movers; /* returns of movers have SIM_MOVER_INTENSITY */
     int sensors;
     struct sim_mount mounts[SIM_MAX_SENSORS];

@@ -29,7 +29,8 @@ def pixel_rad(points: np.ndarray) -> float:
     elevation = np.sort(np.arctan2(points[:, 2], np.hypot(points[:, 0], points[:, 1])))
     gaps = np.diff(elevation)
     gaps = gaps[gaps > LEAST_GAP_RAD]
-    return max(BEAMS_PER_PIXEL * float(np.median(gaps)), LEAST_PIXEL_RAD) if len(gaps) > 5 else LEAST_PIXEL_RAD
+    beam_rad = float(np.median(gaps)) if len(gaps) > 5 else 0.0
+    return max(BEAMS_PER_PIXEL * beam_rad, float(LEAST_PIXEL_RAD))
 
 
 def _polar(points: np.ndarray) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
@@ -61,9 +62,9 @@ class View:
             rows, columns = self._shape(level)
             image = np.full(rows * columns, np.inf)
             image[self._pixels(elevation, azimuth, level)] = range_m
-            image = image.reshape(rows, columns)
-            count = _around(np.isfinite(image).astype(np.int8), np.add, 0)
-            self._levels.append((_around(image, np.minimum, np.inf).ravel(), count.ravel()))
+            grid = image.reshape(rows, columns)
+            count = _around(np.isfinite(grid).astype(np.int8), np.add, 0)
+            self._levels.append((_around(grid, np.minimum, np.inf).ravel(), count.ravel()))
 
     def _shape(self, level: int) -> "tuple[int, int]":
         edge_rad = self._edge_rad * 2 ** level
@@ -132,7 +133,7 @@ class Cleaner:
         reach_m = max(REACH_PART * here.length_m, LEAST_REACH_M)
         off_m = np.linalg.norm(poses[[part.center for part in self._parts], :3, 3] - poses[here.center, :3, 3], axis=1)
         found = [(k, part.drive) for part, scans, away_m in zip(self._parts, self._scans, off_m) if away_m <= reach_m for k in scans]
-        chosen = np.unique(np.linspace(0, len(found) - 1, min(len(found), MOST_VIEWS)).round().astype(int)) if found else []
+        chosen = np.linspace(0, len(found) - 1, min(len(found), MOST_VIEWS)).round().astype(int)
         return [found[place] for place in chosen]
 
     def clean(self, number: int) -> "dict[int, np.ndarray]":

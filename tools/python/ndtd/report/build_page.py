@@ -107,4 +107,5 @@ def _moved(moved: "dict[str, Any]") -> str:
     if not moved["places"]:
         return html_parts.paragraph("Nothing.")
     said = html_parts.paragraph("The points that the map is without are in moved.pcd. Most of them, in cubes of 4 m:", "sub")
-    return said + table(["x [m]", "y [m]", "z [m]", "points"], [[*(f"{value:.1f}" for value in one["at_m"]), one["points"]] for one in moved["places"]])
+    rows = [[*(f"{value:.1f}" for value in one["at_m"]), one["points"]] for one in moved["places"]]
+    return said + table(["x [m]", "y [m]", "z [m]", "points"], rows)
