@@ -127,6 +127,11 @@ for count in 1 2; do
     "$sim" "${walk[@]}" --world dormitory --map-scans $count --out "$dir/of$count" >/dev/null || fail "--map-scans $count fails"
 done
 [ "$(stat -c %s "$dir/of1/map.pcd")" -lt "$(stat -c %s "$dir/of2/map.pcd")" ] || fail "--map-scans 1 is as large as 2"
+# Marks change intensities alone.
+expect 0 "" --seed 3 --world street --out "$dir/marked" "${small[@]}" --odometry --mark-movers
+cmp -s "$dir/street/map.pcd" "$dir/marked/map.pcd" || fail "--mark-movers changes the map"
+cmp -s "$dir/street/drive.bag" "$dir/marked/drive.bag" && fail "--mark-movers marks nothing"
+[ "$(stat -c %s "$dir/street/drive.bag")" = "$(stat -c %s "$dir/marked/drive.bag")" ] || fail "--mark-movers changes the points"
 "$sim" "${walk[@]}" --rate 0.2 --out "$dir/slow" >/dev/null || fail "--rate 0.2 fails"
 expect 2 "--world: no vehicle fits into the office; it needs --carrier handheld" --world office --out "$dir/x"
 expect 2 "--map-scans: a city has a map of tiles, not of scans" --world city --map-scans 1 --out "$dir/x"

@@ -1,55 +1,20 @@
 """ndt-map build --clean: the points of cars and people leave the map, by the movers that ndt-sim marks; what stands still stays."""
 import json
 
-import msgpack
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-import ndtd
+from mover_shares import cloud_of, counts, marked_points
 from ndtd import ndt_map_build, ndt_map_from_glim
-from ndtd.mapping import clean, given, se3
+from ndtd.mapping import clean
 from ndtd.mapping.cloud_store import CloudStore, LeftOut
-from ndtd.poses import matrix
 
 MARKED = ("--mark-movers", "--truth", 1000, "--beams", 16, "--columns", 600, "--map-spacing", 1)
 
 
 def build(*arguments, code=0):
     assert ndt_map_build.main([*map(str, arguments), "--quiet", "--threads", "1"]) == code
-
-
-def cloud_of(path):
-    found = ndtd.read_cloud(path)
-    return found["points"].astype(np.float64) + found["origin"]
-
-
-def marked_points(bag, poses):
-    """All that the scans measured, in the frame of the map, and whether it was on a mover."""
-    truth, scans, points, moves = {}, [], [], []
-    for record in ndtd.BagReader(str(bag)):
-        if record.type == "truth":
-            message = msgpack.unpackb(record.payload)
-            truth[message["stamp_ns"]] = matrix(message["pose"])
-        elif record.type == "scan":
-            scans.append(ndtd.decode_scan(record.payload))
-    stamps_ns = np.array(sorted(truth))
-    T = np.array([truth[stamp_ns] for stamp_ns in stamps_ns])
-    for stamp_ns, T_map in zip(*given.read_tum(poses)):
-        scan = next(one for one in scans if one["stamp_ns"] == stamp_ns)
-        at = np.minimum(np.searchsorted(stamps_ns, stamp_ns + (1e9 * scan["time_s"]).astype(np.int64)), len(T) - 1)
-        measured = np.einsum("nij,nj->ni", T[at, :3, :3], scan["points"]) + T[at, :3, 3]
-        points.append(se3.apply(T_map @ se3.inverse(truth[stamp_ns]), measured))
-        moves.append(scan["intensity"] < 0)
-    return np.concatenate(points), np.concatenate(moves)
-
-
-def counts(marked, path):
-    """Points of a cloud on movers, and on what stands still: as the nearest measured point is."""
-    points, moves = marked
-    cloud = cloud_of(path)
-    is_mover = cKDTree(points[moves]).query(cloud)[0] < cKDTree(points[~moves]).query(cloud)[0]
-    return int(is_mover.sum()), int((~is_mover).sum())
 
 
 @pytest.fixture(scope="module")
