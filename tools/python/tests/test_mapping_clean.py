@@ -55,7 +55,7 @@ def test_the_same_drive_is_cleaned_to_the_same_bytes(street, maps, tmp_path):
     for name in ("map.pcd", "moved.pcd", "poses.tum"):
         assert (tmp_path / "again" / name).read_bytes() == (maps / "clean" / name).read_bytes()
     page = (tmp_path / "again/report.html").read_text()
-    assert "What moved" in page and "moved.pcd" in page
+    assert "What moved" in page and "moved.pcd" in page and ">moved<" in page and len(page) < 2e6
 
 
 def test_at_given_poses_and_in_tiles(street, maps, tmp_path):

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from ..mapping.output import MOVED
+from ..maps import find_files
 from . import figures, html_parts, map_above, plot_parts, trajectory_figure
-from .figures import BLUE, CYCLE, GREEN, VERMILION, Drawing
+from .figures import BLUE, CYCLE, GREEN, PURPLE, VERMILION, Drawing
 from .html_parts import figure, hints, section, table, tiles, verdict
 
-MOST_LOOPS, MOST_WEAK = 500, 40  # drawn, and in the table
+MOST_LOOPS, MOST_WEAK, MOST_MOVED = 500, 40, 3000  # drawn, in the table, and drawn
 WEAK_PART, THICK_M = 0.02, 0.05  # of the scans; of surfaces: more is worth a look
 
 
@@ -16,7 +18,7 @@ def write(out: Path, cloud: Path, mapped: Any, about: "dict[str, Any]") -> None:
     """Writes the page. mapped: a mapping.build.Mapped; about: the content of map.json."""
     box = trajectory_figure.around(mapped.poses[:, :2, 3])
     density, why = map_above.read(cloud, box, *trajectory_figure.pixels(box), [])
-    parts = [section("map", "The map", figure(_above(mapped, box, density)), html_parts.paragraph(why, "sub") if why else ""),
+    parts = [section("map", "The map", figure(_above(mapped, box, density, out.with_name(MOVED))), html_parts.paragraph(why, "sub") if why else ""),
              section("fit", "How well scans fit those before", figure(_fits(mapped))),
              section("drives", "Recordings", _drives(about)), section("weak", "Weak places", _weak(about))]
     if about["moved"]:
@@ -26,7 +28,7 @@ def write(out: Path, cloud: Path, mapped: Any, about: "dict[str, Any]") -> None:
     html_parts.write(out, html_parts.document(f"Map {out.parent.name}", contents, head + "".join(parts), "ndt-map build"))
 
 
-def _above(mapped: Any, box: Any, density: np.ndarray) -> Drawing:
+def _above(mapped: Any, box: Any, density: np.ndarray, moved: Path) -> Drawing:
     from matplotlib.lines import Line2D
 
     one, ax, origin = trajectory_figure.on_map("above", "The map from above, the way, and its loops", box, density)
@@ -44,6 +46,10 @@ def _above(mapped: Any, box: Any, density: np.ndarray) -> Drawing:
         ax.plot(*ends.T, color=GREEN if is_believed else VERMILION, linewidth=0.8, linestyle=(0, (3, 2)), zorder=4)
     if any(mapped.believed):
         handles.append(Line2D([], [], color=GREEN, linewidth=0.8, linestyle=(0, (3, 2)), label="loops"))
+    if moved.exists():
+        points = np.concatenate([block.points[:, :2] for cloud in find_files([moved]) for block in cloud.blocks()])
+        ax.plot(*(points[::1 + len(points) // MOST_MOVED] - origin).T, ".", color=PURPLE, markersize=1, zorder=2)
+        handles.append(Line2D([], [], color=PURPLE, marker=".", linewidth=0, label="moved"))
     plot_parts.legend(ax, handles, columns=6)
     one.caption = "Grey: points of the map. Dashed: pairs of places that were found to be one; red: not believed. Crosses: weak scans."
     return one
