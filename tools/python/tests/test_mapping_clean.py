@@ -94,16 +94,24 @@ def ring_points(height_m, elevation_deg):
 
 
 def test_ground_at_a_grazing_angle_is_not_looked_through(rng):
-    """Between the rings, up to 40 m away, with the floor below the point a little higher than the plane."""
-    ground = ring_points(1.7, np.arange(-15, -1.9, 2.0))
+    """Between the rings, up to 22 m away, on the plane and 5 cm above and below it."""
+    ground = ring_points(1.7, np.arange(-25, -1.9, 0.5))
     view = clean.View(ground, clean.pixel_rad(ground), 0.1)
-    angle, range_m = rng.uniform(0, 2 * np.pi, 5000), rng.uniform(7, 40, 5000)
+    angle, range_m = rng.uniform(0, 2 * np.pi, 5000), rng.uniform(4, 22, 5000)
     flat = np.stack([range_m * np.cos(angle), range_m * np.sin(angle), rng.uniform(-1.75, -1.65, 5000)], axis=1)
     through, measured = view.judge(flat)
     assert not through.any() and measured.any()
     person = flat[range_m < 15] + [0, 0, 1.2]
     through, measured = view.judge(person)
     assert through.mean() > 0.8 and not (through & measured).any()
+
+
+def test_thin_boards_between_two_beams_are_not_looked_through():
+    """Boards above the ground: far away the beams pass above and below; nearby one of them would have met them."""
+    ground = ring_points(1.7, np.arange(-15, -1.9, 2.0))
+    view = clean.View(ground, clean.pixel_rad(ground), 0.1)
+    assert not view.judge(np.array([[12.0, 0, -0.9], [0, 15.0, -1.0]]))[0].any()
+    assert view.judge(np.array([[6.0, 0, -0.5], [0, 7.0, -0.5]]))[0].all()
 
 
 def test_pixels_are_as_coarse_as_the_beams():

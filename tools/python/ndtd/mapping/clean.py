@@ -15,7 +15,7 @@ from .cloud_store import CloudStore
 from .drive import first_scan
 
 REACH_PART, LEAST_REACH_M, MOST_VIEWS = 1.6, 15.0, 48  # scans that judge a submap: those around it, evenly chosen
-NEAR_M, FAR_M = 1.0, 40.0  # points that a scan judges
+NEAR_M, FAR_M, WIDEST_M = 1.0, 40.0, 0.3  # points that a scan judges, and the edge of a pixel there: thin boards are between two beams
 LEAST_PIXEL_RAD, BEAMS_PER_PIXEL, LEAST_GAP_RAD = np.deg2rad(0.75), 1.1, np.deg2rad(0.1)
 LEVELS = 4  # of an image, with pixels of twice the edge each: points nearby are far apart, seen as angles
 MARGIN_M, MARGIN_PART = 0.25, 0.02  # of the range, by which free space ends behind a point
@@ -85,7 +85,7 @@ class View:
             here = np.flatnonzero(np.minimum(level, LEVELS - 1) == number)
             place = self._pixels(elevation[here], azimuth[here], number)
             near_m[here], count[here] = nearest_m[place], pixels[place]
-        is_judged = (range_m > NEAR_M) & (range_m < FAR_M) & (count >= LEAST_PIXELS)
+        is_judged = (range_m > NEAR_M) & (range_m < min(FAR_M, WIDEST_M / self._edge_rad)) & (count >= LEAST_PIXELS)
         margin_m = MARGIN_M + MARGIN_PART * range_m
         return is_judged & (near_m > range_m + margin_m), is_judged & (np.abs(near_m - range_m) <= margin_m)
 
