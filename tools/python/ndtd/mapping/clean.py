@@ -54,6 +54,7 @@ class View:
     def __init__(self, points: np.ndarray, edge_rad: float, voxel_m: float):
         """points: in the frame of the sensor, thinned to voxel_m."""
         self._edge_rad, self._voxel_m = edge_rad, voxel_m
+        self.far_m = min(FAR_M, WIDEST_M / edge_rad)
         polar = _polar(points)
         order = np.argsort(-polar[0], kind="stable")  # the nearest is written last
         range_m, elevation, azimuth = (column[order] for column in polar)
@@ -85,7 +86,7 @@ class View:
             here = np.flatnonzero(np.minimum(level, LEVELS - 1) == number)
             place = self._pixels(elevation[here], azimuth[here], number)
             near_m[here], count[here] = nearest_m[place], pixels[place]
-        is_judged = (range_m > NEAR_M) & (range_m < min(FAR_M, WIDEST_M / self._edge_rad)) & (count >= LEAST_PIXELS)
+        is_judged = (range_m > NEAR_M) & (range_m < self.far_m) & (count >= LEAST_PIXELS)
         margin_m = MARGIN_M + MARGIN_PART * range_m
         return is_judged & (near_m > range_m + margin_m), is_judged & (np.abs(near_m - range_m) <= margin_m)
 
@@ -150,9 +151,11 @@ class Cleaner:
             T_sensor = self._mapped.drives[drive].T_base_sensor
             of_scan = self._store[k].astype(np.float64)
             view = View(se3.apply(se3.inverse(T_sensor), of_scan), self._edges_rad[drive], self._voxel_m)
-            is_through, is_measured = view.judge(se3.apply(se3.inverse(T_center @ poses[k] @ T_sensor), cells.mean))
-            through += is_through
-            measured += is_measured
+            T_view = T_center @ poses[k] @ T_sensor
+            near = np.flatnonzero(((cells.mean - T_view[:3, 3]) ** 2).sum(axis=1) < (view.far_m + 0.01) ** 2)  # it judges no others
+            is_through, is_measured = view.judge(se3.apply(se3.inverse(T_view), cells.mean[near]))
+            through[near] += is_through
+            measured[near] += is_measured
             seen += _is_in(keys, np.unique(_keys(se3.apply(T_center @ poses[k], of_scan), SEEN_CELL_M)))
         moved = (through >= LEAST_VOTES) & (through >= VOTES_PER_SEEN * seen) & (through >= measured)
         ends = np.cumsum([len(one) for one in points])[:-1]
