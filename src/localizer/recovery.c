@@ -32,8 +32,8 @@ static const double LEAST_MARGIN_OF_SEARCHES = 2.3;
 static const double MOST_SWEPT_M = 0.75;
 /* Standard deviations of a GNSS position within which the vehicle is searched. */
 static const double GNSS_DEVIATIONS = 3.5;
-/* Of so many searches near the verified pose one looks as far as the vehicle can have come at all; the others look
- * where it probably is, and so much beyond. */
+/* Searches near the verified pose, one of which looks as far as the vehicle can have come at all; the others look
+ * where it probably is, and BEYOND_LIKELY_M farther. */
 enum { FAR_SEARCH_EVERY = 4 };
 static const double BEYOND_LIKELY_M = 5;
 /* Purpose of a search. */
@@ -417,14 +417,14 @@ static int is_near_verified(const struct ndtd_relocalization *now)
     const double deviation_m = ndt_track_position_deviation(&expected);
     for (int i = 0; i < 6; i++)
         memcpy(block + 6 * i, expected.P + NDT_TRACK_STATES * i, 6 * sizeof(*block));
-    if (!is_likely(relocalizer, &now->alignment->updated) || is_doubtful_sweep(now) ||
-        !moves_as_it_came(now, &relocalizer->verified.T_map_base, relocalizer->verified.stamp_ns))
+    if (!is_likely(relocalizer, &now->alignment->updated) || is_doubtful_sweep(now))
         return 0;
     if (deviation_m <= track->params.lost_deviation_m &&
         ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
             track->params.gate)
         return 1;
-    return !relocalizer->recovery.is_active && now->decision->is_multistart;
+    return !relocalizer->recovery.is_active && now->decision->is_multistart &&
+           moves_as_it_came(now, &relocalizer->verified.T_map_base, relocalizer->verified.stamp_ns);
 }
 
 /* Before any scan was verified: a pose that was given counts for a while, near where it leads and with its heading,
