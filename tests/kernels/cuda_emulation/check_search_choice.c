@@ -10,6 +10,7 @@
 #include "backends.h"
 #include "check_harness.h"
 #include "cuda_runtime_api.h"
+#include "emulated_errors.h"
 #include "ndt/backend.h"
 #include "ndtd/searcher.h"
 #include "search_cases.h"
@@ -24,14 +25,17 @@ static FILE *log_file;
 /* ---- a clock with planted times ---- */
 
 static double engine_us, threads_us, now_us;
-static unsigned clock_calls;
+static unsigned long calls_at_start;
+static int is_running;
 
-/* Calls stand in pairs around a search, by turns of the engine and of the threads. */
+/* Calls stand in pairs around a search. The engine's searches are known by their calls of the runtime, not by
+ * their turn: a measurement that a search has interrupted begins with the engine again. */
 static double planted_clock(void)
 {
-    const unsigned call = clock_calls++;
-    if (call % 2 == 1)
-        now_us += call / 2 % 2 == 0 ? engine_us : threads_us;
+    if (is_running)
+        now_us += emulated_calls() > calls_at_start ? engine_us : threads_us;
+    calls_at_start = emulated_calls();
+    is_running = !is_running;
     return now_us;
 }
 
@@ -46,7 +50,7 @@ static struct ndtd_searcher *open_searcher(double of_engine_us, double of_thread
     compute.threads = 1;
     engine_us = of_engine_us;
     threads_us = of_threads_us;
-    clock_calls = 0;
+    is_running = 0;
     const struct ndtd_searcher_config config = {.is_background = 1,
                                                 .is_eager = 1,
                                                 .compute = &compute,
