@@ -7,7 +7,6 @@
 
 #include "ndt/names.h"
 #include "cloud_reader.h"
-#include "ndt_io/cloud_file.h"
 #include "ndt_io/compiled_map.h"
 #include "ndt_io/input_file.h"
 
@@ -19,11 +18,11 @@ static int is_compiled(const char *path)
     return length > size && strcasecmp(path + length - size, extension) == 0;
 }
 
-/* Adds one cloud file to the builder; `cloud` is scratch memory that is reused. */
+/* Adds one cloud file, with its change or NULL, to the builder; `cloud` is scratch memory that is reused. */
 static enum ndt_status add_file(struct ndt_map_builder *builder, struct ndt_cloud *cloud, const char *path,
-                                struct ndt_progress *progress, struct ndt_error *err)
+                                const char *change, struct ndt_progress *progress, struct ndt_error *err)
 {
-    enum ndt_status status = ndt_cloud_read_with(cloud, path, progress, err);
+    enum ndt_status status = ndt_tile_read(cloud, path, change, progress, err);
     if (status != NDT_OK)
         return status;
     status = ndt_map_builder_add(builder, cloud, err);
@@ -37,7 +36,7 @@ static enum ndt_status add_directory(struct ndt_map_builder *builder, struct ndt
     enum ndt_status status = ndt_tile_set_open(&set, path, err);
     ndt_progress_set(progress, NDT_PROGRESS_ALL_TILES, set.count);
     for (size_t i = 0; status == NDT_OK && i < set.count; i++)
-        status = add_file(builder, cloud, set.tiles[i].path, progress, err);
+        status = add_file(builder, cloud, set.tiles[i].path, set.tiles[i].change, progress, err);
     ndt_tile_set_close(&set);
     return status;
 }
@@ -51,7 +50,7 @@ static enum ndt_status add_path(struct ndt_map_builder *builder, const char *pat
     if (stat(path, &info) != 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
     enum ndt_status status = ndt_map_is_tile_set(path) ? add_directory(builder, &cloud, path, progress, err)
-                                                       : add_file(builder, &cloud, path, progress, err);
+                                                       : add_file(builder, &cloud, path, NULL, progress, err);
     ndt_cloud_free(&cloud);
     if (status == NDT_OK && ndt_map_builder_points(builder) == 0)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no finite point to build a map from", path);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "cloud_reader.h"
+#include "map_overlay.h"
 #include "ndt_io/map_file.h"
 #include "tile_metadata.h"
 
@@ -168,7 +169,7 @@ static enum ndt_status list_with_above(struct ndt_tile_set *set, const char *fol
     return list_clouds(set, folder, err);
 }
 
-static enum ndt_status open_path(struct ndt_tile_set *set, const char *path, struct ndt_error *err)
+static enum ndt_status open_tiles(struct ndt_tile_set *set, const char *path, struct ndt_error *err)
 {
     char folder[PATH_MAX], metadata[PATH_MAX];
     const int is_metadata = is_yaml(path) && is_file(path);
@@ -187,10 +188,83 @@ static enum ndt_status open_path(struct ndt_tile_set *set, const char *path, str
     return status == NDT_OK ? check_and_sort(set, metadata, err) : status;
 }
 
+/* ---- an overlay: the tiles of another map, with their changes ---- */
+
+static enum ndt_status open_one_cloud(struct ndt_tile_set *set, const char *path, struct ndt_error *err)
+{
+    static const double unknown_m[2] = {0.0, 0.0};
+    char folder[PATH_MAX], name[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s", path);
+    snprintf(name, sizeof(name), "%s", path);
+    if (!is_file(path))
+        return ndt_fail(err, NDT_ERR_IO, "%s: is not there, or no file", path);
+    if (!ndt_cloud_format_find(path))
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: neither a cloud file nor a folder of tiles: no overlay fits",
+                        path);
+    return ndt_tile_set_add(set, dirname(folder), basename(name), unknown_m, err);
+}
+
+/* The change of a tile, if the folder of the overlay has one. */
+static enum ndt_status attach_change(struct ndt_tile *tile, const char *folder, uint64_t id, struct ndt_error *err)
+{
+    char path[PATH_MAX];
+    const char *slash = strrchr(tile->path, '/');
+    const int used =
+        snprintf(path, sizeof(path), "%s/%s" NDT_CHANGE_EXTENSION, folder, slash ? slash + 1 : tile->path);
+    if (used >= PATH_MAX)
+        return ndt_fail(err, NDT_ERR_LIMIT, "%.100s...: the path is too long", folder);
+    if (!exists(path))
+        return NDT_OK;
+    enum ndt_status status = ndt_change_check(path, id, err);
+    if (status == NDT_OK && !(tile->change = strdup(path)))
+        status = ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", path);
+    return status;
+}
+
+static int is_change(const char *name)
+{
+    const size_t length = strlen(name), tail = strlen(NDT_CHANGE_EXTENSION);
+    return length > tail && strcmp(name + length - tail, NDT_CHANGE_EXTENSION) == 0;
+}
+
+/* Every change must have found one tile; two tiles of one name in different folders cannot be told apart. */
+static enum ndt_status check_changes(const struct ndt_tile_set *set, const char *folder, const char *map,
+                                     struct ndt_error *err)
+{
+    size_t attached = 0, files = 0;
+    for (size_t i = 0; i < set->count; i++)
+        attached += set->tiles[i].change != NULL;
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry = entries ? readdir(entries) : NULL; entry; entry = readdir(entries))
+        files += (size_t)is_change(entry->d_name);
+    if (entries)
+        closedir(entries);
+    if (attached == files)
+        return NDT_OK;
+    return ndt_fail(err, NDT_ERR_FORMAT, "%s: %zu files of changes for %zu files of the map %s", folder, files,
+                    attached, map);
+}
+
+static enum ndt_status open_overlay(struct ndt_tile_set *set, const char *folder, struct ndt_error *err)
+{
+    struct ndt_map_overlay overlay;
+    enum ndt_status status = ndt_map_overlay_open(&overlay, folder, err);
+    if (status != NDT_OK)
+        return status;
+    status = ndt_map_is_tile_set(overlay.map) ? open_tiles(set, overlay.map, err)
+                                              : open_one_cloud(set, overlay.map, err);
+    if (status != NDT_OK)
+        return ndt_fail_prefix(err, status, "%s", folder);
+    for (size_t i = 0; status == NDT_OK && i < set->count; i++)
+        status = attach_change(&set->tiles[i], folder, overlay.id, err);
+    return status == NDT_OK ? check_changes(set, folder, overlay.map, err) : status;
+}
+
 enum ndt_status ndt_tile_set_open(struct ndt_tile_set *out, const char *path, struct ndt_error *err)
 {
     memset(out, 0, sizeof(*out));
-    const enum ndt_status status = open_path(out, path, err);
+    const enum ndt_status status =
+        ndt_map_is_overlay(path) ? open_overlay(out, path, err) : open_tiles(out, path, err);
     if (status != NDT_OK)
         ndt_tile_set_close(out);
     return status;
@@ -204,8 +278,10 @@ int ndt_map_is_tile_set(const char *path)
 
 void ndt_tile_set_close(struct ndt_tile_set *set)
 {
-    for (size_t i = 0; i < set->count; i++)
+    for (size_t i = 0; i < set->count; i++) {
         free(set->tiles[i].path);
+        free(set->tiles[i].change);
+    }
     free(set->tiles);
     memset(set, 0, sizeof(*set));
 }

@@ -106,7 +106,7 @@ static enum ndt_status allow_containing(int rules, const char *path, enum ndtd_l
 }
 
 /* The directory of the map; of a folder of tiles also the metadata above it. */
-static enum ndt_status allow_map(int rules, const char *path, struct ndt_error *err)
+static enum ndt_status allow_points(int rules, const char *path, struct ndt_error *err)
 {
     char folder[PATH_MAX], metadata[PATH_MAX + 64];
     struct stat info;
@@ -116,6 +116,17 @@ static enum ndt_status allow_map(int rules, const char *path, struct ndt_error *
     containing(path, folder);
     snprintf(metadata, sizeof(metadata), "%s/../" NDT_TILE_METADATA, folder);
     return stat(metadata, &info) == 0 ? allow_read(&rules, metadata, err) : NDT_OK;
+}
+
+/* Of an overlay, the map that it changes as well. */
+static enum ndt_status allow_map(int rules, const char *path, struct ndt_error *err)
+{
+    struct ndt_map_overlay overlay;
+    enum ndt_status status = allow_points(rules, path, err);
+    if (status != NDT_OK || !path || !ndt_map_is_overlay(path))
+        return status;
+    status = ndt_map_overlay_open(&overlay, path, err);
+    return status == NDT_OK ? allow_points(rules, overlay.map, err) : status;
 }
 
 static enum ndt_status allow_socket(int rules, const char *text, struct ndt_error *err)

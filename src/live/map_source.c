@@ -12,7 +12,7 @@
 #include "ndt_io/map_file.h"
 
 struct tile {
-    char *path;
+    char *path, *change;        /* as in struct ndt_tile */
     double min_m[2], size_m[2]; /* size 0: unknown, or added by a client */
     int listed;                 /* found in the directory, not added by a client */
     int pinned, barred;         /* set by a client: always in, never in */
@@ -79,6 +79,12 @@ static enum ndt_status insert_tile(struct ndtd_map_source *source, const char *p
     return NDT_OK;
 }
 
+static void free_tile(struct tile *tile)
+{
+    free(tile->path);
+    free(tile->change);
+}
+
 /* Removes client tiles that are not in the map from the list. */
 static void drop_unused_client_tiles(struct ndtd_map_source *source)
 {
@@ -87,7 +93,7 @@ static void drop_unused_client_tiles(struct ndtd_map_source *source)
         if (source->tiles[i].listed || source->tiles[i].in)
             source->tiles[kept++] = source->tiles[i];
         else
-            free(source->tiles[i].path);
+            free_tile(&source->tiles[i]);
     }
     source->count = kept;
 }
@@ -107,10 +113,10 @@ static enum ndt_status list_folder(struct ndtd_map_source *source, const char *p
     source->follows = source->config.dynamic;
     for (size_t i = 0; i < set.count; i++) {
         struct tile *tile = &source->tiles[source->count++];
-        *tile = (struct tile){.path = set.tiles[i].path, .listed = 1};
+        *tile = (struct tile){.path = set.tiles[i].path, .change = set.tiles[i].change, .listed = 1};
         memcpy(tile->min_m, set.tiles[i].min_m, sizeof(tile->min_m));
         memcpy(tile->size_m, set.tiles[i].size_m, sizeof(tile->size_m));
-        set.tiles[i].path = NULL; /* ownership moved */
+        set.tiles[i].path = set.tiles[i].change = NULL; /* ownership moved */
         if (!(tile->size_m[0] > 0 && tile->size_m[1] > 0))
             source->follows = 0;
     }
@@ -170,7 +176,7 @@ void ndtd_map_source_close(struct ndtd_map_source *source)
         return;
     drop_sums(source);
     for (size_t i = 0; i < source->count; i++)
-        free(source->tiles[i].path);
+        free_tile(&source->tiles[i]);
     free(source->tiles);
     free(source->compiled);
     ndt_cloud_free(&source->cloud);
@@ -218,7 +224,7 @@ static uint64_t hash_points(const struct ndt_cloud *cloud)
 static enum ndt_status read_tile(struct ndtd_map_source *source, const struct tile *tile, struct ndt_error *err)
 {
     source->reads++;
-    return ndt_cloud_read_with(&source->cloud, tile->path, source->progress, err);
+    return ndt_tile_read(&source->cloud, tile->path, tile->change, source->progress, err);
 }
 
 /* The builder derives the origin of a map from its first finite point: build a map of that point to get it. */

@@ -9,6 +9,7 @@
 
 #include "ndt/clock.h"
 #include "ndt_io/cloud_file.h"
+#include "ndt_io/map_file.h"
 #include "ndtd/bag_run.h"
 #include "ndtd/process_memory.h"
 #include "ndtd/progress_line.h"
@@ -109,6 +110,14 @@ static const char *from_root(const char *path, char *out, size_t size)
     return out;
 }
 
+/* Of the overlay that the map is; 0: it is none. */
+static uint64_t overlay_id(const char *map_path)
+{
+    struct ndt_map_overlay overlay;
+    return ndt_map_is_overlay(map_path) && ndt_map_overlay_open(&overlay, map_path, NULL) == NDT_OK ? overlay.id
+                                                                                                    : 0;
+}
+
 static void describe(struct replay *replay, double replay_us)
 {
     struct ndtd_summary *summary = &replay->sinks.summary;
@@ -132,6 +141,7 @@ static void describe(struct replay *replay, double replay_us)
     summary->variant = ndt_variant_name(replay->settings->align.variant);
     summary->map_id = map ? map->id : 0;
     summary->map_points = map ? map->points : 0;
+    summary->overlay_id = overlay_id(replay->settings->map_path);
     summary->replay_s = replay_us * 1e-6;
     summary->peak_memory_bytes = ndtd_peak_resident_bytes();
 }

@@ -184,6 +184,8 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "\n%-18s %s; variant %s\n", "backend", summary->description, summary->variant);
     fprintf(file, "%-18s id %016" PRIx64 ", %" PRIu64 " points, loaded in %.1f ms\n", "map", summary->map_id,
             summary->map_points, summary->map_load_ms);
+    if (summary->overlay_id)
+        fprintf(file, "%-18s id %016" PRIx64 "\n", "overlay", summary->overlay_id);
     fprintf(file, "%-18s %.1f MiB\n", "peak memory", (double)summary->peak_memory_bytes / 1048576.0);
     fprintf(file, "%-18s %.2f s, %.0f scans/s\n", "replay", summary->replay_s,
             summary->replay_s > 0 ? (double)summary->scans / summary->replay_s : 0);
@@ -329,6 +331,8 @@ void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
             summary->trajectory_hash);
     fprintf(file, "  \"map_id\": \"%016" PRIx64 "\",\n  \"map_points\": %" PRIu64 ",\n  \"map_load_ms\": %.3f,\n",
             summary->map_id, summary->map_points, summary->map_load_ms);
+    if (summary->overlay_id)
+        fprintf(file, "  \"overlay_id\": \"%016" PRIx64 "\",\n", summary->overlay_id);
     fprintf(file, "  \"replay_s\": %.3f,\n  \"peak_memory_bytes\": %" PRIu64 ",\n", summary->replay_s,
             summary->peak_memory_bytes);
     if (summary->inputs)

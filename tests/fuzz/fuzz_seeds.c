@@ -155,6 +155,26 @@ static void write_clouds(void)
     write_bytes("kitti", "three", points, sizeof(points));
 }
 
+/* ---- changes of a map: of the four points that fuzz_overlay has, one goes and one comes ---- */
+
+static void write_overlay(void)
+{
+    static const double points_m[] = {1, 2, 3, -4, 5, 6, 7, 8, -9, 0.5, 0.25, 0};
+    uint64_t words[9] = {0, 1, 4, 0, 1, 1};
+    uint8_t bytes[76];
+    memcpy(words, "NDTDCHG1", 8);
+    for (size_t i = 0; i < 12; i++) {
+        uint64_t bits;
+        memcpy(&bits, &points_m[i], sizeof(bits));
+        words[3] += bits;
+    }
+    memcpy(words + 6, points_m, 24);
+    memcpy(bytes, words, 48);
+    memcpy(bytes + 48, (const uint32_t[]){2}, 4);
+    memcpy(bytes + 52, words + 6, 24);
+    write_bytes("overlay", "change", bytes, sizeof(bytes));
+}
+
 /* ---- text ---- */
 
 struct text_seed {
@@ -283,6 +303,7 @@ int main(int argc, char **argv)
     write_messages();
     write_clouds();
     write_texts();
+    write_overlay();
     write_keys();
     write_map("one", 1, 0, 1);
     write_map("field", 1, 0, 0);

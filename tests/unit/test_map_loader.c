@@ -12,6 +12,7 @@
 #include "ndt_io/compiled_map.h"
 #include "ndt_io/map_file.h"
 #include "ndtd/log.h"
+#include "overlay_files.h"
 #include "run_tests.h"
 #include "temp_dir.h"
 
@@ -412,6 +413,39 @@ START_TEST(test_drive)
 }
 END_TEST
 
+/* The tile of an overlay comes and goes with its change. */
+START_TEST(test_overlay)
+{
+    static const double near_m[2] = {50, 30}, far_m[2] = {200, 30};
+    struct ndtd_map_loader_status status;
+    uint64_t count;
+    write_world(0, 1);
+    const uint64_t as_mapped = id_of_circle(0, near_m, 35, &count), far = id_of_circle(0, far_m, 35, &count);
+    struct overlay_change change = overlay_change_of(temp_path(tile_name(2, 1)), 0xabcULL);
+    change.gone[0] = 5;
+    ck_assert_int_eq(mkdir(temp_path("overlay"), 0700), 0);
+    temp_text("overlay/" NDT_MAP_OVERLAY, "map: ../tiles\noverlay_id: 0000000000000abc\n");
+    overlay_write_change("overlay/t_02_1.pcd.change", &change, 0);
+    start(1);
+    load("overlay", near_m);
+    status = settle();
+    const uint64_t changed = take_id();
+    ck_assert_uint_ne(changed, as_mapped);
+    ck_assert_uint_eq(status.map_id, changed);
+    ndtd_map_loader_follow(loader, far_m);
+    status = settle();
+    expect_good(&status, far);
+    ndtd_map_loader_follow(loader, near_m);
+    status = settle();
+    expect_good(&status, changed);
+    change.base_sum++;
+    overlay_write_change("overlay/t_02_1.pcd.change", &change, 0);
+    load("overlay", near_m);
+    status = settle();
+    expect_failure(&status, "was made for other points", changed);
+}
+END_TEST
+
 START_TEST(test_update_distance)
 {
     double at_m[2] = {100, 30};
@@ -662,6 +696,7 @@ int main(void)
     tcase_add_test(tests, test_folder_and_client_tiles);
     tcase_add_test(tests, test_changed_tile);
     tcase_add_loop_test(tests, test_drive, 0, 2);
+    tcase_add_test(tests, test_overlay);
     tcase_add_test(tests, test_update_distance);
     tcase_add_test(tests, test_out_of_reach);
     tcase_add_test(tests, test_position_comes_later);

@@ -21,6 +21,7 @@ static struct {
 
 struct info {
     struct map_points points;
+    struct ndt_map_overlay overlay; /* id 0: the map is none */
     struct map_measure measure;
     struct ndt_map_builder *builder;
     struct ndt_map *map;
@@ -75,12 +76,18 @@ static void measure_cells(struct info *info)
 
 static enum ndt_status read_all(struct info *info, const char *path, struct ndt_error *err)
 {
+    enum ndt_status status = NDT_OK;
     map_measure_init(&info->measure);
-    info->has_projector = map_projector_read(path, info->projector_path, sizeof(info->projector_path),
-                                             info->projector, sizeof(info->projector));
+    if (ndt_map_is_overlay(path))
+        status = ndt_map_overlay_open(&info->overlay, path, err);
+    if (status != NDT_OK)
+        return status;
+    info->has_projector =
+        map_projector_read(info->overlay.id ? info->overlay.map : path, info->projector_path,
+                           sizeof(info->projector_path), info->projector, sizeof(info->projector));
     if (!map_is_compiled(path))
         return read_points(info, path, err);
-    const enum ndt_status status = ndt_map_open(&info->map, path, err);
+    status = ndt_map_open(&info->map, path, err);
     if (status == NDT_OK)
         measure_cells(info);
     return status;
@@ -102,6 +109,14 @@ static void print_tiles(const struct ndt_tile_set *set)
         printf("%-13s%zu of %g x %g m\n", "tiles", set->count, set->tiles[0].size_m[0], set->tiles[0].size_m[1]);
     else
         printf("%-13s%zu, without metadata: all are loaded\n", "tiles", set->count);
+}
+
+static size_t changed_files(const struct ndt_tile_set *set)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++)
+        count += set->tiles[i].change != NULL;
+    return count;
 }
 
 static void print_points(const struct info *info)
@@ -138,6 +153,9 @@ static void print_text(const struct info *info, const char *path)
     if (info->points.set.count > 0)
         printf("%-13s%.1f MB in %zu %s\n", "files", (double)info->points.bytes * 1e-6, info->points.set.count,
                info->points.set.count > 1 ? "files" : "file");
+    if (info->overlay.id)
+        printf("%-13s%016" PRIx64 ": changes %zu of the files of %s\n", "overlay", info->overlay.id,
+               changed_files(&info->points.set), info->overlay.map);
     if (info->points.is_tiles)
         print_tiles(&info->points.set);
     print_points(info);
@@ -171,6 +189,10 @@ static void print_json(const struct info *info, const char *path)
     json_real(stdout, "spacing_m", info->map->spacing_m);
     if (info->points.is_tiles && set->tiles[0].size_m[0] > 0)
         json_reals(stdout, "tile_m", set->tiles[0].size_m, 2);
+    if (info->overlay.id) {
+        printf(",\"overlay_id\":\"%016" PRIx64 "\",\"changed_files\":%zu", info->overlay.id, changed_files(set));
+        text_member("overlay_of", info->overlay.map);
+    }
     if (info->has_projector > 0)
         text_member("projection", info->projector);
     printf(",\"map_bytes\":%zu,\"map_id\":%" PRIu64, info->map->bytes, info->map->id);

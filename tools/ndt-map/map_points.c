@@ -79,8 +79,8 @@ static enum ndt_status read_file(struct map_points *points, size_t i, struct rea
         return NDT_OK;
     points->in_cloud = 0;
     ndt_progress_begin(&reading->progress);
-    const enum ndt_status status =
-        ndt_cloud_read_with(&points->cloud, points->set.tiles[i].path, &reading->progress, err);
+    const struct ndt_tile *tile = &points->set.tiles[i];
+    const enum ndt_status status = ndt_tile_read(&points->cloud, tile->path, tile->change, &reading->progress, err);
     if (status == NDT_OK)
         points->in_cloud = i + 1;
     return status;

@@ -98,7 +98,8 @@ static enum ndt_status visit_clouds(struct source *source, void *context,
         return visit(context, &source->cloud, err);
     enum ndt_status status = NDT_OK;
     for (size_t i = 0; status == NDT_OK && i < source->set.count; i++) {
-        status = ndt_cloud_read_with(&source->cloud, source->set.tiles[i].path, source->progress, err);
+        const struct ndt_tile *tile = &source->set.tiles[i];
+        status = ndt_tile_read(&source->cloud, tile->path, tile->change, source->progress, err);
         if (status == NDT_OK)
             status = visit(context, &source->cloud, err);
     }

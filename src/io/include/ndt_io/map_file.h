@@ -1,8 +1,10 @@
 /** @file
- * @brief Prior maps on disk: a compiled map (.ndtmap), a point cloud file, or tiles with or without Autoware's
- * pointcloud_map_metadata.yaml. */
+ * @brief Prior maps on disk: a compiled map (.ndtmap), a point cloud file, tiles with or without Autoware's
+ * pointcloud_map_metadata.yaml, or an overlay: what changed in one of the latter two since it was made. */
 #ifndef NDT_IO_MAP_FILE_H
 #define NDT_IO_MAP_FILE_H
+
+#include <limits.h>
 
 #include "ndt/map.h"
 #include "ndt_io/compiled_map.h"
@@ -14,6 +16,7 @@ extern "C" {
 /** A cloud file and the rectangle [min, min + size) that it covers, in map coordinates. */
 struct ndt_tile {
     char *path;
+    char *change; /**< file of an overlay that changes its points; NULL: there is none */
     double min_m[2];
     double size_m[2]; /**< 0: unknown */
 };
@@ -22,18 +25,40 @@ struct ndt_tile_set {
     struct ndt_tile *tiles; /**< sorted by path */
     size_t count;
 };
+/** What an overlay says of itself. */
+struct ndt_map_overlay {
+    char map[PATH_MAX]; /**< the map that it changes: a cloud file, or what ndt_tile_set_open reads */
+    uint64_t id;        /**< of all its changes; not 0 */
+};
+/** Name of the file that makes a folder an overlay. Two keys: `map`, a path that counts from the folder unless it
+ * begins with '/', and `overlay_id`, 16 hexadecimal digits. Beside it stand the changes: `NAME.change` for the file
+ * NAME of the map (docs/maps.md has the format). The map itself stays as it is. */
+#define NDT_MAP_OVERLAY "map_overlay.yaml"
 /** Name of Autoware's metadata: x_resolution, y_resolution, then `name.pcd: [x, y]`, the lower corner of each tile.
  */
 #define NDT_TILE_METADATA "pointcloud_map_metadata.yaml"
 /** Lists the tiles of a map folder, whether `path` is
  *  - the folder of the tiles, with the metadata in it or one level above;
  *  - a map folder of Autoware: the metadata, and the tiles in a folder below (pointcloud_map.pcd);
- *  - the metadata itself.
+ *  - the metadata itself;
+ *  - an overlay: the tiles of the map that it changes, or its one cloud file, each with its change. Every change
+ *    must belong to this overlay and to a file of that map.
  * Metadata above counts if the tile that it names first is in the folder. Without metadata: every cloud file, with
  * unknown size. Tiles that the metadata names must exist. After a failure `out` is empty. */
 NDT_MUST_CHECK enum ndt_status ndt_tile_set_open(struct ndt_tile_set *out, const char *path, struct ndt_error *err);
 /** Frees the list; allowed on an empty one. */
 void ndt_tile_set_close(struct ndt_tile_set *set);
+
+/** Reads the points of the tile `path`, as ndt_cloud_read_with does, and applies its `change`, if that is not NULL.
+ * A change that was made for other points is refused (NDT_ERR_ARGUMENT). After a failure `out` has no points. */
+NDT_MUST_CHECK enum ndt_status ndt_tile_read(struct ndt_cloud *out, const char *path, const char *change,
+                                             struct ndt_progress *progress, struct ndt_error *err);
+
+/** Whether the folder `path` is an overlay. */
+int ndt_map_is_overlay(const char *path);
+/** Reads which map the overlay `path` changes. An overlay of an overlay is refused. */
+NDT_MUST_CHECK enum ndt_status ndt_map_overlay_open(struct ndt_map_overlay *out, const char *path,
+                                                    struct ndt_error *err);
 
 /** Whether ndt_tile_set_open is what reads `path`: a directory, or a file with the extension of YAML. */
 int ndt_map_is_tile_set(const char *path);

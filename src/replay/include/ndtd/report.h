@@ -41,6 +41,7 @@ struct ndtd_summary {
     int threads;
     uint64_t trajectory_hash;
     uint64_t map_id, map_points;
+    uint64_t overlay_id; /**< What the map was changed by; 0: nothing. */
     double map_load_ms, replay_s;
     uint64_t peak_memory_bytes;
 };
@@ -56,9 +57,9 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
 /** Writes the keys scans, outcomes, states, untrusted, out_omitted, state_changes
  * (their number, the first ones), off,
  * translation_error_m, rotation_error_deg, align_ms, iterations, evaluations, confidence, stages_us, backend,
- * backend_description, variant, threads, trajectory_hash, map_id, map_points, map_load_ms, replay_s,
- * peak_memory_bytes, bag, map, settings (files and overrides), hints, machine, version, commit. Without ground
- * truth off and both errors are null; without inputs bag, map and settings are absent. */
+ * backend_description, variant, threads, trajectory_hash, map_id, map_points, map_load_ms, overlay_id (of an
+ * overlay), replay_s, peak_memory_bytes, bag, map, settings (files and overrides), hints, machine, version, commit.
+ * Without ground truth off and both errors are null; without inputs bag, map and settings are absent. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
 
 #ifdef __cplusplus
