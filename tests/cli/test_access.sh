@@ -76,7 +76,7 @@ mkdir run
 start -c ndtd.yaml --map sim/map.pcd --set live.budget_ms=20000 || fail "ndtd did not get ready: $(cat log)"
 { "$bin/ndt-echo" --endpoint "ipc://$dir/poses.ipc" --timeout 300 2>echo.err; echo $? >echo.code; } | head -n 1 >echo.out &
 reader=$!
-until "$bin/ndt-ctl" status --control "ipc://$dir/control.ipc" | grep -q '^publisher .*subscribers 1'; do sleep 0.1; done
+until "$bin/ndt-ctl" status --control "ipc://$dir/control.ipc" | grep -q 'subscribers of poses 1'; do sleep 0.1; done
 "$bin/ndt-send" --bag sim/drive.bag --endpoint "ipc://$dir/scans.ipc" --rate 4 >/dev/null || fail "ndt-send"
 wait $reader
 [ "$(wc -l <echo.out)" = 1 ] || fail "ndt-echo printed nothing"

@@ -43,6 +43,8 @@ done
 daemon=$!
 expect 0 "" status --timeout 60
 expect 0 "" health --expect alive
+expect 0 "" status --all
+says "row_not_converged 0"
 # the map loads: other requests are refused until then
 for _ in $(seq 600); do
     "$bin/ndt-ctl" health --expect map >out 2>err && break

@@ -70,7 +70,7 @@ start ndtd.yaml || { cat ndtd.log >&2; fail "ndtd did not get ready"; exit 1; }
 echo_json=$!
 "$bin/ndt-echo" --count 20 --timeout 300 >echo.txt 2>echo.err &
 echo_text=$!
-until "$bin/ndt-ctl" status | grep -q '^publisher .*subscribers 2'; do sleep 0.1; done
+until "$bin/ndt-ctl" status | grep -q 'subscribers of poses 2'; do sleep 0.1; done
 expect 0 "" ndt-send --bag sim/drive.bag --rate 2
 says "20 scans, 21 messages"
 says "late"
@@ -88,7 +88,7 @@ expect 0 "" ndt-echo --count 1 --timeout 300 --format tum
 expect 0 "" ndt-top --once --interval 1
 says "1 in all"
 says "nvtl"
-says "receiver    frames 21"
+says "received    21 frames"
 [ "$(wc -c <out)" -eq "$(tr -d '\033' <out | wc -c)" ] || fail "escape sequences without a terminal"
 # a part of the bag, twice, without pace
 expect 0 "" ndt-send --bag sim/drive.bag --rate max --skip 5 --limit 4 --loop 2
@@ -129,7 +129,7 @@ if [ $port -ne 0 ]; then
     "$bin/ndt-send" --bag sim/drive.bag --endpoint $scans --push --wait 0.5 --limit 5 \
         --curve-server-key server.public --curve-keys stranger.secret >out 2>err
     expect 0 "" ndt-top --once --interval 1
-    says "receiver    frames 6"
+    says "received    6 frames"
     kill $daemon
     wait $daemon || fail "ndtd with keys: exit code $?"
     daemon=

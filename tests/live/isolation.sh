@@ -90,8 +90,7 @@ start_daemon --set security.isolation=on --map "$work/city/map.pcd" "${roomy[@]}
 loads=0
 for _ in $(seq 10); do # a loader that is slower than the whole drive loads once; the next drive begins elsewhere
     "$bin/live_probe" answers "$scans" "$poses" "$work/city/drive.bag" 10 >"$work/out" || failed=1
-    "$bin/ndt-top" --once --interval 2 --endpoint "$poses" --control "$control" >"$work/top" 2>&1
-    loads=$(sed -n 's/^map .* loads \([0-9]*\).*/\1/p' "$work/top")
+    loads=$("$bin/ndt-ctl" status --all --control "$control" | sed -n 's/^map .* loads \([0-9]*\).*/\1/p')
     [ "${loads:-0}" -ge 2 ] && break
 done
 check "answered over tiles" "$(value answered "$work/out")" == 30

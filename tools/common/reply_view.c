@@ -169,9 +169,8 @@ const char *reply_view_text(const struct reply_view *view, const char *path, cha
     return out;
 }
 
-int reply_view_find_number(const struct reply_view *view, const char *path, double *out)
+static int as_number(const msgpack_object *value, double *out)
 {
-    const msgpack_object *value = find(view, path);
     *out = 0;
     if (!value)
         return 0;
@@ -192,6 +191,22 @@ int reply_view_find_number(const struct reply_view *view, const char *path, doub
     default:
         return 0;
     }
+}
+
+int reply_view_find_number(const struct reply_view *view, const char *path, double *out)
+{
+    return as_number(find(view, path), out);
+}
+
+int reply_view_reals(const struct reply_view *view, const char *path, double *out, uint32_t count)
+{
+    const msgpack_object *value = find(view, path);
+    if (!value || value->type != MSGPACK_OBJECT_ARRAY || value->via.array.size != count)
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!as_number(&value->via.array.ptr[i], &out[i]))
+            return 0;
+    return 1;
 }
 
 double reply_view_number(const struct reply_view *view, const char *path)

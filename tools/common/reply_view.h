@@ -26,6 +26,8 @@ const char *reply_view_text(const struct reply_view *view, const char *path, cha
 double reply_view_number(const struct reply_view *view, const char *path);
 /** Whether there is a number or a boolean, which *out becomes; otherwise *out is 0. */
 int reply_view_find_number(const struct reply_view *view, const char *path, double *out);
+/** Whether there is an array of `count` numbers, which `out` becomes. */
+int reply_view_reals(const struct reply_view *view, const char *path, double *out, uint32_t count);
 /** Whether there is a value, of any type. */
 int reply_view_has(const struct reply_view *view, const char *path);
 /** A whole number of 0 or more as decimal digits, all 64 bits of it; absent or another value: "". */

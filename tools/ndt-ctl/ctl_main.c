@@ -8,10 +8,12 @@
 
 #include "ctl.h"
 #include "ndt/names.h"
+#include "status_view.h"
 
 static const double RAD_PER_DEG = 0.017453292519943295;
 
 static uint64_t timings = 10;
+static int all;
 
 /* ---- requests without more to them ---- */
 
@@ -27,7 +29,24 @@ static enum ndt_status hello(struct ndt_error *err)
 
 static enum ndt_status status(struct ndt_error *err)
 {
-    return ask(NDT_OP_STATUS, err);
+    struct control_client *client;
+    struct reply_view *view;
+    size_t size;
+    const struct ndt_request_message request = {.op = NDT_OP_STATUS};
+    if (all || ctl.json)
+        return ctl_request(&request, err);
+    enum ndt_status answer = ctl_open(&client, err);
+    if (answer == NDT_OK)
+        answer = control_ask(client, &request, err);
+    if (answer == NDT_OK) {
+        const uint8_t *data = control_reply(client, &size);
+        answer = reply_view_read(&view, data, size, err);
+        if (answer == NDT_OK)
+            status_view_print(view);
+        reply_view_free(view);
+    }
+    control_close(client);
+    return answer;
 }
 
 static enum ndt_status start(struct ndt_error *err)
@@ -123,12 +142,16 @@ static const struct tool_option common[] = {CTL_OPTIONS};
 static const struct tool_option timings_options[] = {
     {"count", "N", TOOL_COUNT, &timings, 1, 1000, .help = "the last N scans"}, CTL_OPTIONS};
 
-static const struct tool_command status_command = {.name = "status",
-                                                   .summary =
-                                                       "prints the state of the daemon: map, pose, queue, counters",
-                                                   .details = "The values are explained in proto/SCHEMA.md.",
-                                                   TOOL_OPTIONS(common),
-                                                   .run = status};
+static const struct tool_option status_options[] = {
+    {"all", NULL, TOOL_FLAG, &all, .help = "print every value of the reply"}, CTL_OPTIONS};
+static const struct tool_command status_command = {
+    .name = "status",
+    .summary = "prints the state of the daemon: map, pose, queue, what went wrong",
+    .details =
+        "Lines appear where there is something to say: search, recording, attention (counters that should be "
+        "0), restart (options that wait for one). proto/SCHEMA.md explains all values.",
+    TOOL_OPTIONS(status_options),
+    .run = status};
 static const struct tool_command hello_command = {
     .name = "hello", .summary = "prints version, operations and endpoints", TOOL_OPTIONS(common), .run = hello};
 static const struct tool_command pose_command = {

@@ -11,7 +11,7 @@
 #include "ndtd/runtime_dir.h"
 #include "ndtd/socket.h"
 #include "ndt/clock.h"
-#include "reply_view.h"
+#include "status_view.h"
 #include "tool_options.h"
 #include "top_view.h"
 
@@ -84,7 +84,7 @@ static void show_status(const struct top *top)
     struct ndt_error err = {""};
     struct reply_view *reply;
     if (reply_view_read(&reply, top->status, top->status_size, &err) == NDT_OK)
-        reply_view_print(reply, stdout);
+        status_view_print(reply);
     else
         printf("status      %s\n", err.text);
     reply_view_free(reply);
