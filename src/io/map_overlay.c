@@ -2,6 +2,7 @@
 #include "map_overlay.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

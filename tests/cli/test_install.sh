@@ -44,7 +44,7 @@ grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolatio
 grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolation=on$' stage/usr/lib/systemd/system/ndtd.service || fail "ExecStart for /usr"
 "$usr/bin/ndtd" --check-config --config stage/etc/ndtd/ndtd.yaml >/dev/null || fail "the installed configuration is refused"
 [ -z "$(find stage -name 'libndt_daemon*')" ] || fail "private parts were installed"
-[ "$(ls "$usr/include/ndtd")" = session.h ] || fail "of ndtd/ session.h alone is public: $(ls "$usr/include/ndtd")"
+[ "$(ls "$usr/include/ndtd")" = $'localizer.hpp\nsession.h' ] || fail "of ndtd/ session.h and localizer.hpp alone are public: $(ls "$usr/include/ndtd")"
 
 # Installed for another prefix, over an existing configuration.
 mkdir -p other/etc/ndtd

@@ -92,6 +92,7 @@ for static in ON OFF; do
         cmake --build "cmake-$static" >>log 2>&1; then
         run_session "CMake, static $static" "cmake-$static/example_session"
         run_align "CMake, static $static" "cmake-$static/example_align"
+        [ "$has_cxx" = 0 ] || run_session "CMake, C++, static $static" "cmake-$static/example_localizer"
     else
         fail "CMake, static $static: $(tail -n 20 log)"
     fi
@@ -110,6 +111,54 @@ refused 3 'map.pcd' drive/map.pcd drive/map.pcd
 refused 2 'did you mean' drive/map.pcd drive/drive.bag preprocess.deskev=time
 refused 2 'cpu.threads' drive/map.pcd drive/drive.bag cpu.threads=many
 refused 2 'NAME=VALUE' drive/map.pcd drive/drive.bag cpu.threads
+
+# ndtd/localizer.hpp: exceptions with the line and the kind of failure, objects that move, points with times and without.
+cat >localizer.cpp <<'END'
+#include <ndtd/localizer.hpp>
+
+int main(int argc, char **argv)
+{
+    try {
+        ndtd::Localizer().set_option("cpu.threads", "many");
+        return 1;
+    } catch (const ndtd::Error &error) {
+        if (error.status() != NDT_ERR_ARGUMENT || !std::string(error.what()).size())
+            return 2;
+    }
+    ndtd::Cloud points;
+    points.add(1, 2, 3);
+    points.add(4, 5, 6, 0.5f);
+    if (points.get()->time_s[0] != 0 || points.get()->time_s[1] != 0.5f)
+        return 3;
+    for (int i = 0; i < 5000; i++)
+        points.add(float(i), 0, 0, 0);
+    ndtd::Cloud taken = std::move(points);
+    if (taken.size() != 5002 || points.size() != 0 || taken.get()->x_m[5001] != 4999)
+        return 4;
+    ndtd::Localizer first;
+    ndtd::Localizer second = std::move(first);
+    second.set_option("map.path", argv[argc - 1]).set_option("initial_pose.mode", "given").start();
+    std::string reason;
+    if (second.pose_at(0, &reason) || reason.rfind("no_pose", 0) != 0)
+        return 5;
+    if (second.scan(1000000000, "lidar", taken).result.outcome != NDT_NO_GUESS || second.is_pose_trusted())
+        return 6;
+    try {
+        second.start();
+    } catch (const ndtd::Error &) {
+        return 0;
+    }
+    return 7;
+}
+END
+if [ "$has_cxx" = 1 ]; then
+    # shellcheck disable=SC2046 # flags are words
+    if c++ -std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror localizer.cpp $(pkg-config --static --cflags --libs ndt-localizer) -o localizer 2>log; then
+        ./localizer drive/map.pcd 2>said || fail "ndtd/localizer.hpp: step $?: $(cat said)"
+    else
+        fail "ndtd/localizer.hpp: $(head -n 10 log)"
+    fi
+fi
 
 # Wrong use of a session: an error, and the session can still be used.
 cat >wrong_use.c <<'END'

@@ -37,7 +37,8 @@ foreach(folder src/core src/track src/odometry src/search src/io proto)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
     FILES_MATCHING PATTERN "*.h")
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/src/localizer/include/ndtd/session.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ndtd
+install(FILES ${PROJECT_SOURCE_DIR}/src/localizer/include/ndtd/session.h
+  ${PROJECT_SOURCE_DIR}/src/localizer/include/ndtd/localizer.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ndtd
   COMPONENT development)
 ndt_install_pc(ndt-core "NDT matching: poses, maps, alignment" "-lndt_core" "" "" "-lm -pthread")
 ndt_install_pc(ndt-track "Estimator of pose and motion around NDT matching" "-lndt_track" "ndt-core" "" "")

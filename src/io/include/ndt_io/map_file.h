@@ -4,8 +4,6 @@
 #ifndef NDT_IO_MAP_FILE_H
 #define NDT_IO_MAP_FILE_H
 
-#include <limits.h>
-
 #include "ndt/map.h"
 #include "ndt_io/compiled_map.h"
 
@@ -25,10 +23,12 @@ struct ndt_tile_set {
     struct ndt_tile *tiles; /**< sorted by path */
     size_t count;
 };
+/** Size of a path in struct ndt_map_overlay, its terminating zero included. */
+#define NDT_MAP_PATH_SIZE 4096
 /** What an overlay says of itself. */
 struct ndt_map_overlay {
-    char map[PATH_MAX]; /**< the map that it changes: a cloud file, or what ndt_tile_set_open reads */
-    uint64_t id;        /**< of all its changes; not 0 */
+    char map[NDT_MAP_PATH_SIZE]; /**< the map that it changes: a cloud file, or what ndt_tile_set_open reads */
+    uint64_t id;                 /**< of all its changes; not 0 */
 };
 /** Name of the file that makes a folder an overlay. Two keys: `map`, a path that counts from the folder unless it
  * begins with '/', and `overlay_id`, 16 hexadecimal digits. Beside it stand the changes: `NAME.change` for the file
