@@ -42,6 +42,16 @@ has "$usr" share/bash-completion/completions/ndtd share/zsh/site-functions/_ndtd
 ! command -v help2man >/dev/null || has "$usr" share/man/man1/ndtd.1
 grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolation=gpu$' stage/usr/share/ndtd/ndtd-gpu.conf || fail "ExecStart of the drop-in for GPUs"
 grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolation=on$' stage/usr/lib/systemd/system/ndtd.service || fail "ExecStart for /usr"
+# The template differs in what an instance has for itself, and in nothing else.
+diff stage/usr/lib/systemd/system/ndtd.service stage/usr/lib/systemd/system/ndtd@.service | sed -n 's/^> //p' >template
+cat >expected <<'END'
+Description=NDT LiDAR localiser of %i
+ExecStart=/usr/bin/ndtd -c /etc/ndtd/%i.yaml --set security.isolation=on
+RuntimeDirectory=ndtd/%i
+StateDirectory=ndtd/%i
+WorkingDirectory=%S/ndtd/%i
+END
+cmp -s template expected || fail "ndtd@.service: $(diff template expected)"
 "$usr/bin/ndtd" --check-config --config stage/etc/ndtd/ndtd.yaml >/dev/null || fail "the installed configuration is refused"
 [ -z "$(find stage -name 'libndt_daemon*')" ] || fail "private parts were installed"
 [ "$(ls "$usr/include/ndtd")" = $'localizer.hpp\nsession.h' ] || fail "of ndtd/ session.h and localizer.hpp alone are public: $(ls "$usr/include/ndtd")"

@@ -156,6 +156,12 @@ install(CODE [[
     file(WRITE "${build}/${unit}" "${text}")
     file(INSTALL DESTINATION "${prefix}/lib/systemd/system" TYPE FILE FILES "${build}/${unit}")
   endforeach()
+  file(READ "${build}/ndtd.service" text) # the template: a daemon for each robot, with files of its own
+  string(REPLACE "/ndtd.yaml" "/%i.yaml" text "${text}")
+  string(REPLACE "Description=NDT LiDAR localiser" "Description=NDT LiDAR localiser of %i" text "${text}")
+  string(REGEX REPLACE "\n((Runtime|State|Working)Directory=[^\n]*ndtd)\n" "\n\\1/%i\n" text "${text}")
+  file(WRITE "${build}/ndtd@.service" "${text}")
+  file(INSTALL DESTINATION "${prefix}/lib/systemd/system" TYPE FILE FILES "${build}/ndtd@.service")
   file(READ "${source}/ndtd-gpu.conf" text) # a drop-in, for those who have a GPU
   string(REPLACE "/usr/bin/ndtd -c /etc/ndtd" "${prefix}/${bindir}/ndtd -c ${etc}" text "${text}")
   string(REPLACE "/usr/share" "${prefix}/${datadir}" text "${text}")
