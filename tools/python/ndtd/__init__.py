@@ -24,7 +24,7 @@ from .client import AsyncClient, Client, RequestError, default_endpoint
 if _find_spec("ndtd._core"):
     from ._align import align, align_batch, localize
     from ._core import (Aligner, BagReader, BagWriter, Candidate, Iteration, Localizer, Map, Odometry, OdometryScan, Record,
-                        Replay, Result, Scan, Scores, Search, decode_scan, preprocess, read_cloud)
+                        Replay, Result, Scan, Scores, Search, decode_scan, preprocess, read_cloud, write_cloud)
 else:  # `cmake --install` brings the clients alone, for any Python
 
     def __getattr__(name: str) -> object:
@@ -33,4 +33,4 @@ else:  # `cmake --install` brings the clients alone, for any Python
 
 __all__ = ["Aligner", "AsyncClient", "BagReader", "BagWriter", "Candidate", "Client", "Iteration", "Localizer", "Map",
            "Odometry", "OdometryScan", "Record", "Replay", "RequestError", "Result", "Scan", "Scores", "Search", "__version__",
-           "align", "align_batch", "decode_scan", "default_endpoint", "localize", "preprocess", "read_cloud"]
+           "align", "align_batch", "decode_scan", "default_endpoint", "localize", "preprocess", "read_cloud", "write_cloud"]

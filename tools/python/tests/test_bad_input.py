@@ -149,6 +149,18 @@ def test_localize(street, scans):
     assert ndtd.localize(street, np.zeros((0, 3))) == []
 
 
+def test_clouds_come_back(tmp_path):
+    points = np.random.default_rng(3).uniform(-50, 50, (100, 3)).astype("f4")
+    path, utm = tmp_path / "a.pcd", points.astype(np.float64) + [389000.125, 4970000.25, 120]
+    ndtd.write_cloud(path, points, points[:, 0])
+    cloud = ndtd.read_cloud(path)
+    np.testing.assert_array_equal(cloud["points"], points)
+    np.testing.assert_array_equal(cloud["intensity"], points[:, 0])
+    ndtd.write_cloud(path, utm)
+    cloud = ndtd.read_cloud(path)
+    np.testing.assert_allclose(cloud["points"].astype(np.float64) + cloud["origin"], utm, rtol=0, atol=1e-4)
+
+
 def test_files(drive, tmp_path):
     text = tmp_path / "text.pcd"
     text.write_text("nonsense\n")
@@ -159,6 +171,10 @@ def test_files(drive, tmp_path):
             (lambda: ndtd.Map(drive.map).save("nosuch/a.ndtmap"), FileNotFoundError, "nosuch/a.ndtmap"),
             (lambda: ndtd.read_cloud("nosuch.bin"), FileNotFoundError, "nosuch.bin"),
             (lambda: ndtd.read_cloud(text), ValueError, "text.pcd"),
+            (lambda: ndtd.write_cloud("nosuch/a.pcd", GOOD), FileNotFoundError, "nosuch/a.pcd"),
+            (lambda: ndtd.write_cloud(tmp_path / "a.ply", GOOD), ValueError, "a.ply: clouds are written as PCD"),
+            (lambda: ndtd.write_cloud(tmp_path / "a.pcd", GOOD[:, :2]), ValueError, "points: an array of shape"),
+            (lambda: ndtd.write_cloud(tmp_path / "a.pcd", GOOD, GOOD[1:, 0]), ValueError, "intensity: one number per point"),
             (lambda: ndtd.BagReader("nosuch.bag"), FileNotFoundError, "nosuch.bag"),
             (lambda: ndtd.BagReader(__file__), ValueError, "not a bag"),
             (lambda: ndtd.BagWriter("nosuch/a.bag"), FileNotFoundError, "nosuch/a.bag"),
