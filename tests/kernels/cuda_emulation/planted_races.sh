@@ -41,17 +41,17 @@ arguments() { # PROGRAM
     esac
 }
 
-run() { # PROGRAM SEED: its output; fails if it does
+run() { # PROGRAM SEED SECONDS: its output; fails if it does, or hangs
     local command
     read -ra command < <(arguments "$1")
-    NDT_EMULATION_SEED=$2 timeout 120 "$bin/${command[0]}" "${command[@]:1}" 2>&1
+    NDT_EMULATION_SEED=$2 timeout "$3" "$bin/${command[0]}" "${command[@]:1}" 2>&1
 }
 
 # Without a fault; notes what the program reaches.
 untouched() { # PROGRAM
     local out
     touch "$work/$1.sites" "$work/$1.reached"
-    out=$(NDT_RACE_REACHED=$work/$1.reached NDT_RACE_SITES=$work/$1.sites NDT_RACE_COUNTS=$work/counts run "$1" 1) && return
+    out=$(NDT_RACE_REACHED=$work/$1.reached NDT_RACE_SITES=$work/$1.sites NDT_RACE_COUNTS=$work/counts run "$1" 1 1200) && return
     echo "FAIL: the untouched kernels do not pass in $1:"
     grep -m3 -E 'emulation:|^FAIL|reproduce' <<<"$out"
     failed=1
@@ -60,7 +60,7 @@ untouched() { # PROGRAM
 # Runs the program with a fault; sets `what` to what it noticed.
 detects() { # PROGRAM SEED
     local out
-    out=$(run "$1" "$2") && return 1
+    out=$(run "$1" "$2" 120) && return 1
     what=$(grep -m1 -oE 'race: .*|emulation: .*|^FAIL.*|CRASH.*' <<<"$out" || echo 'the program ended')
 }
 
