@@ -10,7 +10,7 @@ release = os.environ["NDT_SITE_VERSION"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 include_patterns = ["*.md", "docs/*.md", "proto/*.md"]
 exclude_patterns = ["README.md"]  # index.md is made of its parts
-suppress_warnings = []
+myst_enable_extensions = ["html_image"]
 myst_heading_anchors = 6
 smartquotes = False
 default_role = "code"
@@ -24,6 +24,7 @@ html_show_search_summary = False  # they are fetched, which browsers forbid to p
 html_css_files = ["site.css"]
 html_static_path = ["static"]
 autoclass_content = "both"
+python_use_unqualified_type_names = True
 autodoc_member_order = "bysource"
 napoleon_use_param = napoleon_use_rtype = False  # their words are prose, not names to link
 
