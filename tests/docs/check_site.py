@@ -60,7 +60,7 @@ def browser_faults(site, chromium):
         page.on("console", lambda line: console.append(line.text) if line.type in ("error", "warning") else None)
         page.on("request", lambda request: asked.append(request.url))
         page.goto(f"{site.as_uri()}/search.html?q=deskew")
-        page.wait_for_function("document.querySelectorAll('#search-results li a').length > 2", timeout=60000)
+        page.wait_for_function("document.querySelector('#search-results .search-summary')?.textContent.includes('found')", timeout=60000)
         found = page.eval_on_selector_all("#search-results li a", "all => all.map(a => a.href)")
         if not any("/docs/operations.html" in link for link in found):
             yield f"a search for 'deskew' finds {found}"
