@@ -66,7 +66,7 @@ install(FILES ${PROJECT_BINARY_DIR}/ndtdConfig.cmake ${PROJECT_BINARY_DIR}/ndtdC
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md CHANGELOG.md proto/SCHEMA.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation OPTIONAL # an image is built without
-  FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN "*.svg")
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN "*.svg" PATTERN docs/site EXCLUDE)
 install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml config/monitoring/prometheus-scrape.yaml
   config/monitoring/prometheus-alerts.yaml config/monitoring/grafana-dashboard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd)
 # The clients of the Python package, which need no compiled part: PYTHONPATH=.../share/ndtd/python. The rest comes by

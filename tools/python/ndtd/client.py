@@ -390,6 +390,8 @@ class AsyncClient(_Sockets):
             await daemon.publish_scan(points, stamp_ns)
             async for result in daemon.results(timeout=1.0):
                 ...
+
+    The arguments are those of Client.
     """
 
     def __init__(self, scans: Optional[str] = None, poses: Optional[str] = None, control: Optional[str] = None,
