@@ -1,5 +1,6 @@
 """ndt-import: any recording to a bag for `ndtd --replay`."""
 import argparse
+import hashlib
 import json
 import sys
 import time
@@ -19,9 +20,10 @@ from .recordings.messages import DamagedError, RecordingError
 from .recordings.points import UNITS
 from .recordings.sources import open_recording
 
+MOST_CALIBRATION = 1 << 20
 EPILOG = """
-Reads ROS 1 bags, ROS 2 recordings (folder, .db3, .mcap), MCAP with Foxglove's messages, KITTI drives, and folders of .bin
-(KITTI, nuScenes, MulRan), .pcd or .ply. Topics are found by their types; where several could be meant they are listed, and
+Reads ROS 1 bags, ROS 2 recordings (folder, .db3, .mcap), MCAP with Foxglove's messages, captures (.pcap), KITTI drives, and
+folders of .bin (KITTI, nuScenes, MulRan), .pcd or .ply. Topics are found by their types; where several could be meant they are listed, and
 --scan and the others choose. Writes OUT and, where the recording tells more than a bag holds, OUT.yaml for `ndtd -c`.
 An import that was stopped goes on when it is started again. `ndt-import map` makes maps: see its --help.
 
@@ -52,6 +54,8 @@ def parser() -> argparse.ArgumentParser:
     how.add_argument("--time-unit", choices=list(UNITS), help="of the times of points; default: what makes a sweep of them")
     how.add_argument("--projector", metavar="FILE", help="map_projector_info.yaml of the map, or its folder: GNSS to the map")
     how.add_argument("--utm", action="store_true", help="the map is in UTM: GNSS to UTM, the zone of the first fix")
+    how.add_argument("--calibration", metavar="[TOPIC=]FILE", action="append", default=[],
+                     help="packets: angles of the sensor (Hesai: CSV); again for each sensor")
     how.add_argument("--times", metavar="FILE", help="folders: one stamp per line; default: beside the scans")
     how.add_argument("--rate", metavar="HZ", type=float, help="folders without stamps: scans per second")
     how.add_argument("--columns", metavar="N", type=int, choices=(3, 4, 5, 6), help="floats per point of .bin")
@@ -68,15 +72,28 @@ def _options(args) -> topic_rules.Options:
         raise UsageError("--projector and --utm say different things about the map")
     if args.rate is not None and not 0 < args.rate < 1e6:
         raise UsageError(f"--rate: {args.rate} is no rate in Hz")
-    return topic_rules.Options(topics=topics, time_unit_s=UNITS.get(args.time_unit),
+    return topic_rules.Options(topics=topics, time_unit_s=UNITS.get(args.time_unit), calibration=_calibrations(args.calibration),
                                times=args.times, rate_hz=args.rate, columns=args.columns, only_list=args.list)
+
+
+def _calibrations(given: List[str]) -> dict:
+    """The contents of the files by topic, "" for those of no topic."""
+    out = {}
+    for one in given:
+        topic, _, name = one.rpartition("=")
+        path = Path(name)
+        if not path.is_file() or path.stat().st_size > MOST_CALIBRATION:
+            raise UsageError(f"--calibration: {name}: no file of at most {MOST_CALIBRATION} bytes")
+        out[topic] = path.read_bytes()
+    return out
 
 
 def _key(args) -> dict:
     """The options that change the bag."""
     names = [f"topics_{kind}" for kind in topic_rules.KINDS] + ["every_pose", "base_frame", "time_unit", "projector", "utm",
                                                                "times", "rate", "columns"]
-    return {name: getattr(args, name) for name in names}
+    calibrations = {name: hashlib.sha256(data).hexdigest() for name, data in _calibrations(args.calibration).items()}
+    return {**{name: getattr(args, name) for name in names}, "calibration": calibrations}
 
 
 def _projection(args) -> Any:

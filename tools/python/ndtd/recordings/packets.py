@@ -1,56 +1,157 @@
-"""Packets of sensors, as drivers record them: decoded by the packages that the field keeps for that."""
-from typing import Iterator
+"""Packets of sensors, as drivers record them and networks carry them: which sensor sent them, and which make a sweep."""
+from typing import Any, Iterator, List, Optional, Tuple
 
 import numpy as np
 
 from .._extras import need
-from .messages import Scan
+from . import hesai
+from .packet_points import NS, Points, scan_of
 from .points import PointError, only, returns
 
-NS = 1_000_000_000
 VELODYNE_BYTES = 1206
+MOST_PACKETS = 20_000  # of a turn
+MOST_GAP_NS = NS  # a sensor that was silent for longer begins anew
 
 _POINTS = "record its point cloud, or replay the packets through the driver of the sensor"
 
 # Types of packets that nothing reads, and what to do.
 UNREADABLE = {
-    "pandar_msgs/msg/PandarScan": "packets of a Hesai Pandar: those of an XT-32 and an OT-128 become clouds with hydra4 (PyPI), "
-                                  "those of another model (40P) with none there; else " + _POINTS,
-    "hesai_ros_driver/msg/UdpFrame": "packets of a Hesai are not decoded here: " + _POINTS,
     "ouster_ros/msg/PacketMsg": "packets of an Ouster need the metadata of the sensor: " + _POINTS,
     "ouster_sensor_msgs/msg/PacketMsg": "packets of an Ouster need the metadata of the sensor: " + _POINTS,
     "rslidar_msg/msg/RslidarPacket": "packets of a RoboSense are not decoded here: " + _POINTS,
     "robosense_msgs/msg/RobosenseScan": "packets of a RoboSense are not decoded here: " + _POINTS,
 }
 
+Row = Tuple[int, bytes]  # when a packet was received [ns], and the packet
+
+
+class Velodyne:
+    """Packets of a Velodyne; velodyne-decoder recognises the model and its returns."""
+
+    name = "Velodyne"
+
+    def __init__(self) -> None:
+        self._decoder, self.notes = need("velodyne_decoder", "ros"), set()
+        self._scans = self._decoder.ScanDecoder(self._decoder.Config())
+
+    @staticmethod
+    def is_own(packet: bytes) -> bool:
+        return len(packet) == VELODYNE_BYTES
+
+    @staticmethod
+    def turn(packet: bytes) -> float:
+        return (packet[2] + 256 * packet[3]) / 36000
+
+    def points(self, rows: List[Row]) -> Points:
+        vector = self._decoder.PacketVector()
+        for receive_ns, packet in rows:
+            vector.append(self._decoder.VelodynePacket(receive_ns * 1e-9, packet))
+        _, found = self._scans.decode(vector, True)
+        xyz = np.stack([found["x"], found["y"], found["z"]])
+        good = returns(xyz)
+        time_ns = np.rint(only(found["time"].astype(np.float64), good) * 1e9).astype(np.int64)  # relative to the last packet
+        kept = only(xyz, good)
+        return Points(kept, only(found["intensity"].astype(np.float32), good), time_ns + rows[-1][0], xyz.shape[1] - kept.shape[1], rows[0][0])
+
+
+def decoder_of(packet: bytes, calibration: Optional[bytes]) -> Any:
+    """A decoder of the sensor that sent a packet. PointError: it is not known, or its calibration is missing."""
+    if len(packet) == VELODYNE_BYTES:
+        return Velodyne()
+    model = hesai.model_of(packet)
+    if model is not None:
+        return hesai.Decoder(model, calibration)
+    raise PointError(f"packets of {len(packet)} bytes, of no sensor that is known here: " + _POINTS)
+
+
+def _first_decoder(rows, calibration):
+    """The decoder of the first packet that tells its sensor; where none does, the error of the first."""
+    first = None
+    for _, packet in rows:
+        try:
+            return decoder_of(packet, calibration)
+        except PointError as error:
+            first = first or error
+    raise first
+
+
+def own_rows(rows: List[Row], decoder: Any) -> List[Row]:
+    """The packets of the sensor of a decoder; damaged ones are left. PointError: there are some of another sensor, or no other."""
+    own = [row for row in rows if decoder.is_own(row[1])]
+    if len(own) == len(rows):
+        return own
+    others = []
+    for _, packet in rows:
+        if not decoder.is_own(packet):
+            try:
+                others.append(decoder_of(packet, None).name)
+            except PointError as error:
+                others.append("")
+                reason = error
+    if any(others):
+        raise PointError(f"packets of two sensors among one another, {decoder.name} and {next(filter(None, others))}")
+    if not own:
+        raise reason
+    decoder.notes.add(f"{decoder.name}: packets that are damaged are left out ({reason})")
+    return own
+
+
+def _sweep(rows, head, topic, options):
+    """The scan of one message; head: receive_ns, stamp_ns (0: that of the first packet), frame_id."""
+    if not rows:
+        return
+    if topic.state is None:
+        topic.state = _first_decoder(rows, options.calibration.get(topic.name, options.calibration.get("")))
+    rows = own_rows(rows, topic.state)
+    yield scan_of(topic.state.points(rows), rows[0][0], head)
+
 
 def _ns(stamp):
     return stamp.sec * NS + stamp.nanosec
 
 
-def velodyne_scan(message, receive_ns, topic, options) -> Iterator:
-    """velodyne_msgs/VelodyneScan: one sweep; the model and its returns are recognised by velodyne-decoder."""
-    decoder = need("velodyne_decoder", "ros")
-    if topic.state is None:
-        topic.state = decoder.ScanDecoder(decoder.Config())
-    vector = decoder.PacketVector()
+def scan_of_packets(message, receive_ns, topic, options) -> Iterator:
+    """Messages of one sweep: packets with their bytes, and perhaps their stamp and size."""
+    header = getattr(message, "header", None)
+    rows = []
     for packet in message.packets:
-        vector.append(decoder.VelodynePacket(_ns(packet.stamp) * 1e-9, bytes(packet.data)))
-    if not message.packets:
-        return
-    _, points = topic.state.decode(vector, True)
-    stamp_ns = _ns(message.header.stamp) or receive_ns
-    xyz = np.stack([points["x"], points["y"], points["z"]])
-    good = returns(xyz)
-    last_s = (_ns(message.packets[-1].stamp) - stamp_ns) * 1e-9  # the times of the decoder are relative to it
-    kept = only(xyz, good)
-    yield Scan(receive_ns, stamp_ns, message.header.frame_id, kept.T, only(points["intensity"].astype(np.float32), good),
-               only(points["time"].astype(np.float64), good) + last_s, xyz.shape[1] - kept.shape[1])
+        data = bytes(packet.data)
+        stamp_ns = _ns(packet.stamp) if hasattr(packet, "stamp") else 0
+        rows.append((stamp_ns or receive_ns, data[:getattr(packet, "size", len(data))]))
+    stamp_ns, frame_id = (_ns(header.stamp), header.frame_id) if header else (0, "")
+    return _sweep(rows, (receive_ns, stamp_ns, frame_id), topic, options)
 
 
-def nebula_packets(message, receive_ns, topic, options) -> Iterator:
-    """nebula_msgs/NebulaPackets: of any vendor; those of Velodyne are recognised by their size."""
-    sizes = {len(packet.data) for packet in message.packets}
-    if sizes and sizes != {VELODYNE_BYTES}:
-        raise PointError("packets that are not of a Velodyne: " + _POINTS)
-    return velodyne_scan(message, receive_ns, topic, options)
+class Turns:
+    """Cuts the packets of one sensor into turns. A part at the begin or end of less than half a turn is left."""
+
+    def __init__(self, turn):
+        self._turn, self._last = turn, 0.0
+        self._rows: List[Row] = []
+        self._first: Optional[List[Row]] = None  # kept until the second turn tells whether it is one
+        self._count = 0  # packets of the longest turn
+
+    def add(self, receive_ns: int, packet: bytes) -> List[List[Row]]:
+        """The turns that a packet ends: none, one, or two, as the first is compared with the second."""
+        at, out = self._turn(packet), []
+        if self._rows and (abs(at - self._last) > 0.5 or len(self._rows) >= MOST_PACKETS or
+                           receive_ns - self._rows[-1][0] > MOST_GAP_NS):
+            out = self._cut()
+        self._rows.append((receive_ns, packet))
+        self._last = at
+        return out
+
+    def _cut(self):
+        rows, self._rows = self._rows, []
+        self._count = max(self._count, len(rows))
+        if self._first is None:
+            self._first = rows
+            return []
+        out = [self._first] if self._first and 2 * len(self._first) >= len(rows) else []
+        self._first = []
+        return out + [rows]
+
+    def end(self) -> List[List[Row]]:
+        """What is left when the packets end."""
+        out = [self._first] if self._first else []
+        return out + ([self._rows] if self._rows and 2 * len(self._rows) >= self._count else [])

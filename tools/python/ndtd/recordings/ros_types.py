@@ -9,6 +9,8 @@ from .points import PointError
 EXTRA_TYPES = {
     "velodyne_msgs/msg/VelodynePacket": "builtin_interfaces/Time stamp\nuint8[1206] data\n",
     "velodyne_msgs/msg/VelodyneScan": "std_msgs/Header header\nvelodyne_msgs/VelodynePacket[] packets\n",
+    "pandar_msgs/msg/PandarPacket": "builtin_interfaces/Time stamp\nuint8[1500] data\nuint32 size\n",
+    "pandar_msgs/msg/PandarScan": "std_msgs/Header header\npandar_msgs/PandarPacket[] packets\n",
     "nebula_msgs/msg/NebulaPacket": "builtin_interfaces/Time stamp\nuint8[] data\n",
     "nebula_msgs/msg/NebulaPackets": "std_msgs/Header header\nnebula_msgs/NebulaPacket[] packets\n",
     "autoware_vehicle_msgs/msg/VelocityReport":
