@@ -17,6 +17,7 @@ from .recordings import topics as topic_rules
 from .recordings.checkpoint import Checkpoints, identity
 from .recordings.convert import Converter
 from .recordings.messages import DamagedError, RecordingError
+from .recordings.packets import Stream, find_metadata
 from .recordings.points import UNITS
 from .recordings.sources import open_recording
 
@@ -130,13 +131,17 @@ def _topic_states(recording) -> dict:
         if hasattr(topic.state, "unit_s"):
             out[topic.name] = {"unit_s": topic.state.unit_s, "places": topic.state.places, "notes": sorted(topic.state.notes),
                                "strays": topic.state.strays}
+        elif isinstance(topic.state, Stream):
+            out[topic.name] = {"packets": topic.state.state()}
     return out
 
 
 def _restore_topics(recording, states):
     from .recordings.points import Times
     for topic in recording.topics:
-        if topic.name in states:
+        if topic.name in states and "packets" in states[topic.name]:
+            topic.state = Stream(states[topic.name]["packets"])
+        elif topic.name in states:
             kept = states[topic.name]
             topic.state = Times(kept["unit_s"], set(kept["notes"]), kept["places"], kept.get("strays", 0))
 
@@ -186,7 +191,7 @@ def _convert(converter, topic, read):
         text = " ".join(str(error).split())[:160] or type(error).__name__
         converter.report.leave(topic.kind, text)
         return
-    if not decoded:
+    if not decoded and not isinstance(topic.state, Stream):
         converter.report.leave(topic.kind, "no fix" if topic.kind == "gnss" else "nothing in it")
     for message in decoded:
         converter.write(message, topic.kind)
@@ -198,6 +203,7 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
     """Writes the bag `out`, None for standard output; returns the summary, and whether there are settings."""
     options, project, begin = _options(args), _projection(args), time.monotonic()
     with open_recording(args.recording, options) as recording:
+        find_metadata(recording, options)
         _check_out(out, recording.files, is_forced=True)
         frames = sensor_frames.find(recording, args.base_frame)
         key = identity(recording.files, _key(args)) if out else None

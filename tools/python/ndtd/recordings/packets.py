@@ -1,10 +1,11 @@
 """Packets of sensors, as drivers record them and networks carry them: which sensor sent them, and which make a sweep."""
+import base64
 from typing import Any, Iterator, List, Optional, Tuple
 
 import numpy as np
 
 from .._extras import need
-from . import hesai
+from . import hesai, ouster
 from .packet_points import NS, Points, scan_of
 from .points import PointError, only, returns
 
@@ -14,10 +15,9 @@ MOST_GAP_NS = NS  # a sensor that was silent for longer begins anew
 
 _POINTS = "record its point cloud, or replay the packets through the driver of the sensor"
 
+OUSTER_TYPES = ("ouster_ros/msg/PacketMsg", "ouster_sensor_msgs/msg/PacketMsg")
 # Types of packets that nothing reads, and what to do.
 UNREADABLE = {
-    "ouster_ros/msg/PacketMsg": "packets of an Ouster need the metadata of the sensor: " + _POINTS,
-    "ouster_sensor_msgs/msg/PacketMsg": "packets of an Ouster need the metadata of the sensor: " + _POINTS,
     "rslidar_msg/msg/RslidarPacket": "packets of a RoboSense are not decoded here: " + _POINTS,
     "robosense_msgs/msg/RobosenseScan": "packets of a RoboSense are not decoded here: " + _POINTS,
 }
@@ -56,12 +56,18 @@ class Velodyne:
 
 def decoder_of(packet: bytes, calibration: Optional[bytes]) -> Any:
     """A decoder of the sensor that sent a packet. PointError: it is not known, or its calibration is missing."""
+    if calibration is not None and ouster.is_metadata(calibration):
+        found = ouster.Decoder(calibration)
+        if found.is_own(packet):
+            return found
+        raise PointError(f"packets of {len(packet)} bytes: not those of the Ouster whose metadata are given")
     if len(packet) == VELODYNE_BYTES:
         return Velodyne()
     model = hesai.model_of(packet)
     if model is not None:
         return hesai.Decoder(model, calibration)
-    raise PointError(f"packets of {len(packet)} bytes, of no sensor that is known here: " + _POINTS)
+    raise PointError(f"packets of {len(packet)} bytes, of no sensor that is known here (those of an Ouster need its metadata: "
+                     f"--calibration FILE): {_POINTS}")
 
 
 def _first_decoder(rows, calibration):
@@ -96,12 +102,17 @@ def own_rows(rows: List[Row], decoder: Any) -> List[Row]:
     return own
 
 
+def calibration_of(name: str, options: Any) -> Optional[bytes]:
+    """The file of the sensor of a topic."""
+    return options.calibration.get(name, options.calibration.get(""))
+
+
 def _sweep(rows, head, topic, options):
     """The scan of one message; head: receive_ns, stamp_ns (0: that of the first packet), frame_id."""
     if not rows:
         return
     if topic.state is None:
-        topic.state = _first_decoder(rows, options.calibration.get(topic.name, options.calibration.get("")))
+        topic.state = _first_decoder(rows, calibration_of(topic.name, options))
     rows = own_rows(rows, topic.state)
     yield scan_of(topic.state.points(rows), rows[0][0], head)
 
@@ -133,6 +144,8 @@ class Turns:
 
     def add(self, receive_ns: int, packet: bytes) -> List[List[Row]]:
         """The turns that a packet ends: none, one, or two, as the first is compared with the second."""
+        if self._rows and self._rows[-1] == (receive_ns, packet):
+            return []  # twice
         at, out = self._turn(packet), []
         if self._rows and (abs(at - self._last) > 0.5 or len(self._rows) >= MOST_PACKETS or
                            receive_ns - self._rows[-1][0] > MOST_GAP_NS):
@@ -155,3 +168,62 @@ class Turns:
         """What is left when the packets end."""
         out = [self._first] if self._first else []
         return out + ([self._rows] if self._rows and 2 * len(self._rows) >= self._count else [])
+
+    def state(self) -> dict:
+        """What has no turn yet, as JSON."""
+        return {"rows": _texts(self._rows), "first": None if self._first is None else _texts(self._first), "count": self._count, "last": self._last}
+
+    def restore(self, state: dict) -> None:
+        self._rows, self._count, self._last = _rows(state["rows"]), state["count"], state["last"]
+        self._first = None if state["first"] is None else _rows(state["first"])
+
+
+def _texts(rows):
+    return [[receive_ns, base64.b64encode(packet).decode()] for receive_ns, packet in rows]
+
+
+def _rows(texts):
+    return [(receive_ns, base64.b64decode(text)) for receive_ns, text in texts]
+
+
+class Stream:
+    """The state of a topic whose messages are one packet each."""
+
+    def __init__(self, state: Optional[dict] = None):
+        self.decoder, self.turns, self.notes, self._state = None, None, set(), state
+
+    def state(self) -> Optional[dict]:
+        return self.turns.state() if self.turns else self._state
+
+    def add(self, receive_ns: int, packet: bytes, calibration: Optional[bytes]) -> List[List[Row]]:
+        """The turns that a packet ends."""
+        if self.decoder is None:
+            self.decoder = decoder_of(packet, calibration)
+            self.notes, self.turns = self.decoder.notes, Turns(self.decoder.turn)
+            if self._state:
+                self.turns.restore(self._state)
+        own_rows([(receive_ns, packet)], self.decoder)
+        return self.turns.add(receive_ns, packet)
+
+
+def packet(message, receive_ns, topic, options) -> Iterator:
+    """Messages of one packet: a scan when a turn ends."""
+    if topic.state is None:
+        topic.state = Stream()
+    header = getattr(message, "header", None)
+    data = bytes(message.buf if hasattr(message, "buf") else message.data)
+    for rows in topic.state.add((_ns(header.stamp) if header else 0) or receive_ns, data, calibration_of(topic.name, options)):
+        decoder = topic.state.decoder
+        yield scan_of(decoder.points(rows), rows[0][0], (receive_ns, 0, header.frame_id if header else decoder.frame_id))
+
+
+def find_metadata(recording: Any, options: Any) -> None:
+    """The metadata of an Ouster lie beside its packets, as text: /ouster/metadata for /ouster/lidar_packets."""
+    texts = {topic.name: topic for topic in recording.topics if topic.type == "std_msgs/msg/String"}
+    for topic in recording.topics:
+        text = texts.get(topic.name.rpartition("/")[0] + "/metadata")
+        if topic.type in OUSTER_TYPES and text is not None and calibration_of(topic.name, options) is None:
+            try:
+                options.calibration[topic.name] = next(iter(next(iter(recording.raw([text]))).read())).encode()
+            except Exception:  # then the packets tell that they are missing
+                continue

@@ -13,6 +13,7 @@ from .points import PointError
 
 MOST_BLOCK = 1 << 20  # bytes of a packet or a block
 MOST_SOURCES = 200
+MOST_PARTS = 32  # of a datagram, and datagrams of which parts are kept
 MOST_NS = 2 ** 62  # year 2116
 MOST_TRIES = 50  # packets of a source before it is given up
 SENTENCES = (b"$GPRMC", b"$GNRMC")
@@ -108,8 +109,18 @@ def frames(stream: BinaryIO) -> Iterator[Tuple[int, int, bytes]]:
     yield from _blocks(stream)
 
 
-def datagram(receive_ns: int, link: int, frame: bytes) -> Optional[Datagram]:
-    """The UDP datagram in a frame; None: it has none that is whole."""
+class Part(NamedTuple):
+    """A UDP datagram in IP, or a part of it: networks cut those of more than 1500 bytes."""
+
+    source: str
+    number: int  # that parts of one datagram have in common
+    offset: int
+    is_last: bool
+    data: bytes
+
+
+def part_of(link: int, frame: bytes) -> Optional[Part]:
+    """What a frame has of a datagram; None: nothing."""
     at, where = LINKS.get(link, (None, None))
     if at is None:
         return None
@@ -119,15 +130,44 @@ def datagram(receive_ns: int, link: int, frame: bytes) -> Optional[Datagram]:
         at += 4
     if where is None and at < len(frame):
         kind = IPV6 if frame[at] >> 4 == 6 else IPV4
-    if kind == IPV4 and len(frame) >= at + 28 and frame[at + 9] == 17 and not int.from_bytes(frame[at + 6:at + 8], "big") & 0x3FFF:
-        source, at = ".".join(map(str, frame[at + 12:at + 16])), at + 4 * (frame[at] & 15)
-    elif kind == IPV6 and len(frame) >= at + 48 and frame[at + 6] == 17:
-        source, at = frame[at + 8:at + 24].hex(":", 2), at + 40
-    else:
+    if kind == IPV4 and len(frame) >= at + 20 and frame[at + 9] == 17:
+        size, number, place = struct.unpack_from(">HHH", frame, at + 2)
+        data = frame[at + 4 * (frame[at] & 15):at + size]
+        return Part(".".join(map(str, frame[at + 12:at + 16])), number, 8 * (place & 0x1FFF), not place & 0x2000, data)
+    if kind == IPV6 and len(frame) >= at + 40 and frame[at + 6] == 17:
+        return Part(frame[at + 8:at + 24].hex(":", 2), 0, 0, True, frame[at + 40:])
+    return None
+
+
+class Fragments:
+    """Joins parts to datagrams; of few at a time, each of few parts."""
+
+    def __init__(self) -> None:
+        self._parts: Dict[Tuple[str, int], Dict[int, Part]] = {}
+
+    def add(self, part: Part) -> bytes:
+        """The datagram that a part completes, or nothing."""
+        if part.offset == 0 and part.is_last:
+            return part.data
+        key = part.source, part.number
+        parts = self._parts.pop(key, {})
+        parts[part.offset] = part
+        size = next((one.offset + len(one.data) for one in parts.values() if one.is_last), -1)
+        if sum(len(one.data) for one in parts.values()) == size:
+            return b"".join(parts[offset].data for offset in sorted(parts))
+        if len(parts) < MOST_PARTS:
+            self._parts[key] = parts
+        if len(self._parts) > MOST_PARTS:
+            del self._parts[next(iter(self._parts))]
+        return b""
+
+
+def datagram(receive_ns: int, source: str, data: bytes) -> Optional[Datagram]:
+    """The ports and the payload of a datagram; None: it is not whole."""
+    if len(data) <= 8:
         return None
-    _, port, size, _ = struct.unpack_from(">HHHH", frame.ljust(at + 8, b"\0"), at)
-    payload = frame[at + 8:at + size]
-    return Datagram(receive_ns, source, port, payload) if size > 8 and len(payload) == size - 8 else None
+    _, port, size, _ = struct.unpack_from(">HHHH", data)
+    return Datagram(receive_ns, source, port, data[8:size]) if 8 < size <= len(data) else None
 
 
 # ---- positions ----
@@ -242,8 +282,10 @@ class PcapRecording:
 
     def _datagrams(self) -> Iterator[Datagram]:
         self._stream.seek(0)
+        fragments = Fragments()
         for receive_ns, link, frame in frames(self._stream):
-            found = datagram(receive_ns, link, frame) if receive_ns < MOST_NS else None
+            part = part_of(link, frame)
+            found = datagram(receive_ns, part.source, fragments.add(part)) if part and receive_ns < MOST_NS else None
             if found is not None:
                 yield found
 
@@ -252,7 +294,7 @@ class PcapRecording:
         if name not in self._sources:
             if len(self._sources) >= MOST_SOURCES:
                 return
-            self._sources[name] = _Source(name, options.calibration.get(name, options.calibration.get("")))
+            self._sources[name] = _Source(name, packets.calibration_of(name, options))
         self._sources[name].count(one)
 
     def raw(self, wanted: list, start_ns: Optional[int] = None) -> Iterator[Raw]:

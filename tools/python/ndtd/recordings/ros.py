@@ -143,6 +143,10 @@ def pose_stamped(message, receive_ns, topic, options) -> Iterator:
     yield Pose(receive_ns, stamp_of(message.header, receive_ns), message.header.frame_id, _pose(message.pose))
 
 
+def text(message, receive_ns, topic, options) -> Iterator:
+    yield message.data
+
+
 def transforms(message, receive_ns, topic, options) -> Iterator:
     for one in message.transforms:
         t, q = one.transform.translation, one.transform.rotation
@@ -160,6 +164,8 @@ READERS: Dict[str, Tuple[tuple, Callable[..., Iterator]]] = {
     "nebula_msgs/msg/NebulaPackets": (("scan",), packets.scan_of_packets),
     "pandar_msgs/msg/PandarScan": (("scan",), packets.scan_of_packets),
     "hesai_ros_driver/msg/UdpFrame": (("scan",), packets.scan_of_packets),
+    **{name: (("scan",), packets.packet) for name in packets.OUSTER_TYPES},
+    "std_msgs/msg/String": ((), text),
     "nav_msgs/msg/Odometry": (("odometry", "truth", "pose"), odometry),
     "geometry_msgs/msg/TwistStamped": (("odometry",), twist_stamped),
     "geometry_msgs/msg/TwistWithCovarianceStamped": (("odometry",), twist_stamped),

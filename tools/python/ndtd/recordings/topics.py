@@ -139,4 +139,6 @@ def _no_scans(topics, where):
 def make(name: str, message_type: str, count: int, readers, why: str = "") -> Topic:
     """A topic with the kinds of its type."""
     kinds = readers[message_type][0] if message_type in readers else ()
+    if message_type.endswith("/PacketMsg") and "imu" in name.rpartition("/")[2]:
+        kinds, why = (), "packets of an IMU"
     return Topic(name, message_type, count, kinds=kinds, why="" if kinds else why)
