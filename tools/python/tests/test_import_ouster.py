@@ -161,3 +161,25 @@ def test_packets_of_noise(tmp_path, capsys):
     write_bag2(tmp_path / "r", rows)
     assert main([str(tmp_path / "r"), "-o", str(tmp_path / "out.bag")]) in (0, 3)
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_osf(tmp_path, capsys):
+    core, osf = pytest.importorskip("ouster.sdk.core"), pytest.importorskip("ouster.sdk.osf")
+    info = core.SensorInfo(metadata())
+    writer = osf.Writer(str(tmp_path / "drive.osf"), [info])
+    for number in range(3):
+        frame = core.LidarFrame(info)
+        frame.frame_id = number
+        frame.field("RANGE")[:] = [[range_mm(row, column) for column in range(COLUMNS)] for row in range(ROWS)]
+        frame.field("REFLECTIVITY")[:] = 40
+        frame.timestamp[:] = 5 * NS + number * NS // 10 + np.arange(COLUMNS) * NS // 10 // COLUMNS
+        frame.packet_timestamp[:] = T0 + number * NS // 10 + np.arange(len(frame.packet_timestamp)) * 1000
+        frame.status[:] = 1
+        writer.save(0, frame)
+    writer.close()
+    summary = run_import(capsys, tmp_path / "drive.osf", "-o", tmp_path / "out.bag", "--json").summary
+    _check(only(read_bag(tmp_path / "out.bag"), "scan"), 3)
+    assert summary["duration_s"] == pytest.approx(0.2, abs=0.01)
+    (tmp_path / "drive.osf").write_bytes((tmp_path / "drive.osf").read_bytes()[:5000])
+    done = run_import(capsys, tmp_path / "drive.osf", "-o", tmp_path / "other.bag", code=3)
+    assert "drive.osf: " in done.err and len(done.err.strip().split("\n")) == 1

@@ -1,11 +1,15 @@
-"""Packets of an Ouster, by ouster-sdk: the metadata of the sensor, a JSON, tell the layout of its packets and its angles."""
+"""Packets and recordings (.osf) of an Ouster, by ouster-sdk: the metadata of the sensor, a JSON, tell layout and angles."""
 import json
-from typing import List, Set, Tuple
+from functools import partial
+from pathlib import Path
+from typing import Any, Iterator, List, Optional, Set, Tuple
 
 import numpy as np
 
 from .._extras import need
-from .packet_points import Points
+from . import topics
+from .messages import DamagedError, Raw, RecordingError, Topic
+from .packet_points import Points, scan_of
 from .points import PointError
 
 MOST_PIXELS = 1 << 20  # of a turn
@@ -14,6 +18,25 @@ FIELDS = (("RANGE", "REFLECTIVITY"), ("RANGE2", "REFLECTIVITY2"))  # by returns
 
 def is_metadata(data: bytes) -> bool:
     return data.lstrip()[:1] == b"{"
+
+
+def _fields(names):
+    """The fields of ranges and reflectivities, by returns."""
+    found = [pair for pair in FIELDS if set(pair) <= set(names)]
+    if not found:
+        raise PointError(f"an Ouster without ranges and reflectivities, but {', '.join(names)}")
+    return found
+
+
+def _points(project, images, column_ns, begin_ns):
+    """Points of images of ranges and reflectivities, (rows, columns) each."""
+    parts = []
+    for ranges, reflectivity in images:
+        row, column = np.nonzero(ranges)
+        xyz = project(ranges)[row, column].astype(np.float32)
+        parts.append((xyz.T, reflectivity[row, column].astype(np.float32), column_ns[column]))
+    xyz, intensity, time_ns = (np.concatenate(columns, axis=-1) for columns in zip(*parts))
+    return Points(xyz, intensity, time_ns, sum(image[0].size for image in images) - len(time_ns), begin_ns)
 
 
 class Decoder:
@@ -34,9 +57,7 @@ class Decoder:
             self._format, self._project = self._core.PacketFormat(info), self._core.XYZLut(info)
         except Exception as error:  # of the parser: anything
             raise PointError(f"the metadata of the Ouster cannot be read: {' '.join(str(error).split())[:160]}") from None
-        self._fields = [pair for pair in FIELDS if set(pair) <= set(self._format.fields)]
-        if not self._fields:
-            raise PointError(f"packets of an Ouster without ranges and reflectivities: profile {info.format.udp_profile_lidar}")
+        self._fields = _fields(self._format.fields)
 
     def is_own(self, packet: bytes) -> bool:
         return len(packet) == self._format.lidar_packet_size
@@ -60,12 +81,45 @@ class Decoder:
             for image, pair in zip(images, self._fields):
                 for one, name in zip(image, pair):
                     one[:, column[good]] = self._format.packet_field(name, data)[:, good]
-        parts = [self._returns(image, column_ns) for image in images]
-        xyz, intensity, time_ns = (np.concatenate(columns, axis=-1) for columns in zip(*parts))
-        return Points(xyz, intensity, time_ns, images[:, 0].size - len(time_ns), begin_ns)
+        return _points(self._project, images, column_ns, begin_ns)
 
-    def _returns(self, image, column_ns):
-        ranges, reflectivity = image
-        row, column = np.nonzero(ranges)
-        xyz = self._project(ranges)[row, column].astype(np.float32)
-        return xyz.T, reflectivity[row, column].astype(np.float32), column_ns[column]
+
+class OsfRecording:
+    """An .osf: scans of one sensor or several, `sensor 0` and so on."""
+
+    seeks = False
+
+    def __init__(self, path: Path, options: topics.Options, stack: Any):
+        self.name, self.files, self.notes = str(path), [path], []
+        self._core, self._osf = need("ouster.sdk.core", "ouster"), need("ouster.sdk.osf", "ouster")
+        try:
+            source = self._osf.OsfFrameSetSource(str(path))
+            self._project = [self._core.XYZLut(info) for info in source.sensor_info]
+            counts, stamps = list(source.frames_num), [int(row[0]) for row in source.full_index]
+        except Exception as error:  # of the parser: anything
+            raise RecordingError(f"{path}: {' '.join(str(error).split())[:300]}") from None
+        self.topics = [Topic(f"sensor {at}", "scans of an Ouster", count, kinds=("scan",)) for at, count in enumerate(counts)]
+        self.start_ns = min(stamps, default=0)
+        self.duration_s = (max(stamps, default=0) - self.start_ns) * 1e-9
+        topics.choose(self.topics, options, self.name, self.duration_s)
+
+    def raw(self, wanted: list, start_ns: Optional[int] = None) -> Iterator[Raw]:
+        """The scans in the order of the file."""
+        try:
+            for frames in self._osf.OsfFrameSetSource(self.name):
+                for at, frame in enumerate(frames):
+                    if frame is not None and self.topics[at] in wanted:
+                        received = frame.packet_timestamp[frame.packet_timestamp > 0]
+                        receive_ns = int(received.max()) if len(received) else int(frame.timestamp.max())
+                        yield Raw(self.topics[at], receive_ns, frame.h * frame.w * 4, partial(self._scan, at, frame, received, receive_ns))
+        except (MemoryError, OSError, ImportError, GeneratorExit):
+            raise
+        except Exception as error:  # of the parser: anything
+            raise DamagedError(f"{self.name}: damaged: {' '.join(str(error).split())[:300]}") from None
+
+    def _scan(self, at, frame, received, receive_ns):
+        column_ns = frame.timestamp.astype(np.int64)
+        images = [[np.asarray(frame.field(name), np.uint32) for name in pair] for pair in _fields(list(frame.fields))]
+        begin_ns = int(column_ns[column_ns > 0].min(initial=np.iinfo(np.int64).max))
+        points = _points(self._project[at], images, column_ns, begin_ns)
+        return [scan_of(points, int(received.min()) if len(received) else begin_ns, (receive_ns, 0, f"os_sensor_{at}" if at else "os_sensor"))]

@@ -10,8 +10,8 @@ from .topics import Options
 
 BAG_MAGIC = b"NDTBAG"
 CAPTURES = (".pcap", ".pcapng", ".cap")
-FILES = (".bag", ".db3", ".mcap") + CAPTURES
-KNOWN = "known are .bag (ROS 1), .db3, .mcap, .pcap, a ROS 2 folder, KITTI drives and folders of .bin, .pcd or .ply"
+FILES = (".bag", ".db3", ".mcap", ".osf") + CAPTURES
+KNOWN = "known are .bag (ROS 1), .db3, .mcap, .pcap, .osf, a ROS 2 folder, KITTI drives and folders of .bin, .pcd or .ply"
 
 
 @contextlib.contextmanager
@@ -50,6 +50,9 @@ def _open(paths: List[Path], options, stack):
     if path.suffix in CAPTURES:
         from .pcap import PcapRecording
         return PcapRecording(path, options, stack)
+    if path.suffix == ".osf":
+        from .ouster import OsfRecording
+        return OsfRecording(path, options, stack)
     if path.name.endswith(".bag.active"):
         raise RecordingError(f"{path}: it was not closed, so it has no index; `rosbag reindex` repairs it")
     if path.suffix.lower() in (".las", ".laz", ".pcd", ".ply", ".xyz", ".e57"):
