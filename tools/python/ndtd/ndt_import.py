@@ -17,7 +17,7 @@ from .recordings import topics as topic_rules
 from .recordings.checkpoint import Checkpoints, identity
 from .recordings.convert import Converter
 from .recordings.messages import DamagedError, RecordingError
-from .recordings.packets import Stream, find_metadata
+from .recordings.packets import Stream, find_calibrations
 from .recordings.points import UNITS
 from .recordings.sources import open_recording
 
@@ -203,7 +203,7 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
     """Writes the bag `out`, None for standard output; returns the summary, and whether there are settings."""
     options, project, begin = _options(args), _projection(args), time.monotonic()
     with open_recording(args.recording, options) as recording:
-        find_metadata(recording, options)
+        find_calibrations(recording, options)
         _check_out(out, recording.files, is_forced=True)
         frames = sensor_frames.find(recording, args.base_frame)
         key = identity(recording.files, _key(args)) if out else None

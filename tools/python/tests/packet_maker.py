@@ -98,3 +98,64 @@ def rmc(hour_minute_second, position="4807.038,N,01131.000,W", state="A", date="
     for letter in text.encode():
         total ^= letter
     return f"${text}*{total:02X}\r\n".encode()
+
+
+# ---- RoboSense ----
+
+ROBOSENSE = {  # blocks, returns of a block, bytes before the blocks, header, unit [m], a block [us], lens outward and upward [m]
+    "RS-LiDAR-16": SimpleNamespace(blocks=12, returns=32, lasers=16, old=(1, 0, 0), unit_m=0.005, block_us=111.0, lens=(0.03825, 0)),
+    "RS-LiDAR-32": SimpleNamespace(blocks=12, returns=32, lasers=32, old=(2, 0, 0), unit_m=0.005, block_us=55.52, lens=(0.03997, 0)),
+    "Bpearl": SimpleNamespace(blocks=12, returns=32, lasers=32, old=(3, 0, 0), unit_m=0.005, block_us=55.52, lens=(0.01473, 0.09427)),
+    "Bpearl 4": SimpleNamespace(blocks=12, returns=32, lasers=32, old=(0, 3, 4), unit_m=0.0025, block_us=55.56, lens=(0.01619, 0.09571)),
+    "Helios": SimpleNamespace(blocks=12, returns=32, lasers=32, old=None, unit_m=0.0025, block_us=55.56, lens=(0.03498, 0)),
+    "Ruby (RS-128)": SimpleNamespace(blocks=3, returns=128, lasers=128, old=None, unit_m=0.005, block_us=55.55, lens=(0.03615, 0)),
+}
+
+
+def _utc(seconds, us):
+    return seconds.to_bytes(6, "big") + us.to_bytes(4, "big")
+
+
+def robosense_packet(name, azimuths, distances, us, reflectivity=60):
+    """MSOP. azimuths: of each block [0.01 deg]; distances: (blocks, returns) in units of the model; us: of the second of DATE."""
+    model, utc = ROBOSENSE[name], _utc(1_700_000_000, us)
+    date = bytes([DATE[0] - 2000, *DATE[1:]]) + struct.pack(">HH", us // 1000, us % 1000)
+    mark = b"\xff\xee"
+    if model.old:
+        head = bytes.fromhex("55aa050a5aa550a0") + bytes(12) + (utc if name == "Bpearl 4" else date) + bytes(model.old) + bytes(9)
+    elif name == "Helios":
+        head = bytes.fromhex("55aa055a0001") + bytes(11) + b"\x01" + bytes(2) + utc + b"\0\x06\x01" + bytes(9)
+    else:
+        head, mark = bytes.fromhex("55aa055a0001") + bytes(4) + utc + bytes(10) + b"\x04\x01" + bytes(48), b"\xfe\x01"
+    body = b"".join(mark + struct.pack(">H", azimuth) + b"".join(struct.pack(">HB", distance, reflectivity) for distance in row)
+                    for azimuth, row in zip(azimuths, distances))
+    return (head + body).ljust(1248, b"\0")
+
+
+def difop(name, vertical_deg, horizontal_deg, reverse=False):
+    """The packet with the angles."""
+    out = bytearray(1248)
+    out[:8] = bytes.fromhex("a5ff005a11115555")
+    if name == "RS-LiDAR-16":
+        for laser, angle in enumerate(vertical_deg):
+            assert (angle < 0) == (laser < 8)
+            out[1165 + 3 * laser:1168 + 3 * laser] = round(abs(angle) * 1e4).to_bytes(3, "big")
+        return bytes(out)
+    per_deg = 1000 if name == "RS-LiDAR-32" else 100
+    for at, angle in enumerate([*vertical_deg, *horizontal_deg]):
+        out[468 + 3 * at:471 + 3 * at] = struct.pack(">BH", int(angle < 0), round(abs(angle) * per_deg))
+    out[337] = reverse
+    return bytes(out)
+
+
+def m1_packet(number, us, points, reflectivity=60):
+    """points: (25, 5) of (distance [5 mm], pitch, yaw [0.01 deg])."""
+    body = b"".join(bytes([2 * block, 1]) + b"".join(struct.pack(">HHHBBB", d, pitch + 32768, yaw + 32768, reflectivity, 0, 0) for d, pitch, yaw in row)
+                    for block, row in enumerate(points))
+    return bytes.fromhex("55aa5aa5") + struct.pack(">HH", number, 0) + bytes(2) + _utc(1_700_000_000, us) + bytes(12) + body + bytes(3)
+
+
+def e1_packet(number, us, points, reflectivity=60):
+    """points: 96 of (distance [5 mm], x y z of the direction [1 / 32768])."""
+    body = b"".join(struct.pack(">HHhhhBB", 3 * at, *point, reflectivity, 0) for at, point in enumerate(points))
+    return bytes.fromhex("55aa5aa5") + struct.pack(">HH", number, 0) + bytes(2) + _utc(1_700_000_000, us) + bytes(12) + body + bytes(16)

@@ -1,11 +1,12 @@
 """Packets of sensors, as drivers record them and networks carry them: which sensor sent them, and which make a sweep."""
 import base64
+from itertools import islice
 from typing import Any, Iterator, List, Optional, Tuple
 
 import numpy as np
 
 from .._extras import need
-from . import hesai, ouster
+from . import hesai, ouster, robosense
 from .packet_points import NS, Points, scan_of
 from .points import PointError, only, returns
 
@@ -16,12 +17,8 @@ MOST_GAP_NS = NS  # a sensor that was silent for longer begins anew
 _POINTS = "record its point cloud, or replay the packets through the driver of the sensor"
 
 OUSTER_TYPES = ("ouster_ros/msg/PacketMsg", "ouster_sensor_msgs/msg/PacketMsg")
-# Types of packets that nothing reads, and what to do.
-UNREADABLE = {
-    "rslidar_msg/msg/RslidarPacket": "packets of a RoboSense are not decoded here: " + _POINTS,
-    "robosense_msgs/msg/RobosenseScan": "packets of a RoboSense are not decoded here: " + _POINTS,
-}
-
+ROBOSENSE_TYPE = "rslidar_msg/msg/RslidarPacket"
+MOST_LOOKED_AT = 5000  # packets in which the angles of a RoboSense are looked for
 Row = Tuple[int, bytes]  # when a packet was received [ns], and the packet
 
 
@@ -66,6 +63,9 @@ def decoder_of(packet: bytes, calibration: Optional[bytes]) -> Any:
     model = hesai.model_of(packet)
     if model is not None:
         return hesai.Decoder(model, calibration)
+    model = robosense.model_of(packet)
+    if model is not None:
+        return robosense.Decoder(model, calibration)
     raise PointError(f"packets of {len(packet)} bytes, of no sensor that is known here (those of an Ouster need its metadata: "
                      f"--calibration FILE): {_POINTS}")
 
@@ -212,18 +212,46 @@ def packet(message, receive_ns, topic, options) -> Iterator:
         topic.state = Stream()
     header = getattr(message, "header", None)
     data = bytes(message.buf if hasattr(message, "buf") else message.data)
+    if data.startswith(robosense.DIFOP):
+        options.calibration.setdefault(topic.name, data)
+        return
     for rows in topic.state.add((_ns(header.stamp) if header else 0) or receive_ns, data, calibration_of(topic.name, options)):
         decoder = topic.state.decoder
         yield scan_of(decoder.points(rows), rows[0][0], (receive_ns, 0, header.frame_id if header else decoder.frame_id))
 
 
-def find_metadata(recording: Any, options: Any) -> None:
-    """The metadata of an Ouster lie beside its packets, as text: /ouster/metadata for /ouster/lidar_packets."""
-    texts = {topic.name: topic for topic in recording.topics if topic.type == "std_msgs/msg/String"}
+def info_packet(message, receive_ns, topic, options) -> Iterator:
+    """robosense_msgs/RobosenseInfoPacket: the angles of the sensor."""
+    yield bytes(message.packet.data)
+
+
+def find_calibrations(recording: Any, options: Any) -> None:
+    """What the recording has of its sensors besides their packets, for topics without a file: the metadata of an Ouster, as text
+    (/ouster/metadata for /ouster/lidar_packets), and packets with the angles of a RoboSense, among the others or in a topic."""
+    known = {topic.name: topic for topic in recording.topics}
     for topic in recording.topics:
-        text = texts.get(topic.name.rpartition("/")[0] + "/metadata")
-        if topic.type in OUSTER_TYPES and text is not None and calibration_of(topic.name, options) is None:
-            try:
-                options.calibration[topic.name] = next(iter(next(iter(recording.raw([text]))).read())).encode()
-            except Exception:  # then the packets tell that they are missing
-                continue
+        if topic.kind != "scan" or calibration_of(topic.name, options) is not None:
+            continue
+        folder = topic.name.rpartition("/")[0]
+        if topic.type == ROBOSENSE_TYPE:
+            _look_through(recording, topic, options)
+            topic.state = None
+            continue
+        beside = {"robosense_msgs/msg/RobosenseScan": "/robosense_info_packets", **dict.fromkeys(OUSTER_TYPES, "/metadata")}.get(topic.type)
+        found = known.get(folder + beside) if beside else None
+        try:
+            data = next(iter(next(iter(recording.raw([found]))).read())) if found else None
+        except Exception:  # then the packets tell that it is missing
+            continue
+        if data is not None:
+            options.calibration[topic.name] = data if isinstance(data, bytes) else data.encode()
+
+
+def _look_through(recording, topic, options):
+    for raw in islice(recording.raw([topic]), MOST_LOOKED_AT):
+        try:
+            list(raw.read())
+        except Exception:  # told when all are read
+            continue
+        if topic.name in options.calibration:
+            return

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 import numpy as np
 
-from . import packets, topics
+from . import packets, robosense, topics
 from .messages import DamagedError, Gnss, Raw, RecordingError, Topic
 from .packet_points import NS, SAME_CLOCK_NS, calendar_ns, scan_of
 from .points import PointError
@@ -213,6 +213,8 @@ class _Source:
 
     def __init__(self, name, calibration):
         self.topic, self.decoder, self.turns = Topic(name, "UDP", 0), None, None
+        self.has_file = calibration is not None
+        self.address = name.rpartition(":")[0]
         self._calibration, self._tries, self._last, self._why = calibration, 0, b"", ""
 
     def begin(self):
@@ -263,6 +265,7 @@ class PcapRecording:
         self.name, self.files, self.notes = str(path), [path], []
         self._stream = stack.enter_context(open(path, "rb"))
         self._sources: Dict[str, _Source] = {}
+        self._angles: Dict[str, bytes] = {}
         self.start_ns = end_ns = 0
         try:
             for one in self._datagrams():
@@ -272,6 +275,7 @@ class PcapRecording:
             if not self._sources:
                 raise RecordingError(f"{path}: {error}") from None
             self.notes.append(f"the capture ends before its end: {error}")
+        self._calibrate()
         self.duration_s = max(0, end_ns - self.start_ns) * 1e-9
         for source in self._sources.values():
             source.topic.count += len(source.turns.end()) if source.turns else 0
@@ -295,7 +299,20 @@ class PcapRecording:
             if len(self._sources) >= MOST_SOURCES:
                 return
             self._sources[name] = _Source(name, packets.calibration_of(name, options))
-        self._sources[name].count(one)
+        if one.payload.startswith(robosense.DIFOP):
+            self._angles.setdefault(one.source, one.payload)
+            self._sources[name].topic.why = "the angles of a RoboSense"
+        else:
+            self._sources[name].count(one)
+
+    def _calibrate(self):
+        """A RoboSense sends its angles to another port than its points."""
+        for source in self._sources.values():
+            if isinstance(source.decoder, robosense.Decoder) and source.address in self._angles and not source.has_file:
+                try:
+                    source.decoder.calibrate(self._angles[source.address])
+                except PointError as error:
+                    self.notes.append(f"{source.topic.name}: {error}")
 
     def raw(self, wanted: list, start_ns: Optional[int] = None) -> Iterator[Raw]:
         """Turns and fixes in the order in which they end."""
@@ -325,8 +342,8 @@ class PcapRecording:
 
     @staticmethod
     def _turn(source, rows, receive_ns):
-        frame = source.topic.name.rpartition(":")[0]
-        return Raw(source.topic, receive_ns, sum(len(packet) for _, packet in rows), partial(_scan, source.decoder, rows, (receive_ns, 0, frame)))
+        size = sum(len(packet) for _, packet in rows)
+        return Raw(source.topic, receive_ns, size, partial(_scan, source.decoder, rows, (receive_ns, 0, source.address)))
 
 
 def _scan(decoder, rows, head):

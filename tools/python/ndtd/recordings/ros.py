@@ -164,7 +164,9 @@ READERS: Dict[str, Tuple[tuple, Callable[..., Iterator]]] = {
     "nebula_msgs/msg/NebulaPackets": (("scan",), packets.scan_of_packets),
     "pandar_msgs/msg/PandarScan": (("scan",), packets.scan_of_packets),
     "hesai_ros_driver/msg/UdpFrame": (("scan",), packets.scan_of_packets),
-    **{name: (("scan",), packets.packet) for name in packets.OUSTER_TYPES},
+    "robosense_msgs/msg/RobosenseScan": (("scan",), packets.scan_of_packets),
+    "robosense_msgs/msg/RobosenseInfoPacket": ((), packets.info_packet),
+    **{name: (("scan",), packets.packet) for name in (*packets.OUSTER_TYPES, packets.ROBOSENSE_TYPE)},
     "std_msgs/msg/String": ((), text),
     "nav_msgs/msg/Odometry": (("odometry", "truth", "pose"), odometry),
     "geometry_msgs/msg/TwistStamped": (("odometry",), twist_stamped),
@@ -185,8 +187,3 @@ def read(message_type: str, decode, raw, is_ros2: bool, receive_ns: int, topic: 
     if reader is livox_custom:
         return livox_custom(raw, is_ros2, receive_ns, topic, options)
     return reader(decode(raw, message_type), receive_ns, topic, options)
-
-
-def refused(message_type: str) -> str:
-    """Why a topic of scans cannot be read, or nothing."""
-    return packets.UNREADABLE.get(message_type, "")
