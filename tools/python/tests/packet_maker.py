@@ -159,3 +159,13 @@ def e1_packet(number, us, points, reflectivity=60):
     """points: 96 of (distance [5 mm], x y z of the direction [1 / 32768])."""
     body = b"".join(struct.pack(">HHhhhBB", 3 * at, *point, reflectivity, 0) for at, point in enumerate(points))
     return bytes.fromhex("55aa5aa5") + struct.pack(">HH", number, 0) + bytes(2) + _utc(1_700_000_000, us) + bytes(12) + body + bytes(16)
+
+
+# ---- Livox ----
+
+def livox_packet(time_ns, kind, points, step_ns=4800, reflectivity=60):
+    """points: x y z in mm (kind 1) or cm (2); or distance [mm], theta, phi [0.01 deg] (3)."""
+    layout = {1: "<iiiBB", 2: "<hhhBB", 3: "<IHHBB"}[kind]
+    data = b"".join(struct.pack(layout, *point, reflectivity, 0) for point in points)
+    head = struct.pack("<BHHHHBBB12xI", 0, 36 + len(data), step_ns * len(points) // 100, len(points), 7, 0, kind, 1, 0xABCD)
+    return head + struct.pack("<Q", time_ns) + data

@@ -6,7 +6,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 import numpy as np
 
 from .._extras import need
-from . import hesai, ouster, robosense
+from . import hesai, livox, ouster, robosense
 from .packet_points import NS, Points, scan_of
 from .points import PointError, only, returns
 
@@ -66,6 +66,8 @@ def decoder_of(packet: bytes, calibration: Optional[bytes]) -> Any:
     model = robosense.model_of(packet)
     if model is not None:
         return robosense.Decoder(model, calibration)
+    if livox.is_livox(packet):
+        return livox.Decoder()
     raise PointError(f"packets of {len(packet)} bytes, of no sensor that is known here (those of an Ouster need its metadata: "
                      f"--calibration FILE): {_POINTS}")
 
