@@ -69,11 +69,11 @@ def udp_frame(source, port, payload, vlan=False, fragment=0):
 
 def pcap(rows, order="<", nanoseconds=False, link=1):
     """A .pcap of (ns, frame)."""
-    out = struct.pack(order + "IHHiIII", 0xA1B23C4D if nanoseconds else 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)
+    out = [struct.pack(order + "IHHiIII", 0xA1B23C4D if nanoseconds else 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)]
     for ns, frame in rows:
         part = ns % 10 ** 9 // (1 if nanoseconds else 1000)
-        out += struct.pack(order + "IIII", ns // 10 ** 9, part, len(frame), len(frame)) + frame
-    return out
+        out += [struct.pack(order + "IIII", ns // 10 ** 9, part, len(frame), len(frame)), frame]
+    return b"".join(out)
 
 
 def _block(order, kind, body):

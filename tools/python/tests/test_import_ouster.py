@@ -163,6 +163,27 @@ def test_packets_of_noise(tmp_path, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_second_returns(tmp_path, capsys):
+    """The profile of two returns; ouster-sdk makes the packets."""
+    core = pytest.importorskip("ouster.sdk.core")
+    text = metadata().replace('"udp_profile_lidar": "LEGACY"', '"udp_profile_lidar": "RNG19_RFL8_SIG16_NIR16_DUAL"')
+    info = core.SensorInfo(text)
+    frame = core.LidarFrame(info)
+    frame.frame_id = 3
+    frame.field("RANGE")[:], frame.field("RANGE2")[:, ::2] = 5000, 7000
+    frame.timestamp[:], frame.status[:] = 5 * NS + np.arange(COLUMNS) * NS // 10 // COLUMNS, 1
+    packets = [bytes(packet.buf) for packet in core.frame_to_packets(frame, core.PacketFormat(info), 0, 1)]
+    rows = [("/ouster/metadata", TEXT, T0, M.make(TEXT, data=text))]
+    rows += [("/ouster/lidar_packets", PACKET, T0 + number, M.make(PACKET, buf=np.frombuffer(data, np.uint8)))
+             for number, data in enumerate([*packets, *packets, *packets])]
+    _, records = import_rows(capsys, tmp_path, rows)
+    scan = only(records, "scan")[0]
+    up_m = np.array([0, 0, 0.03618])
+    ranges = np.linalg.norm(scan["points"] - up_m, axis=1)
+    assert len(ranges) == ROWS * COLUMNS * 3 // 2
+    assert np.allclose(sorted(ranges)[:ROWS * COLUMNS], 5, atol=0.001) and np.allclose(sorted(ranges)[ROWS * COLUMNS:], 7, atol=0.001)
+
+
 def test_osf(tmp_path, capsys):
     core, osf = pytest.importorskip("ouster.sdk.core"), pytest.importorskip("ouster.sdk.osf")
     info = core.SensorInfo(metadata())

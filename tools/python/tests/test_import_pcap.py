@@ -171,3 +171,25 @@ def test_mutations(tmp_path, capsys):
         (tmp_path / "drive.pcap").write_bytes(data)
         assert main([str(tmp_path / "drive.pcap"), "-o", str(tmp_path / "out.bag"), "--force", "--utm"]) in (0, 2, 3)
         assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name, median_m, most_m", [("hesai_40p_ros2", 0.005, 0.05), ("velodyne_vlp16_ros2", 0.01, 0.05)])
+def test_real_packets(name, median_m, most_m, tmp_path, capsys, shared_data):
+    """The packets of a real recording as a capture, against the cloud that the driver made of them."""
+    from rosbags.rosbag2 import Reader
+    from recording_maker import store
+    from scipy.spatial import cKDTree
+
+    from ndtd import read_cloud
+    folder, types, frames = shared_data / "ros_recordings" / name, store(), []
+    with Reader(next(one for one in folder.iterdir() if one.is_dir())) as recording:
+        for connection, _, raw in recording.messages():
+            for packet in types.deserialize_cdr(raw, connection.msgtype).packets:
+                data = bytes(packet.data)[:getattr(packet, "size", None)]
+                frames.append((packet.stamp.sec * NS + packet.stamp.nanosec, udp_frame(HESAI, 2368, data)))
+    _, records = _import(capsys, tmp_path, pcapng(frames), suffix=".pcapng")
+    scans = only(records, "scan")
+    assert len(scans) == 4 and all(0.09 < np.ptp(scan["time_s"]) < 0.11 for scan in scans)
+    cloud = read_cloud(next(folder.glob("*.pcd")))["points"]
+    distance_m = cKDTree(np.concatenate([scan["points"] for scan in scans[2:]])).query(cloud)[0]
+    assert np.median(distance_m) < median_m and np.quantile(distance_m, 0.99) < most_m

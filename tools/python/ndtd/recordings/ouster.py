@@ -57,7 +57,7 @@ class Decoder:
             self._format, self._project = self._core.PacketFormat(info), self._core.XYZLut(info)
         except Exception as error:  # of the parser: anything
             raise PointError(f"the metadata of the Ouster cannot be read: {' '.join(str(error).split())[:160]}") from None
-        self._fields = _fields(self._format.fields)
+        self._fields = _fields(list(self._format.fields))
 
     def is_own(self, packet: bytes) -> bool:
         return len(packet) == self._format.lidar_packet_size
