@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-NOISY, SAFETY = 0x10, 0x04  # flags of protocol 1.4: a fourth byte per return, the part of functional safety
+WEIGHT, SAFETY = 0x20, 0x04  # flags of protocol 1.4: a fourth byte per return, the part of functional safety
 DATE = (2023, 11, 14, 22, 13, 20)  # T0 of recording_maker: 1_700_000_000 s
 # Model: channels, blocks, bytes of a return, header, bytes behind the blocks, the tail from (returns, date, microseconds).
 HESAI = {
@@ -24,7 +24,7 @@ def hesai_packet(name, azimuths, distances, us, mode=0x37, reflectivity=50):
     model = HESAI[name]
     head = model.head
     if len(head) == 2:  # protocol; channels, blocks, unit of distances [mm], returns, flags
-        head = b"\xee\xff" + head + bytes([0, 0, model.channels, model.blocks, 0, 4, 1, NOISY | SAFETY | 1])
+        head = b"\xee\xff" + head + bytes([0, 0, model.channels, model.blocks, 0, 4, 1, WEIGHT | SAFETY | 1])
     body = b""
     for azimuth, row in zip(azimuths, distances):
         body += model.mark + struct.pack("<H", azimuth)
@@ -132,7 +132,7 @@ def robosense_packet(name, azimuths, distances, us, reflectivity=60):
     return (head + body).ljust(1248, b"\0")
 
 
-def difop(name, vertical_deg, horizontal_deg, reverse=False):
+def difop(name, vertical_deg, horizontal_deg, reverse=False, sentence=b""):
     """The packet with the angles."""
     out = bytearray(1248)
     out[:8] = bytes.fromhex("a5ff005a11115555")
@@ -145,6 +145,7 @@ def difop(name, vertical_deg, horizontal_deg, reverse=False):
     for at, angle in enumerate([*vertical_deg, *horizontal_deg]):
         out[468 + 3 * at:471 + 3 * at] = struct.pack(">BH", int(angle < 0), round(abs(angle) * per_deg))
     out[337] = reverse
+    out[382:382 + len(sentence)] = sentence
     return bytes(out)
 
 

@@ -26,6 +26,8 @@ def store(is_ros1=False):
     texts["tf2_msgs/msg/TFMessage"] = "geometry_msgs/TransformStamped[] transforms\n"
     texts["hesai_ros_driver/msg/UdpPacket"] = "uint8[] data\nuint32 size\nbuiltin_interfaces/Time stamp\n"
     texts["ouster_sensor_msgs/msg/PacketMsg"] = "uint8[] buf\n"
+    texts["hesai_lidar/msg/PandarPacket"] = "builtin_interfaces/Time stamp\nuint8[1500] data\nuint32 size\n"
+    texts["hesai_lidar/msg/PandarScan"] = "std_msgs/Header header\nhesai_lidar/PandarPacket[] packets\n"
     texts["hesai_ros_driver/msg/UdpFrame"] = "hesai_ros_driver/UdpPacket[] packets\n"
     for package in ("livox_ros_driver", "livox_ros_driver2"):
         texts[f"{package}/msg/CustomPoint"] = LIVOX_POINT

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 from packet_maker import HESAI, angles_csv, hesai_packet, hesai_turn
-from recording_maker import NS, T0, Messages, import_rows, only, run_import
+from recording_maker import NS, T0, Messages, import_rows, only, read_bag, run_import
 
 M = Messages()
 NEBULA, PANDAR = "nebula_msgs/msg/NebulaPackets", "pandar_msgs/msg/PandarScan"
@@ -148,6 +148,19 @@ def test_frames_of_the_new_driver(tmp_path, capsys):
     assert scan["stamp_ns"] == rows[0][0] // 1000 * 1000 and scan["frame_id"] == "lidar" and len(scan["points"]) == 36 * 256
 
 
+def test_ros1(tmp_path, capsys):
+    """The driver of ROS 1 has its own package; the bag has the definitions."""
+    from recording_maker import write_bag1
+    make = Messages(True)
+    packets = [make.make("hesai_lidar/msg/PandarPacket", stamp=make.make("builtin_interfaces/msg/Time", sec=T0 // NS, nanosec=us * 1000),
+                         data=np.frombuffer(data.ljust(1500, b"\0"), np.uint8), size=len(data)) for us, data in hesai_turn("Pandar40P")]
+    message = make.make("hesai_lidar/msg/PandarScan", header=make.header(T0, "pandar"), packets=packets)
+    write_bag1(tmp_path / "drive.bag", [("/hesai/pandar_packets", "hesai_lidar/msg/PandarScan", T0, message)])
+    run_import(capsys, tmp_path / "drive.bag", "-o", tmp_path / "out.bag")
+    scan = only(read_bag(tmp_path / "out.bag"), "scan")[0]
+    assert scan["frame_id"] == "pandar" and len(scan["points"]) == 36 * 400
+
+
 def _error(capsys, tmp_path, packets, *arguments):
     done, _ = import_rows(capsys, tmp_path, [("/packets", NEBULA, T0, _nebula([(T0, packet) for packet in packets]))], *arguments, code=3)
     assert len(done.err.strip().split("\n")) == 1
@@ -206,7 +219,6 @@ SENSOR = """14.794 10.944 7.971 4.969 2.952 1.94 1.6 1.263 0.925 0.587 0.249 -0.
 
 def test_real_pandar40p(tmp_path, capsys, shared_data):
     """Decoded packets against the cloud that Autoware's Nebula made of them: each of its points is there."""
-    from recording_maker import read_bag
     from scipy.spatial import cKDTree
 
     from ndtd import read_cloud

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from packet_maker import ROBOSENSE, difop, e1_packet, m1_packet, pcap, robosense_packet, udp_frame
+from packet_maker import ROBOSENSE, difop, e1_packet, m1_packet, pcap, rmc, robosense_packet, udp_frame
 from recording_maker import NS, T0, Messages, import_rows, only, read_bag, run_import, write_bag2
 
 M = Messages()
@@ -121,12 +121,18 @@ def test_packets_one_by_one(tmp_path, capsys):
 def test_capture(tmp_path, capsys):
     name = "RS-LiDAR-32"
     rows = [(T0 + us * 1000, udp_frame(b"\xc0\xa8\x01\xc8", 6699, data)) for number in range(3) for us, data in _turn(name, number)]
-    rows.append((rows[-1][0], udp_frame(b"\xc0\xa8\x01\xc8", 7788, difop(name, *_angles(name)))))
+    for at, second in ((36, 20), (100, 20), (180, 21)):
+        info = difop(name, *_angles(name), sentence=rmc(f"2213{second}"))
+        rows.insert(at, (rows[at][0], udp_frame(b"\xc0\xa8\x01\xc8", 7788, info)))
     (tmp_path / "drive.pcap").write_bytes(pcap(rows))
-    summary = run_import(capsys, tmp_path / "drive.pcap", "-o", tmp_path / "out.bag", "--json").summary
+    summary = run_import(capsys, tmp_path / "drive.pcap", "-o", tmp_path / "out.bag", "--utm", "--json").summary
     scans = only(read_bag(tmp_path / "out.bag"), "scan")
     assert [len(scan["points"]) for scan in scans] == [60 * 12 * 32] * 3
-    assert summary["topics_left"][0]["why"] == "the angles of a RoboSense"
+    assert summary["taken"] == {"scan": 3, "gnss": 2}  # positions come with the angles
+    (tmp_path / "drive.pcap").write_bytes(pcap([(ns, frame) for ns, frame in rows if b"$GPRMC" not in frame]
+                                               + [(rows[-1][0], udp_frame(b"\xc0\xa8\x01\xc8", 7788, difop(name, *_angles(name))))]))
+    summary = run_import(capsys, tmp_path / "drive.pcap", "-o", tmp_path / "out.bag", "--force", "--json").summary
+    assert summary["taken"] == {"scan": 3} and summary["topics_left"][0]["why"] == "the angles of a RoboSense"
 
 
 def test_m1(tmp_path, capsys):

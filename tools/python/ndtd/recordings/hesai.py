@@ -143,7 +143,8 @@ _MODELS = {(one.channels, one.blocks): one for one in (
 def _pandar128(flags: int) -> Model:
     """Protocol 1.4, whose flags tell the parts of a packet; firing times within a block (0.05 ms) are left out."""
     more = 4 + (4 if flags & 1 else 0) + (22 if flags & 2 else 0)  # checksum, number of the packet, IMU
-    return Model("Pandar128 or OT128", 128, 2, 12, 0, 4 if flags & 0x10 else 3, 4 + (17 if flags & 4 else 0), _TAIL_128,
+    unit = 3 + sum(bool(flags & one) for one in (0x10, 0x20, 0x40))  # confidence, weight, light around
+    return Model("Pandar128 or OT128", 128, 2, 12, 0, unit, 4 + (17 if flags & 4 else 0), _TAIL_128,
                  (more, more + 32), None, _NONE, _NONE, 0, 27.778)
 
 

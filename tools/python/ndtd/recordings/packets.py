@@ -11,7 +11,7 @@ from .packet_points import NS, Points, scan_of
 from .points import PointError, only, returns
 
 VELODYNE_BYTES = 1206
-MOST_PACKETS = 20_000  # of a turn
+MOST_PACKETS = 8_000  # of a turn
 MOST_GAP_NS = NS  # a sensor that was silent for longer begins anew
 
 _POINTS = "record its point cloud, or replay the packets through the driver of the sensor"

@@ -299,11 +299,10 @@ class PcapRecording:
             if len(self._sources) >= MOST_SOURCES:
                 return
             self._sources[name] = _Source(name, packets.calibration_of(name, options))
-        if one.payload.startswith(robosense.DIFOP):
+        if one.payload.startswith(robosense.DIFOP):  # with positions, where the sensor has them
             self._angles.setdefault(one.source, one.payload)
             self._sources[name].topic.why = "the angles of a RoboSense"
-        else:
-            self._sources[name].count(one)
+        self._sources[name].count(one)
 
     def _calibrate(self):
         """A RoboSense sends its angles to another port than its points."""

@@ -163,6 +163,7 @@ READERS: Dict[str, Tuple[tuple, Callable[..., Iterator]]] = {
     "velodyne_msgs/msg/VelodyneScan": (("scan",), packets.scan_of_packets),
     "nebula_msgs/msg/NebulaPackets": (("scan",), packets.scan_of_packets),
     "pandar_msgs/msg/PandarScan": (("scan",), packets.scan_of_packets),
+    "hesai_lidar/msg/PandarScan": (("scan",), packets.scan_of_packets),
     "hesai_ros_driver/msg/UdpFrame": (("scan",), packets.scan_of_packets),
     "robosense_msgs/msg/RobosenseScan": (("scan",), packets.scan_of_packets),
     "robosense_msgs/msg/RobosenseInfoPacket": ((), packets.info_packet),
