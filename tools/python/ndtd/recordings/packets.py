@@ -7,6 +7,7 @@ import numpy as np
 
 from .._extras import need
 from . import hesai, livox, ouster, robosense
+from .messages import DamagedError
 from .packet_points import NS, Points, scan_of
 from .points import PointError, only, returns
 
@@ -20,6 +21,10 @@ OUSTER_TYPES = ("ouster_ros/msg/PacketMsg", "ouster_sensor_msgs/msg/PacketMsg")
 ROBOSENSE_TYPE = "rslidar_msg/msg/RslidarPacket"
 MOST_LOOKED_AT = 5000  # packets in which the angles of a RoboSense are looked for
 Row = Tuple[int, bytes]  # when a packet was received [ns], and the packet
+
+
+class UnknownPacket(PointError):
+    """A packet of no sensor that is known."""
 
 
 class Velodyne:
@@ -68,8 +73,8 @@ def decoder_of(packet: bytes, calibration: Optional[bytes]) -> Any:
         return robosense.Decoder(model, calibration)
     if livox.is_livox(packet):
         return livox.Decoder()
-    raise PointError(f"packets of {len(packet)} bytes, of no sensor that is known here (those of an Ouster need its metadata: "
-                     f"--calibration FILE): {_POINTS}")
+    raise UnknownPacket(f"packets of {len(packet)} bytes, of no sensor that is known here (those of an Ouster need its metadata: "
+                        f"--calibration FILE): {_POINTS}")
 
 
 def _first_decoder(rows, calibration):
@@ -100,7 +105,7 @@ def own_rows(rows: List[Row], decoder: Any) -> List[Row]:
         raise PointError(f"packets of two sensors among one another, {decoder.name} and {next(filter(None, others))}")
     if not own:
         raise reason
-    decoder.notes.add(f"{decoder.name}: packets that are damaged are left out ({reason})")
+    decoder.notes.add(f"{decoder.name}: packets that are damaged are left out")
     return own
 
 
@@ -208,7 +213,7 @@ class Stream:
         return self.turns.add(receive_ns, packet)
 
 
-def packet(message, receive_ns, topic, options) -> Iterator:
+def single_packet(message, receive_ns, topic, options) -> Iterator:
     """Messages of one packet: a scan when a turn ends."""
     if topic.state is None:
         topic.state = Stream()
@@ -250,10 +255,13 @@ def find_calibrations(recording: Any, options: Any) -> None:
 
 
 def _look_through(recording, topic, options):
-    for raw in islice(recording.raw([topic]), MOST_LOOKED_AT):
-        try:
-            list(raw.read())
-        except Exception:  # told when all are read
-            continue
-        if topic.name in options.calibration:
-            return
+    try:
+        for raw in islice(recording.raw([topic]), MOST_LOOKED_AT):
+            try:
+                list(raw.read())
+            except Exception:  # told when all are read
+                continue
+            if topic.name in options.calibration:
+                return
+    except DamagedError:  # told then, too
+        return

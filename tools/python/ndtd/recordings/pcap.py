@@ -215,7 +215,8 @@ class _Source:
         self.topic, self.decoder, self.turns = Topic(name, "UDP", 0), None, None
         self.has_file = calibration is not None
         self.address = name.rpartition(":")[0]
-        self._calibration, self._tries, self._last, self._why = calibration, 0, b"", ""
+        self._calibration, self._tries, self._last = calibration, 0, b""
+        self.is_unknown = True  # no packet tells a sensor, nor anything about one
 
     def begin(self):
         """Before the packets are read from their begin on."""
@@ -225,22 +226,26 @@ class _Source:
         """Takes note of a packet while the capture is looked through."""
         sentence = _sentence(one.payload) if self.decoder is None else b""
         if sentence:
-            self.topic.type, self.topic.kinds, self.topic.why = "GPRMC", ("gnss",), ""
+            if not self.topic.kinds:
+                self.topic.type, self.topic.kinds, self.topic.why, self.topic.count, self.is_unknown = "GPRMC", ("gnss",), "", 0, False
             self.topic.count += self.is_new(sentence)
         elif self.decoder is None and self._tries < MOST_TRIES and not self.topic.kinds:
             self._tries += 1
             self._recognise(one.payload)
         if self.turns:
             self.topic.count += len(self.cut(one))
+        elif not self.topic.kinds:
+            self.topic.count += 1
 
     def _recognise(self, payload):
         try:
             self.decoder = packets.decoder_of(payload, self._calibration)
         except PointError as error:
+            self.is_unknown &= isinstance(error, packets.UnknownPacket)
             self.topic.why = self.topic.why or str(error)
             return
         self.topic.type, self.topic.kinds, self.topic.why = f"packets of a {self.decoder.name}", ("scan",), ""
-        self.topic.state = self.decoder
+        self.topic.count, self.topic.state, self.is_unknown = 0, self.decoder, False
         self.begin()
 
     def is_new(self, sentence):
@@ -279,9 +284,12 @@ class PcapRecording:
         self.duration_s = max(0, end_ns - self.start_ns) * 1e-9
         for source in self._sources.values():
             source.topic.count += len(source.turns.end()) if source.turns else 0
-        self.topics: List[Topic] = [source.topic for source in self._sources.values()]
-        if not self.topics:
+        if not self._sources:
             raise RecordingError(f"{path}: no UDP packets in it")
+        known = [source.topic for source in self._sources.values() if not source.is_unknown]
+        self.topics: List[Topic] = known or [source.topic for source in self._sources.values()]
+        if len(known) < len(self._sources):
+            self.notes.append(f"{len(self._sources) - len(known)} other sources of UDP packets are left: no sensor that is known here")
         topics.choose(self.topics, options, self.name, self.duration_s)
 
     def _datagrams(self) -> Iterator[Datagram]:
@@ -301,7 +309,7 @@ class PcapRecording:
             self._sources[name] = _Source(name, packets.calibration_of(name, options))
         if one.payload.startswith(robosense.DIFOP):  # with positions, where the sensor has them
             self._angles.setdefault(one.source, one.payload)
-            self._sources[name].topic.why = "the angles of a RoboSense"
+            self._sources[name].topic.why, self._sources[name].is_unknown = "the angles of a RoboSense", False
         self._sources[name].count(one)
 
     def _calibrate(self):

@@ -167,7 +167,7 @@ READERS: Dict[str, Tuple[tuple, Callable[..., Iterator]]] = {
     "hesai_ros_driver/msg/UdpFrame": (("scan",), packets.scan_of_packets),
     "robosense_msgs/msg/RobosenseScan": (("scan",), packets.scan_of_packets),
     "robosense_msgs/msg/RobosenseInfoPacket": ((), packets.info_packet),
-    **{name: (("scan",), packets.packet) for name in (*packets.OUSTER_TYPES, packets.ROBOSENSE_TYPE)},
+    **{name: (("scan",), packets.single_packet) for name in (*packets.OUSTER_TYPES, packets.ROBOSENSE_TYPE)},
     "std_msgs/msg/String": ((), text),
     "nav_msgs/msg/Odometry": (("odometry", "truth", "pose"), odometry),
     "geometry_msgs/msg/TwistStamped": (("odometry",), twist_stamped),
