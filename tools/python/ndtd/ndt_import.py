@@ -23,9 +23,9 @@ from .recordings.sources import open_recording
 
 MOST_CALIBRATION = 1 << 20
 EPILOG = """
-Reads ROS 1 bags, ROS 2 recordings (folder, .db3, .mcap), MCAP with Foxglove's messages, captures (.pcap), KITTI drives, and
-folders of .bin (KITTI, nuScenes, MulRan), .pcd or .ply. Topics are found by their types; where several could be meant they are listed, and
---scan and the others choose. Writes OUT and, where the recording tells more than a bag holds, OUT.yaml for `ndtd -c`.
+Reads ROS 1 bags, ROS 2 recordings (folder, .db3, .mcap), MCAP with Foxglove's messages, captures of networks (.pcap,
+.pcapng), KITTI drives, and folders of .bin (KITTI, nuScenes, MulRan), .pcd or .ply. Topics are found by their types; where
+several could be meant they are listed, and --scan and the others choose. Writes OUT and, where the recording tells more than a bag holds, OUT.yaml for `ndtd -c`.
 An import that was stopped goes on when it is started again. `ndt-import map` makes maps: see its --help.
 
   ndt-import drive.bag                        writes drive.bag.bin
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     how.add_argument("--projector", metavar="FILE", help="map_projector_info.yaml of the map, or its folder: GNSS to the map")
     how.add_argument("--utm", action="store_true", help="the map is in UTM: GNSS to UTM, the zone of the first fix")
     how.add_argument("--calibration", metavar="[TOPIC=]FILE", action="append", default=[],
-                     help="packets: angles of the sensor (Hesai: CSV); again for each sensor")
+                     help="packets: the file of the sensor with its angles (Hesai, RoboSense: CSV; Ouster: JSON); again for each")
     how.add_argument("--times", metavar="FILE", help="folders: one stamp per line; default: beside the scans")
     how.add_argument("--rate", metavar="HZ", type=float, help="folders without stamps: scans per second")
     how.add_argument("--columns", metavar="N", type=int, choices=(3, 4, 5, 6), help="floats per point of .bin")

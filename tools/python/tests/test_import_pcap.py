@@ -3,7 +3,7 @@ import struct
 
 import numpy as np
 import pytest
-from packet_maker import hesai_turn, pcap, pcapng, rmc, udp_frame
+from packet_maker import hesai_packet, hesai_turn, pcap, pcapng, rmc, udp_frame
 from recording_maker import NS, T0, only, read_bag, run_import
 
 HESAI, VELODYNE, IPV6 = bytes([192, 168, 1, 201]), bytes([192, 168, 1, 202]), bytes.fromhex("fe80000000000000000000000000002a")
@@ -72,6 +72,24 @@ def test_parts_of_turns(tmp_path, capsys):
     for begin, end, want in ((0, 108, 3), (10, 108, 3), (25, 108, 2), (0, 80, 2), (0, 100, 3), (3, 30, 1)):
         _, records = _import(capsys, tmp_path, pcap(list(_hesai_rows())[begin:end]))
         assert len(only(records, "scan")) == want, (begin, end)
+
+
+@pytest.mark.parametrize("sector", [(9000, 18000), (30000, 46000), (0, 4000)])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_sectors(sector, is_reversed, tmp_path, capsys):
+    """Sensors that are blind elsewhere, over the begin of the turn as well, and those that turn the other way; packets in another order."""
+    rows, first = [], sector[0]
+    for turn in range(4):
+        part = []
+        for at in range(60):
+            azimuths = [(first + (sector[1] - first) * (8 * at + block) // 480) % 36000 for block in range(8)]
+            azimuths = [36000 - 1 - azimuth for azimuth in azimuths] if is_reversed else azimuths
+            part.append((T0 + turn * NS // 10 + at * NS // 1000, hesai_packet("XT32", azimuths, np.full((8, 32), 2500), 0)))
+        part[20:22] = (part[20][0], part[21][1]), (part[21][0], part[20][1])
+        rows += part
+    _, records = _import(capsys, tmp_path, pcap((ns, udp_frame(HESAI, 2368, data)) for ns, data in rows))
+    counts = [len(scan["points"]) // 256 for scan in only(records, "scan")]
+    assert sum(counts[-3:]) >= 150 and len(counts) in (3, 4) and counts.count(60) >= 2
 
 
 def test_silence_ends_a_turn(tmp_path, capsys):

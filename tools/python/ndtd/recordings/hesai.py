@@ -162,7 +162,8 @@ def model_of(packet: bytes) -> Optional[Model]:
         elif key in _MODELS and (key != (128, 2) or protocol == (3, 2)):
             found = _MODELS[key]
         else:
-            raise PointError(f"packets of a Hesai that is not known here: {key[0]} channels, {key[1]} blocks, protocol {protocol[0]}.{protocol[1]}")
+            raise PointError(f"packets of a Hesai that is not known here: {key[0]} channels, {key[1]} blocks, "
+                             f"protocol {protocol[0]}.{protocol[1]}")
         size = found.layout.itemsize
         if len(packet) - size not in found.more:
             raise PointError(f"a packet of {len(packet)} bytes: those of a {found.name} have {size + found.more[0]}")

@@ -122,4 +122,5 @@ class OsfRecording:
         images = [[np.asarray(frame.field(name), np.uint32) for name in pair] for pair in _fields(list(frame.fields))]
         begin_ns = int(column_ns[column_ns > 0].min(initial=np.iinfo(np.int64).max))
         points = _points(self._project[at], images, column_ns, begin_ns)
-        return [scan_of(points, int(received.min()) if len(received) else begin_ns, (receive_ns, 0, f"os_sensor_{at}" if at else "os_sensor"))]
+        frame_id = f"os_sensor_{at}" if at else "os_sensor"
+        return [scan_of(points, int(received.min()) if len(received) else begin_ns, (receive_ns, 0, frame_id))]

@@ -13,6 +13,7 @@ from .points import PointError, only, returns
 
 VELODYNE_BYTES = 1206
 MOST_PACKETS = 8_000  # of a turn
+SMALL_STEP = 0.05  # of a turn: packets that come in another order go back by less
 MOST_GAP_NS = NS  # a sensor that was silent for longer begins anew
 
 _POINTS = "record its point cloud, or replay the packets through the driver of the sensor"
@@ -52,8 +53,8 @@ class Velodyne:
         xyz = np.stack([found["x"], found["y"], found["z"]])
         good = returns(xyz)
         time_ns = np.rint(only(found["time"].astype(np.float64), good) * 1e9).astype(np.int64)  # relative to the last packet
-        kept = only(xyz, good)
-        return Points(kept, only(found["intensity"].astype(np.float32), good), time_ns + rows[-1][0], xyz.shape[1] - kept.shape[1], rows[0][0])
+        kept, intensity = only(xyz, good), only(found["intensity"].astype(np.float32), good)
+        return Points(kept, intensity, time_ns + rows[-1][0], xyz.shape[1] - kept.shape[1], rows[0][0])
 
 
 def decoder_of(packet: bytes, calibration: Optional[bytes]) -> Any:
@@ -145,6 +146,7 @@ class Turns:
 
     def __init__(self, turn):
         self._turn, self._last = turn, 0.0
+        self._way = 0  # packets that went on by a small step, less those that went back: which way the sensor turns
         self._rows: List[Row] = []
         self._first: Optional[List[Row]] = None  # kept until the second turn tells whether it is one
         self._count = 0  # packets of the longest turn
@@ -154,12 +156,18 @@ class Turns:
         if self._rows and self._rows[-1] == (receive_ns, packet):
             return []  # twice
         at, out = self._turn(packet), []
-        if self._rows and (abs(at - self._last) > 0.5 or len(self._rows) >= MOST_PACKETS or
+        if self._rows and (self._begins_anew(at - self._last) or len(self._rows) >= MOST_PACKETS or
                            receive_ns - self._rows[-1][0] > MOST_GAP_NS):
             out = self._cut()
         self._rows.append((receive_ns, packet))
         self._last = at
         return out
+
+    def _begins_anew(self, step):
+        """Whether the sensor is at the begin of its turn again; blind sectors are jumps ahead."""
+        if 0 < abs(step) < SMALL_STEP:
+            self._way = max(-MOST_PACKETS, min(self._way + (1 if step > 0 else -1), MOST_PACKETS))
+        return abs(step) > 0.5 if self._way == 0 else step * self._way < 0 and abs(step) > SMALL_STEP
 
     def _cut(self):
         rows, self._rows = self._rows, []
@@ -178,10 +186,11 @@ class Turns:
 
     def state(self) -> dict:
         """What has no turn yet, as JSON."""
-        return {"rows": _texts(self._rows), "first": None if self._first is None else _texts(self._first), "count": self._count, "last": self._last}
+        first = None if self._first is None else _texts(self._first)
+        return {"rows": _texts(self._rows), "first": first, "count": self._count, "last": self._last, "way": self._way}
 
     def restore(self, state: dict) -> None:
-        self._rows, self._count, self._last = _rows(state["rows"]), state["count"], state["last"]
+        self._rows, self._count, self._last, self._way = _rows(state["rows"]), state["count"], state["last"], state["way"]
         self._first = None if state["first"] is None else _rows(state["first"])
 
 

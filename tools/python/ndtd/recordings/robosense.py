@@ -52,7 +52,8 @@ class Solid:
 
 
 def _solid_layout(size, blocks, block, at):
-    return np.dtype({"names": ["time", "blocks"], "formats": [("u1", (10,)), (np.dtype(block), (blocks,))], "offsets": [10, at], "itemsize": size})
+    return np.dtype({"names": ["time", "blocks"], "formats": [("u1", (10,)), (np.dtype(block), (blocks,))],
+                     "offsets": [10, at], "itemsize": size})
 
 
 _RS16 = Spinning("RS-LiDAR-16", 16, False, 0.005, np.append(np.arange(16) * 2.8, 55.5 + np.arange(16) * 2.8), 111.0, (0.03825, 0))
@@ -63,7 +64,8 @@ _HELIOS = {unit: Spinning("Helios", 32, True, unit, np.arange(32) * 1.73, 55.56,
 _RUBY = Spinning("Ruby (RS-128)", 128, True, 0.005, np.arange(128) // 4 % 16 * 3.236, 55.55, (0.03615, 0))
 _M1 = Solid("M1", 630, _solid_layout(1210, 25, [("us", "u1"), ("number", "u1"), ("points", [
     ("distance", ">u2"), ("pitch", ">u2"), ("yaw", ">u2"), ("reflectivity", "u1"), ("more", "V2")], (5,))], 32))
-_E1 = Solid("E1", 288, _solid_layout(1200, 96, [("us", ">u2"), ("distance", ">u2"), ("xyz", ">i2", (3,)), ("reflectivity", "u1"), ("more", "V1")], 32))
+_E1 = Solid("E1", 288, _solid_layout(1200, 96, [
+    ("us", ">u2"), ("distance", ">u2"), ("xyz", ">i2", (3,)), ("reflectivity", "u1"), ("more", "V1")], 32))
 
 
 def model_of(packet: bytes) -> Union[Spinning, Solid, None]:
@@ -160,7 +162,8 @@ class Decoder:
     def _spinning(self, rows):
         model = self._model
         if self._angles is None:
-            raise PointError(f"packets of a {self.name} need the angles of its channels: record its DIFOP packets, too, or --calibration FILE")
+            raise PointError(f"packets of a {self.name} need the angles of its channels: record its DIFOP packets, too, "
+                             "or --calibration FILE")
         azimuth = rows["blocks"]["azimuth"].astype(np.int32)
         distance = rows["blocks"]["units"]["distance"].astype(np.int32)
         packet_ns = _clock_ns(rows["time"], model.is_utc)
