@@ -170,3 +170,8 @@ def livox_packet(time_ns, kind, points, step_ns=4800, reflectivity=60):
     data = b"".join(struct.pack(layout, *point, reflectivity, 0) for point in points)
     head = struct.pack("<BHHHHBBB12xI", 0, 36 + len(data), step_ns * len(points) // 100, len(points), 7, 0, kind, 1, 0xABCD)
     return head + struct.pack("<Q", time_ns) + data
+
+
+def livox_imu(time_ns, rates, forces):
+    """rad/s and g."""
+    return struct.pack("<BHHHHBBB12xIQ6f", 0, 60, 0, 1, 7, 0, 0, 1, 0xABCD, time_ns, *rates, *forces)

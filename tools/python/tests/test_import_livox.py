@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from packet_maker import livox_packet, pcap, udp_frame
+from packet_maker import livox_imu, livox_packet, pcap, udp_frame
 from recording_maker import NS, T0, only, read_bag, run_import
 
 ADDRESS = b"\xc0\xa8\x01\x65"
@@ -47,6 +47,20 @@ def test_points_in_points_out(kind, clock_ns, tmp_path, capsys):
         want = expected[expected[:, 0] == number]
         assert np.abs(scan["points"] - want[:, 2:]).max() < 1e-4 and (scan["intensity"] == 60).all()
         assert np.abs(scan["time_s"] * 1e9 + (scan["stamp_ns"] - T0) - want[:, 1]).max() < 100
+
+
+@pytest.mark.parametrize("clock_ns, late_ns", [(CLOCK, 0), (T0, 1_000_000)], ids=["own clock", "synchronised"])
+def test_imu(clock_ns, late_ns, tmp_path, capsys):
+    """Stamps are those of the sensor where its clock is that of the capture."""
+    frames, _ = _frames(1, clock_ns=clock_ns)
+    frames += [(T0 + number * 5_000_000 + late_ns, udp_frame(ADDRESS, 56401, livox_imu(clock_ns + number * 5_000_000, (0.1, 0.2, number), (0, 0.5, 1))))
+               for number in range(40)]
+    (tmp_path / "drive.pcap").write_bytes(pcap(sorted(frames), nanoseconds=True))
+    summary = run_import(capsys, tmp_path / "drive.pcap", "-o", tmp_path / "out.bag", "--json").summary
+    assert summary["taken"] == {"scan": 3, "imu": 40}
+    for number, record in enumerate(only(read_bag(tmp_path / "out.bag"), "imu")):
+        assert record["stamp_ns"] == T0 + number * 5_000_000 and record["frame_id"] == "192.168.1.101"
+        assert record["angular_velocity"] == pytest.approx([0.1, 0.2, number]) and record["linear_acceleration"] == pytest.approx([0, 4.903325, 9.80665])
 
 
 def test_packets_of_noise(tmp_path, capsys):

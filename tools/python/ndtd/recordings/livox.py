@@ -1,12 +1,14 @@
 """Packets of a Livox Mid-360 and HAP, as Livox-SDK2 and the communication protocol of the sensors have them (little endian).
 
 They have points in metres, not angles: no calibration is needed. There are no turns: a scan is what comes in a tenth of a second.
+Other packets have what the IMU in the sensor measured.
 """
-from typing import List, Set, Tuple
+from typing import Iterator, List, Set, Tuple
 
 import numpy as np
 
-from .packet_points import Points
+from .messages import Imu
+from .packet_points import Points, same_clock
 from .points import PointError
 
 HEAD = 36
@@ -16,6 +18,7 @@ LAYOUTS = {  # by type of data: coordinates in mm, in cm, or distance [mm] with 
     1: np.dtype([("at", "<i4", (3,)), *_REST]), 2: np.dtype([("at", "<i2", (3,)), *_REST]),
     3: np.dtype([("distance", "<u4"), ("theta", "<u2"), ("phi", "<u2"), *_REST])}
 UNIT_M = {1: 1e-3, 2: 1e-2}
+IMU_BYTES, G_MPS2 = HEAD + 24, 9.80665
 
 
 def is_livox(packet: bytes) -> bool:
@@ -24,6 +27,17 @@ def is_livox(packet: bytes) -> bool:
         return False
     size, dots = int.from_bytes(packet[1:3], "little"), int.from_bytes(packet[5:7], "little")
     return size == len(packet) == HEAD + dots * LAYOUTS[packet[10]].itemsize
+
+
+def is_imu(packet: bytes) -> bool:
+    """Whether a packet is one of the IMU."""
+    return len(packet) == IMU_BYTES and packet[0] == packet[10] == 0 and packet[1:3] == bytes([IMU_BYTES, 0])
+
+
+def imu(packet: bytes, receive_ns: int, frame_id: str) -> Iterator[Imu]:
+    """Rates [rad/s] and specific forces [g], in the frame of the points."""
+    numbers = np.frombuffer(packet, "<f4", 6, HEAD).astype(np.float64)
+    yield Imu(receive_ns, same_clock(_time_ns(packet), receive_ns), frame_id, numbers[:3], numbers[3:] * G_MPS2)
 
 
 def _time_ns(packet):

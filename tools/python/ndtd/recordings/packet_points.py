@@ -26,6 +26,11 @@ def calendar_ns(year, month, day, hour, minute, second) -> np.ndarray:
     return (((days * 24 + hour) * 60 + minute) * 60 + second) * NS
 
 
+def same_clock(sensor_ns: int, receive_ns: int) -> int:
+    """A stamp in the clock of the recording: that of the sensor where it was synchronised, else when it was received."""
+    return sensor_ns if abs(sensor_ns - receive_ns) < SAME_CLOCK_NS else receive_ns
+
+
 def scan_of(points: Points, packet_ns: int, head) -> Scan:
     """A scan. packet_ns: the first packet in the clock of the recording; head: receive_ns, stamp_ns (0: that of the first
     packet), frame_id.

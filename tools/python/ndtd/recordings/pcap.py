@@ -6,9 +6,9 @@ from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 import numpy as np
 
-from . import packets, robosense, topics
+from . import livox, packets, robosense, topics
 from .messages import DamagedError, Gnss, Raw, RecordingError, Topic
-from .packet_points import NS, SAME_CLOCK_NS, calendar_ns, scan_of
+from .packet_points import NS, calendar_ns, same_clock, scan_of
 from .points import PointError
 
 MOST_BLOCK = 1 << 20  # bytes of a packet or a block
@@ -202,8 +202,7 @@ def fix(sentence: bytes, receive_ns: int) -> Iterator[Gnss]:
         raise error if isinstance(error, PointError) else PointError("an RMC sentence that cannot be read") from None
     whole = (np.array([number], np.int64) for number in (2000 + year, month, day, hour, minute, int(second)))
     stamp_ns = int(calendar_ns(*whole)[0]) + round(second % 1 * NS)
-    stamp_ns = stamp_ns if abs(stamp_ns - receive_ns) < SAME_CLOCK_NS else receive_ns
-    yield Gnss(receive_ns, stamp_ns, "gnss", latitude, longitude, 0.0, np.array(DEVIATION_M))
+    yield Gnss(receive_ns, same_clock(stamp_ns, receive_ns), "gnss", latitude, longitude, 0.0, np.array(DEVIATION_M))
 
 
 # ---- the recording ----
@@ -229,6 +228,9 @@ class _Source:
             if not self.topic.kinds:
                 self.topic.type, self.topic.kinds, self.topic.why, self.topic.count, self.is_unknown = "GPRMC", ("gnss",), "", 0, False
             self.topic.count += self.is_new(sentence)
+        elif livox.is_imu(one.payload) and self.topic.kinds in ((), ("imu",)):
+            self.topic.type, self.topic.kinds, self.topic.why, self.is_unknown = "IMU of a Livox", ("imu",), "", False
+            self.topic.count += 1
         elif self.decoder is None and self._tries < MOST_TRIES and not self.topic.kinds:
             self._tries += 1
             self._recognise(one.payload)
@@ -344,7 +346,9 @@ class PcapRecording:
                 yield self._turn(source, rows, one.receive_ns)
             return
         sentence = _sentence(one.payload)
-        if sentence and source.is_new(sentence):
+        if livox.is_imu(one.payload):
+            yield Raw(source.topic, one.receive_ns, len(one.payload), partial(livox.imu, one.payload, one.receive_ns, source.address))
+        elif sentence and source.is_new(sentence):
             yield Raw(source.topic, one.receive_ns, len(sentence), partial(fix, sentence, one.receive_ns))
 
     @staticmethod
