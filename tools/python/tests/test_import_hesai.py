@@ -122,17 +122,17 @@ def test_two_returns(tmp_path, capsys):
     distances = np.zeros((8, 32), int)
     distances[0, :3], distances[1, :3] = (1000, 2000, 3000), (1000, 2500, 0)  # the same return twice; two returns; one
     packet = hesai_packet("XT32", [100, 100, 120, 120, 140, 140, 160, 160], distances, 100_000, mode=0x39)
-    _, records = import_rows(capsys, tmp_path, [("/packets", NEBULA, T0, _nebula([(T0, packet)]))])
+    _, records = import_rows(capsys, tmp_path, [("/packets", NEBULA, T0, _nebula([(T0 + NS // 10, packet)]))])
     scan = only(records, "scan")[0]
     assert sorted(np.round(np.linalg.norm(scan["points"], axis=1), 3)) == [4, 8, 10, 12]
     # Both blocks of a firing have its time: three firings before that of the packet.
     assert np.sort(scan["time_s"])[0] == pytest.approx(0.1 - 150e-6 + 6e-6, abs=1e-7)
 
 
-def test_sensor_without_synchronisation(tmp_path, capsys):
+@pytest.mark.parametrize("late", [1_800_000_000 * NS, T0 + NS // 2])
+def test_sensor_without_synchronisation(late, tmp_path, capsys):
     """A clock of its own: the first packet is where the recording has it, and the rest follows."""
-    late = 1_800_000_000 * NS
-    rows = [(late + us * 1000, packet) for us, packet in hesai_turn("XT32", begin_us=400_000)]
+    rows = [(late + us * 1000, packet) for us, packet in hesai_turn("XT32", begin_us=300_000)]
     message = _nebula(rows, late)
     _, records = import_rows(capsys, tmp_path, [("/packets", NEBULA, late, message)])
     scan = only(records, "scan")[0]

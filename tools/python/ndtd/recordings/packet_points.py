@@ -6,7 +6,7 @@ import numpy as np
 from .messages import Scan
 
 NS = 1_000_000_000
-SAME_CLOCK_NS = NS  # farther apart, the sensor was not synchronised
+SAME_CLOCK_NS = NS // 10  # farther apart, the sensor was not synchronised: packets come at once
 
 
 class Points(NamedTuple):
@@ -26,9 +26,9 @@ def calendar_ns(year, month, day, hour, minute, second) -> np.ndarray:
     return (((days * 24 + hour) * 60 + minute) * 60 + second) * NS
 
 
-def same_clock(sensor_ns: int, receive_ns: int) -> int:
+def same_clock(sensor_ns: int, receive_ns: int, most_ns: int = SAME_CLOCK_NS) -> int:
     """A stamp in the clock of the recording: that of the sensor where it was synchronised, else when it was received."""
-    return sensor_ns if abs(sensor_ns - receive_ns) < SAME_CLOCK_NS else receive_ns
+    return sensor_ns if abs(sensor_ns - receive_ns) < most_ns else receive_ns
 
 
 def scan_of(points: Points, packet_ns: int, head) -> Scan:
@@ -38,8 +38,7 @@ def scan_of(points: Points, packet_ns: int, head) -> Scan:
     Where the clock of the sensor is another one, its first packet is where the recording has it.
     """
     receive_ns, stamp_ns, frame_id = head
-    is_same = abs(points.begin_ns - packet_ns) < SAME_CLOCK_NS
-    shift_ns = 0 if is_same else packet_ns - points.begin_ns
+    shift_ns = same_clock(points.begin_ns, packet_ns) - points.begin_ns
     stamp_ns = stamp_ns or points.begin_ns + shift_ns
     return Scan(receive_ns, stamp_ns, frame_id, points.xyz.T, points.intensity, (points.time_ns + (shift_ns - stamp_ns)) * 1e-9,
                 points.empty)

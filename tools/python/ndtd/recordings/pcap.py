@@ -19,6 +19,7 @@ MOST_TRIES = 50  # packets of a source before it is given up
 SENTENCES = (b"$GPRMC", b"$GNRMC")
 # RMC says neither the height nor how good a fix is: what a receiver without corrections has.
 DEVIATION_M = (5.0, 5.0, 1000.0)
+LATEST_NS = NS  # a sentence comes within its second
 
 # Bytes of a frame before its network layer, and where they say what that is; by type of link.
 LINKS = {0: (4, None), 1: (14, 12), 12: (0, None), 101: (0, None), 108: (4, None), 113: (16, 14), 228: (0, None), 229: (0, None),
@@ -202,7 +203,7 @@ def fix(sentence: bytes, receive_ns: int) -> Iterator[Gnss]:
         raise error if isinstance(error, PointError) else PointError("an RMC sentence that cannot be read") from None
     whole = (np.array([number], np.int64) for number in (2000 + year, month, day, hour, minute, int(second)))
     stamp_ns = int(calendar_ns(*whole)[0]) + round(second % 1 * NS)
-    yield Gnss(receive_ns, same_clock(stamp_ns, receive_ns), "gnss", latitude, longitude, 0.0, np.array(DEVIATION_M))
+    yield Gnss(receive_ns, same_clock(stamp_ns, receive_ns, LATEST_NS), "gnss", latitude, longitude, 0.0, np.array(DEVIATION_M))
 
 
 # ---- the recording ----
@@ -273,6 +274,7 @@ class PcapRecording:
         self._stream = stack.enter_context(open(path, "rb"))
         self._sources: Dict[str, _Source] = {}
         self._angles: Dict[str, bytes] = {}
+        self._has_others = False  # that were forgotten
         self.start_ns = end_ns = 0
         try:
             for one in self._datagrams():
@@ -290,8 +292,8 @@ class PcapRecording:
             raise RecordingError(f"{path}: no UDP packets in it")
         known = [source.topic for source in self._sources.values() if not source.is_unknown]
         self.topics: List[Topic] = known or [source.topic for source in self._sources.values()]
-        if len(known) < len(self._sources):
-            self.notes.append(f"{len(self._sources) - len(known)} other sources of UDP packets are left: no sensor that is known here")
+        if self._has_others or len(known) < len(self._sources):
+            self.notes.append("UDP packets of other sources are left: of no sensor that is known here")
         topics.choose(self.topics, options, self.name, self.duration_s)
 
     def _datagrams(self) -> Iterator[Datagram]:
@@ -306,6 +308,9 @@ class PcapRecording:
     def _count(self, one, options):
         name = f"{one.source}:{one.port}"
         if name not in self._sources:
+            if len(self._sources) >= MOST_SOURCES:  # answers to other programs, each to a port of its own
+                self._sources = {name: source for name, source in self._sources.items() if not source.is_unknown}
+                self._has_others = True
             if len(self._sources) >= MOST_SOURCES:
                 return
             self._sources[name] = _Source(name, packets.calibration_of(name, options))
