@@ -1,5 +1,6 @@
 """ndt-import: any recording to a bag for `ndtd --replay`."""
 import argparse
+import hashlib
 import json
 import sys
 import time
@@ -16,13 +17,15 @@ from .recordings import topics as topic_rules
 from .recordings.checkpoint import Checkpoints, identity
 from .recordings.convert import Converter
 from .recordings.messages import DamagedError, RecordingError
+from .recordings.packets import Stream, find_calibrations
 from .recordings.points import UNITS
 from .recordings.sources import open_recording
 
+MOST_CALIBRATION = 1 << 20
 EPILOG = """
-Reads ROS 1 bags, ROS 2 recordings (folder, .db3, .mcap), MCAP with Foxglove's messages, KITTI drives, and folders of .bin
-(KITTI, nuScenes, MulRan), .pcd or .ply. Topics are found by their types; where several could be meant they are listed, and
---scan and the others choose. Writes OUT and, where the recording tells more than a bag holds, OUT.yaml for `ndtd -c`.
+Reads ROS 1 bags, ROS 2 recordings (folder, .db3, .mcap), MCAP with Foxglove's messages, captures of networks (.pcap,
+.pcapng), KITTI drives, and folders of .bin (KITTI, nuScenes, MulRan), .pcd or .ply. Topics are found by their types; where
+several could be meant they are listed, and --scan and the others choose. Writes OUT and, where the recording tells more than a bag holds, OUT.yaml for `ndtd -c`.
 An import that was stopped goes on when it is started again. `ndt-import map` makes maps: see its --help.
 
   ndt-import drive.bag                        writes drive.bag.bin
@@ -52,6 +55,8 @@ def parser() -> argparse.ArgumentParser:
     how.add_argument("--time-unit", choices=list(UNITS), help="of the times of points; default: what makes a sweep of them")
     how.add_argument("--projector", metavar="FILE", help="map_projector_info.yaml of the map, or its folder: GNSS to the map")
     how.add_argument("--utm", action="store_true", help="the map is in UTM: GNSS to UTM, the zone of the first fix")
+    how.add_argument("--calibration", metavar="[TOPIC=]FILE", action="append", default=[],
+                     help="packets: the file of the sensor with its angles (Hesai, RoboSense: CSV; Ouster: JSON); again for each")
     how.add_argument("--times", metavar="FILE", help="folders: one stamp per line; default: beside the scans")
     how.add_argument("--rate", metavar="HZ", type=float, help="folders without stamps: scans per second")
     how.add_argument("--columns", metavar="N", type=int, choices=(3, 4, 5, 6), help="floats per point of .bin")
@@ -68,15 +73,28 @@ def _options(args) -> topic_rules.Options:
         raise UsageError("--projector and --utm say different things about the map")
     if args.rate is not None and not 0 < args.rate < 1e6:
         raise UsageError(f"--rate: {args.rate} is no rate in Hz")
-    return topic_rules.Options(topics=topics, time_unit_s=UNITS.get(args.time_unit),
+    return topic_rules.Options(topics=topics, time_unit_s=UNITS.get(args.time_unit), calibration=_calibrations(args.calibration),
                                times=args.times, rate_hz=args.rate, columns=args.columns, only_list=args.list)
+
+
+def _calibrations(given: List[str]) -> dict:
+    """The contents of the files by topic, "" for those of no topic."""
+    out = {}
+    for one in given:
+        topic, _, name = one.rpartition("=")
+        path = Path(name)
+        if not path.is_file() or path.stat().st_size > MOST_CALIBRATION:
+            raise UsageError(f"--calibration: {name}: no file of at most {MOST_CALIBRATION} bytes")
+        out[topic] = path.read_bytes()
+    return out
 
 
 def _key(args) -> dict:
     """The options that change the bag."""
     names = [f"topics_{kind}" for kind in topic_rules.KINDS] + ["every_pose", "base_frame", "time_unit", "projector", "utm",
                                                                "times", "rate", "columns"]
-    return {name: getattr(args, name) for name in names}
+    calibrations = {name: hashlib.sha256(data).hexdigest() for name, data in _calibrations(args.calibration).items()}
+    return {**{name: getattr(args, name) for name in names}, "calibration": calibrations}
 
 
 def _projection(args) -> Any:
@@ -113,13 +131,17 @@ def _topic_states(recording) -> dict:
         if hasattr(topic.state, "unit_s"):
             out[topic.name] = {"unit_s": topic.state.unit_s, "places": topic.state.places, "notes": sorted(topic.state.notes),
                                "strays": topic.state.strays}
+        elif isinstance(topic.state, Stream):
+            out[topic.name] = {"packets": topic.state.state()}
     return out
 
 
 def _restore_topics(recording, states):
     from .recordings.points import Times
     for topic in recording.topics:
-        if topic.name in states:
+        if topic.name in states and "packets" in states[topic.name]:
+            topic.state = Stream(states[topic.name]["packets"])
+        elif topic.name in states:
             kept = states[topic.name]
             topic.state = Times(kept["unit_s"], set(kept["notes"]), kept["places"], kept.get("strays", 0))
 
@@ -169,7 +191,7 @@ def _convert(converter, topic, read):
         text = " ".join(str(error).split())[:160] or type(error).__name__
         converter.report.leave(topic.kind, text)
         return
-    if not decoded:
+    if not decoded and not isinstance(topic.state, Stream):
         converter.report.leave(topic.kind, "no fix" if topic.kind == "gnss" else "nothing in it")
     for message in decoded:
         converter.write(message, topic.kind)
@@ -181,6 +203,7 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
     """Writes the bag `out`, None for standard output; returns the summary, and whether there are settings."""
     options, project, begin = _options(args), _projection(args), time.monotonic()
     with open_recording(args.recording, options) as recording:
+        find_calibrations(recording, options)
         _check_out(out, recording.files, is_forced=True)
         frames = sensor_frames.find(recording, args.base_frame)
         key = identity(recording.files, _key(args)) if out else None

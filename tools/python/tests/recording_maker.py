@@ -17,15 +17,18 @@ NS = 1_000_000_000
 T0 = 1_700_000_000 * NS
 LIVOX_POINT = "uint32 offset_time\nfloat32 x\nfloat32 y\nfloat32 z\nuint8 reflectivity\nuint8 tag\nuint8 line\n"
 LIVOX = "std_msgs/Header header\nuint64 timebase\nuint32 point_num\nuint8 lidar_id\nuint8[3] rsvd\n{}/CustomPoint[] points\n"
-PANDAR = {"pandar_msgs/msg/PandarPacket": "builtin_interfaces/Time stamp\nuint8[1500] data\nuint32 size\n",
-          "pandar_msgs/msg/PandarScan": "std_msgs/Header header\npandar_msgs/PandarPacket[] packets\n"}
 
 
 def store(is_ros1=False):
     """A typestore with the types of sensors besides."""
     out = get_typestore(Stores.ROS1_NOETIC if is_ros1 else Stores.ROS2_HUMBLE)
-    texts = dict(EXTRA_TYPES, **PANDAR)
+    texts = dict(EXTRA_TYPES)
     texts["tf2_msgs/msg/TFMessage"] = "geometry_msgs/TransformStamped[] transforms\n"
+    texts["hesai_ros_driver/msg/UdpPacket"] = "uint8[] data\nuint32 size\nbuiltin_interfaces/Time stamp\n"
+    texts["ouster_sensor_msgs/msg/PacketMsg"] = "uint8[] buf\n"
+    texts["hesai_lidar/msg/PandarPacket"] = "builtin_interfaces/Time stamp\nuint8[1500] data\nuint32 size\n"
+    texts["hesai_lidar/msg/PandarScan"] = "std_msgs/Header header\nhesai_lidar/PandarPacket[] packets\n"
+    texts["hesai_ros_driver/msg/UdpFrame"] = "hesai_ros_driver/UdpPacket[] packets\n"
     for package in ("livox_ros_driver", "livox_ros_driver2"):
         texts[f"{package}/msg/CustomPoint"] = LIVOX_POINT
         texts[f"{package}/msg/CustomMsg"] = LIVOX.format(package)

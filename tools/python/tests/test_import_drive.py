@@ -137,12 +137,6 @@ def test_velodyne_packets(shared_data, tmp_path, capsys):
     assert np.median(near) < 0.01 and max(near) < 0.1
 
 
-def test_pandar_packets_are_refused(shared_data, tmp_path, capsys):
-    done = run_import(capsys, shared_data / "ros_recordings/hesai_40p_ros2", "-o", tmp_path / "out.bag", code=3)
-    assert "Pandar" in done.err and "another model (40P) with none there" in done.err and len(done.err.strip().split("\n")) == 1
-    assert not list(tmp_path.glob("out*"))
-
-
 def test_folder_with_pcd_beside_the_bag(tmp_path, drive, capsys):
     """metadata.yaml one level below wins over .pcd files."""
     (tmp_path / "all").mkdir()

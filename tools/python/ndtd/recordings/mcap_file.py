@@ -91,7 +91,7 @@ class McapRecording:
         known = next((t for t in self.topics if (t.name, t.type) == (channel.topic, name)), None)
         count = self._contents.counts.get(number, 0)
         if known is None:
-            why = ros.refused(name) if encoding in ENCODINGS else f"its messages are {encoding or 'of no encoding'}; " \
+            why = "" if encoding in ENCODINGS else f"its messages are {encoding or 'of no encoding'}; " \
                 f"{', '.join(ENCODINGS)} are read"
             known = topics.make(channel.topic, name, 0, readers if encoding in ENCODINGS else {}, why)
             self.topics.append(known)

@@ -143,6 +143,10 @@ def pose_stamped(message, receive_ns, topic, options) -> Iterator:
     yield Pose(receive_ns, stamp_of(message.header, receive_ns), message.header.frame_id, _pose(message.pose))
 
 
+def text(message, receive_ns, topic, options) -> Iterator:
+    yield message.data
+
+
 def transforms(message, receive_ns, topic, options) -> Iterator:
     for one in message.transforms:
         t, q = one.transform.translation, one.transform.rotation
@@ -156,8 +160,15 @@ READERS: Dict[str, Tuple[tuple, Callable[..., Iterator]]] = {
     "livox_ros_driver/msg/CustomMsg": (("scan",), livox_custom),
     "livox_ros_driver2/msg/CustomMsg": (("scan",), livox_custom),
     "livox_interfaces/msg/CustomMsg": (("scan",), livox_custom),
-    "velodyne_msgs/msg/VelodyneScan": (("scan",), packets.velodyne_scan),
-    "nebula_msgs/msg/NebulaPackets": (("scan",), packets.nebula_packets),
+    "velodyne_msgs/msg/VelodyneScan": (("scan",), packets.scan_of_packets),
+    "nebula_msgs/msg/NebulaPackets": (("scan",), packets.scan_of_packets),
+    "pandar_msgs/msg/PandarScan": (("scan",), packets.scan_of_packets),
+    "hesai_lidar/msg/PandarScan": (("scan",), packets.scan_of_packets),
+    "hesai_ros_driver/msg/UdpFrame": (("scan",), packets.scan_of_packets),
+    "robosense_msgs/msg/RobosenseScan": (("scan",), packets.scan_of_packets),
+    "robosense_msgs/msg/RobosenseInfoPacket": ((), packets.info_packet),
+    **{name: (("scan",), packets.single_packet) for name in (*packets.OUSTER_TYPES, packets.ROBOSENSE_TYPE)},
+    "std_msgs/msg/String": ((), text),
     "nav_msgs/msg/Odometry": (("odometry", "truth", "pose"), odometry),
     "geometry_msgs/msg/TwistStamped": (("odometry",), twist_stamped),
     "geometry_msgs/msg/TwistWithCovarianceStamped": (("odometry",), twist_stamped),
@@ -177,8 +188,3 @@ def read(message_type: str, decode, raw, is_ros2: bool, receive_ns: int, topic: 
     if reader is livox_custom:
         return livox_custom(raw, is_ros2, receive_ns, topic, options)
     return reader(decode(raw, message_type), receive_ns, topic, options)
-
-
-def refused(message_type: str) -> str:
-    """Why a topic of scans cannot be read, or nothing."""
-    return packets.UNREADABLE.get(message_type, "")

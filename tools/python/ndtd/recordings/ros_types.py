@@ -9,8 +9,14 @@ from .points import PointError
 EXTRA_TYPES = {
     "velodyne_msgs/msg/VelodynePacket": "builtin_interfaces/Time stamp\nuint8[1206] data\n",
     "velodyne_msgs/msg/VelodyneScan": "std_msgs/Header header\nvelodyne_msgs/VelodynePacket[] packets\n",
+    "pandar_msgs/msg/PandarPacket": "builtin_interfaces/Time stamp\nuint8[1500] data\nuint32 size\n",
+    "pandar_msgs/msg/PandarScan": "std_msgs/Header header\npandar_msgs/PandarPacket[] packets\n",
     "nebula_msgs/msg/NebulaPacket": "builtin_interfaces/Time stamp\nuint8[] data\n",
     "nebula_msgs/msg/NebulaPackets": "std_msgs/Header header\nnebula_msgs/NebulaPacket[] packets\n",
+    "rslidar_msg/msg/RslidarPacket": "std_msgs/Header header\nuint8 is_difop\nuint8 is_frame_begin\nuint8[] data\n",
+    "robosense_msgs/msg/RobosensePacket": "builtin_interfaces/Time stamp\nuint8[1248] data\n",
+    "robosense_msgs/msg/RobosenseScan": "std_msgs/Header header\nrobosense_msgs/RobosensePacket[] packets\n",
+    "robosense_msgs/msg/RobosenseInfoPacket": "string lidar_model\nrobosense_msgs/RobosensePacket packet\n",
     "autoware_vehicle_msgs/msg/VelocityReport":
         "std_msgs/Header header\nfloat32 longitudinal_velocity\nfloat32 lateral_velocity\nfloat32 heading_rate\n",
     "autoware_auto_vehicle_msgs/msg/VelocityReport":

@@ -85,7 +85,7 @@ class RosbagRecording:
     def _add(self, connection):
         key = connection.topic, connection.msgtype
         if key not in self._topic:
-            self._topic[key] = topics.make(*key, 0, ros.READERS, ros.refused(connection.msgtype))
+            self._topic[key] = topics.make(*key, 0, ros.READERS)
             self.topics.append(self._topic[key])
         self._topic[key].count += connection.msgcount or 0
 

@@ -1,4 +1,4 @@
-"""Opens a recording by what it is: ROS 1 bag, ROS 2 folder, .db3 or .mcap, KITTI drive, or a folder of scans."""
+"""Opens a recording by what it is: ROS 1 bag, ROS 2 folder, .db3 or .mcap, capture of a network, KITTI drive, or a folder of scans."""
 import contextlib
 import re
 from pathlib import Path
@@ -9,8 +9,9 @@ from .messages import MetadataError, RecordingError
 from .topics import Options
 
 BAG_MAGIC = b"NDTBAG"
-FILES = (".bag", ".db3", ".mcap")
-KNOWN = "known are .bag (ROS 1), .db3, .mcap, a ROS 2 folder, KITTI drives and folders of .bin, .pcd or .ply"
+CAPTURES = (".pcap", ".pcapng", ".cap")
+FILES = (".bag", ".db3", ".mcap", ".osf") + CAPTURES
+KNOWN = "known are .bag (ROS 1), .db3, .mcap, .pcap, .osf, a ROS 2 folder, KITTI drives and folders of .bin, .pcd or .ply"
 
 
 @contextlib.contextmanager
@@ -46,6 +47,12 @@ def _open(paths: List[Path], options, stack):
     if path.suffix == ".mcap":
         from .mcap_file import McapRecording
         return McapRecording(path, options, stack)
+    if path.suffix in CAPTURES:
+        from .pcap import PcapRecording
+        return PcapRecording(path, options, stack)
+    if path.suffix == ".osf":
+        from .ouster import OsfRecording
+        return OsfRecording(path, options, stack)
     if path.name.endswith(".bag.active"):
         raise RecordingError(f"{path}: it was not closed, so it has no index; `rosbag reindex` repairs it")
     if path.suffix.lower() in (".las", ".laz", ".pcd", ".ply", ".xyz", ".e57"):

@@ -46,9 +46,10 @@ def write_settings(path: Path, lines: List[str]) -> bool:
 def _notes(recording, frames, report) -> List[str]:
     notes = list(getattr(recording, "notes", [])) + frames.notes
     for topic in recording.topics:
+        if topic.kind == "scan":
+            notes += sorted(getattr(topic.state, "notes", ()))
         times = topic.state if hasattr(topic.state, "places") else None
         if times is not None and topic.kind == "scan":
-            notes += sorted(times.notes)
             if times.strays:
                 notes.append(f"{topic.name}: {times.strays} points have no time, or one far outside the sweep of their scan: ndtd leaves them out")
             if times.places:

@@ -20,6 +20,7 @@ class Options:
     times: Optional[str] = None  # folders: file of stamps
     rate_hz: Optional[float] = None  # folders: where there are no stamps
     columns: Optional[int] = None  # of .bin: floats per point
+    calibration: dict = field(default_factory=dict)  # packets: bytes of the file of a sensor, by topic; "": of all others
     only_list: bool = False  # topics that could be meant are marked instead of refused: "scan?"
 
 
@@ -138,4 +139,6 @@ def _no_scans(topics, where):
 def make(name: str, message_type: str, count: int, readers, why: str = "") -> Topic:
     """A topic with the kinds of its type."""
     kinds = readers[message_type][0] if message_type in readers else ()
+    if message_type.endswith("/PacketMsg") and "imu" in name.rpartition("/")[2]:
+        kinds, why = (), "packets of an IMU"
     return Topic(name, message_type, count, kinds=kinds, why="" if kinds else why)
