@@ -42,7 +42,7 @@ const char *ndt_state_name(enum ndt_state state)
     static const char *const names[NDT_STATE_COUNT] = {
         [NDT_STATE_INITIALISING] = "initialising", [NDT_STATE_TRACKING] = "tracking",
         [NDT_STATE_COASTING] = "coasting",         [NDT_STATE_LOST] = "lost",
-        [NDT_STATE_RECOVERING] = "recovering",
+        [NDT_STATE_RECOVERING] = "recovering",     [NDT_STATE_EXTENDING] = "extending",
     };
     return (unsigned)state < NDT_STATE_COUNT ? names[state] : "unknown";
 }

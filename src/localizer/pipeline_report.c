@@ -141,6 +141,7 @@ static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
     if (has_pose)
         ndt_track_reset(&pipeline->track, stamp_ns, &from->T_map_base, NULL, NULL);
     ndtd_relocalizer_start_at(pipeline->relocalizer, has_pose ? &pipeline->track.state : NULL);
+    ndtd_extension_stop(pipeline->extension);
     pipeline->state = NDT_STATE_INITIALISING;
     ndtd_lookahead_forget(pipeline->lookahead);
     ndtd_scan_order_forget(pipeline);

@@ -85,7 +85,7 @@ enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer, st
         status = ndtd_resolve_degeneracy(&now, err);
     if (status == NDT_OK && alignment->before)
         status = ndtd_compare_previous_track(&now, err);
-    if (status == NDT_OK)
+    if (status == NDT_OK && !relocalizer->is_extending)
         status = ndtd_recover(&now, err);
     alignment->result.align_us += relocalizer->proposals.us;
     alignment->result.evaluations += relocalizer->proposals.evaluations;
@@ -125,6 +125,7 @@ void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct 
     ndtd_usual_fit_add(&relocalizer->usual, fit);
     relocalizer->verified = *state;
     relocalizer->is_verified = 1;
+    relocalizer->is_extending = 0;
     relocalizer->fastest_mps = fmax(relocalizer->fastest_mps, fmin(ndtd_speed_mps(&state->twist),
                                                                    relocalizer->settings->recovery.max_speed_mps));
     relocalizer->has_given = 0;
@@ -145,8 +146,17 @@ const struct ndt_twist *ndtd_relocalizer_keep_track(struct ndtd_relocalizer *rel
     return previous->track.count > 0 ? &previous->track.list[0].state.twist : NULL;
 }
 
+void ndtd_relocalizer_extend(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state)
+{
+    relocalizer->verified = *state;
+    relocalizer->is_extending = 1;
+    relocalizer->recovery.is_active = 0;
+    relocalizer->previous.track.count = 0;
+}
+
 void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *given)
 {
+    relocalizer->is_extending = 0;
     relocalizer->is_verified = relocalizer->recovery.is_active = 0;
     relocalizer->has_given = given != NULL;
     if (given)

@@ -213,6 +213,7 @@ enum ndt_state {
     NDT_STATE_COASTING,     /**< the scan does not; the prediction is still certain enough */
     NDT_STATE_LOST,         /**< the pose is not known any more */
     NDT_STATE_RECOVERING,   /**< as lost, with candidates that are followed from scan to scan */
+    NDT_STATE_EXTENDING,    /**< beyond the edge of the map: odometry carries the pose on in the map's frame */
     NDT_STATE_COUNT
 };
 /** "initialising", "tracking", ...; "unknown" for other numbers. */

@@ -19,6 +19,7 @@ struct ndtd_scan_facts {
     double deviation_m;      /**< of the estimate's position, see ndt_track_position_deviation */
     double lost_deviation_m; /**< estimator.lost_deviation_m */
     double deviation_rad;    /**< of the estimate's attitude, see ndt_track_attitude_deviation */
+    int is_extending;        /**< odometry has carried the pose beyond the edge of the map */
     int is_contradicted;     /**< it was aligned in vain, and the prediction alone is not certain enough */
 };
 /** An attitude less certain than this, one sigma, is not trusted any more: 5 deg. */

@@ -1,0 +1,391 @@
+#include "extension.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guesses.h"
+#include "ndt/clock.h"
+#include "ndt/linalg.h"
+#include "ndtd/scan_state.h"
+#include "odometry_mode.h"
+#include "pipeline_state.h"
+
+/* Shares of the points of a verified scan that meet the map, below which odometry begins and above which it ends:
+ * tracking was seen to fail between 0.2 and 0.45 at edges, and maps to be met by 0.5 to 0.95 inside. */
+static const double BEGIN_SHARE = 0.6, END_SHARE = 0.7;
+/* An unconfirmed scan with a smaller share is beyond the edge; in a changed map ground and walls are met. */
+static const double BEYOND_SHARE = 0.5;
+/* With so many points in the map a scan is aligned with it; with so many it has to fit. */
+static const double MET_SHARE = 0.3, INSIDE_SHARE = 0.6;
+/* Scans in a row that attach, and that give up. */
+enum { ATTACHING = 3, CONTRADICTING = 20 };
+/* Accepted scans agree when they put the base within this of each other. */
+static const double AGREE_M = 0.3, AGREE_RAD = 2 * 0.017453292519943295;
+/* Drift of odometry: deviations after a metre, of a random walk. */
+static const double DRIFT_M = 0.02, DRIFT_RAD = 0.0005;
+static const double ODOMETRY_US_GAIN = 0.2;
+
+struct ndtd_extension {
+    struct ndtd_odometry_mode *mode;
+    int is_running;
+    struct ndtd_edge edge;
+    struct ndt_pose T_map_odom;    /* where odometry's frame lies; its error, of the base at the last scan: */
+    double covariance[36];         /* error d in the base frame */
+    struct ndt_pose T_odom_before; /* the base at the last scan */
+    int has_now;                   /* odometry has located the scan: */
+    struct ndt_track_state now;    /* there, in the map */
+    double share;                  /* of the points of the scan that meet the map there */
+    double way_m;                  /* beyond the edge */
+    double odometry_us;            /* mean time of a scan */
+    struct ndtd_scan_record record;
+};
+
+/* ---- the decision ---- */
+
+int ndtd_edge_is_met(double share)
+{
+    return share >= MET_SHARE;
+}
+
+/* Whether an accepted scan puts odometry's frame where the first of them did. */
+static int agrees(const struct ndtd_edge *edge, const struct ndtd_edge_facts *facts)
+{
+    const struct ndt_pose expected = ndt_pose_compose(&edge->T_map_odom, &facts->T_odom_base);
+    return ndt_pose_distance_m(&expected, &facts->T_map_base) <= AGREE_M &&
+           ndt_pose_angle_rad(&expected, &facts->T_map_base) <= AGREE_RAD;
+}
+
+enum ndtd_edge_step ndtd_edge_decide(struct ndtd_edge *edge, const struct ndtd_edge_facts *facts)
+{
+    if (!edge->is_beyond) {
+        if (facts->share >= BEYOND_SHARE)
+            return NDTD_EDGE_STAY;
+        *edge = (struct ndtd_edge){.is_beyond = 1};
+        return NDTD_EDGE_LEAVE;
+    }
+    if (!facts->is_accepted) {
+        edge->accepted = 0;
+        edge->contradicted = facts->share >= INSIDE_SHARE ? edge->contradicted + 1 : 0;
+    } else {
+        if (edge->accepted == 0 || !agrees(edge, facts)) {
+            const struct ndt_pose T_base_odom = ndt_pose_inverse(&facts->T_odom_base);
+            edge->T_map_odom = ndt_pose_compose(&facts->T_map_base, &T_base_odom);
+            edge->accepted = 0;
+        }
+        edge->accepted++;
+        edge->contradicted = 0;
+    }
+    edge->is_beyond = edge->accepted < ATTACHING && edge->contradicted < CONTRADICTING;
+    return edge->is_beyond ? NDTD_EDGE_STAY : edge->accepted > 0 ? NDTD_EDGE_ATTACH : NDTD_EDGE_GIVE_UP;
+}
+
+void ndtd_edge_carry(const struct ndt_pose *D, double covariance[36])
+{
+    const struct ndt_pose back = ndt_pose_inverse(D);
+    const double way_m = sqrt(D->t_m[0] * D->t_m[0] + D->t_m[1] * D->t_m[1] + D->t_m[2] * D->t_m[2]);
+    double Ad[36], transposed[36], carried[36];
+    ndt_pose_adjoint(&back, Ad);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            transposed[6 * i + j] = Ad[6 * j + i];
+    ndt_congruence(6, 6, transposed, covariance, carried);
+    for (int i = 0; i < 6; i++)
+        carried[7 * i] += way_m * (i < 3 ? DRIFT_M * DRIFT_M : DRIFT_RAD * DRIFT_RAD);
+    memcpy(covariance, carried, sizeof(carried));
+}
+
+/* ---- life ---- */
+
+enum ndt_status ndtd_extension_create(struct ndtd_extension **out, const struct ndtd_settings *settings,
+                                      struct ndt_error *err)
+{
+    *out = NULL;
+    struct ndtd_extension *extension = calloc(1, sizeof(*extension));
+    if (!extension)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the extension of the map");
+    const enum ndt_status status = ndtd_odometry_mode_create(&extension->mode, settings, err);
+    if (status == NDT_OK)
+        *out = extension;
+    else
+        ndtd_extension_destroy(extension);
+    return status;
+}
+
+void ndtd_extension_destroy(struct ndtd_extension *extension)
+{
+    if (!extension)
+        return;
+    ndtd_odometry_mode_destroy(extension->mode);
+    free(extension);
+}
+
+void ndtd_extension_stop(struct ndtd_extension *extension)
+{
+    if (!extension)
+        return;
+    extension->is_running = extension->has_now = 0;
+    extension->edge = (struct ndtd_edge){.is_beyond = 0};
+}
+
+int ndtd_extension_runs(const struct ndtd_extension *extension)
+{
+    return extension && extension->is_running;
+}
+
+int ndtd_extension_is_extending(const struct ndtd_extension *extension)
+{
+    return extension && extension->edge.is_beyond;
+}
+
+void ndtd_extension_imu(struct ndtd_extension *extension, const struct ndt_track_imu_sample *sample)
+{
+    if (ndtd_extension_runs(extension))
+        ndtd_odometry_mode_imu(extension->mode, sample);
+}
+
+void ndtd_extension_wheels(struct ndtd_extension *extension, const struct ndt_track_odometry_sample *sample)
+{
+    if (ndtd_extension_runs(extension))
+        ndtd_odometry_mode_wheels(extension->mode, sample);
+}
+
+/* ---- the pose ---- */
+
+static void get_pose_block(const struct ndt_track_state *state, double out[36])
+{
+    for (int i = 0; i < 6; i++)
+        memcpy(out + 6 * i, state->P + NDT_TRACK_STATES * i, 6 * sizeof(*out));
+}
+
+/* Where the estimate says that odometry's frame lies. */
+static void anchor(struct ndtd_extension *extension, const struct ndt_track *track,
+                   const struct ndt_track_state *estimate)
+{
+    const struct ndt_track_state *found = ndtd_odometry_mode_state(extension->mode);
+    struct ndt_track_state at_estimate;
+    ndt_track_shift(track, found, ndt_track_seconds(found->stamp_ns, estimate->stamp_ns), &at_estimate);
+    const struct ndt_pose T_base_odom = ndt_pose_inverse(&at_estimate.T_map_base);
+    extension->T_map_odom = ndt_pose_compose(&estimate->T_map_base, &T_base_odom);
+    get_pose_block(estimate, extension->covariance);
+    for (int i = 0; i < 6; i++)
+        extension->covariance[7 * i] += estimate->distortion[i];
+}
+
+/* The estimator goes on from the extended pose. */
+static void extend(struct ndtd_pipeline *pipeline)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    if (ndt_track_use_gnss(&pipeline->track, &extension->now) == 1)
+        anchor(extension, &pipeline->track, &extension->now);
+    ndt_track_adopt(&pipeline->track, &extension->now, 0);
+    ndtd_relocalizer_extend(pipeline->relocalizer, &extension->now);
+}
+
+/* Nothing is known about the pose any more. */
+static void give_up(struct ndtd_pipeline *pipeline)
+{
+    ndtd_extension_stop(pipeline->extension);
+    ndtd_relocalizer_start_at(pipeline->relocalizer, NULL);
+}
+
+/* The pose of odometry in the map, with what is open about both. */
+static void locate(struct ndtd_extension *extension)
+{
+    const struct ndt_track_state *found = ndtd_odometry_mode_state(extension->mode);
+    const struct ndt_pose D = ndt_pose_between(&extension->T_odom_before, &found->T_map_base);
+    extension->T_odom_before = found->T_map_base;
+    extension->way_m += ndt_pose_distance_m(&D, &(struct ndt_pose){.q_xyzw = {0, 0, 0, 1}});
+    ndtd_edge_carry(&D, extension->covariance);
+    extension->now = *found;
+    extension->now.T_map_base = ndt_pose_compose(&extension->T_map_odom, &found->T_map_base);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            extension->now.P[NDT_TRACK_STATES * i + j] += extension->covariance[6 * i + j];
+    extension->has_now = 1;
+}
+
+/* Inside, the scan itself comes first. A duration that prevents the odometry is believed half as much each time. */
+static int has_time(struct ndtd_pipeline *pipeline)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    const double deadline_us = pipeline->matcher.deadline_us,
+                 needs_us = extension->odometry_us + (extension->edge.is_beyond ? 0 : pipeline->scan_us);
+    if (deadline_us <= 0 || deadline_us - ndt_clock_us() >= needs_us)
+        return 1;
+    extension->odometry_us /= 2;
+    return 0;
+}
+
+/* Odometry takes the scan of the matcher in; 0: it did not locate it. */
+static int take_scan(struct ndtd_pipeline *pipeline)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    struct ndtd_matcher *matcher = &pipeline->matcher;
+    const double start_us = ndt_clock_us();
+    struct ndt_error ignored;
+    memset(&extension->record, 0, sizeof(extension->record));
+    const enum ndt_status status = ndtd_odometry_mode_scan(extension->mode, pipeline->settings, &matcher->scan,
+                                                           &matcher->raw, &extension->record, &ignored);
+    extension->odometry_us += ODOMETRY_US_GAIN * (ndt_clock_us() - start_us - extension->odometry_us);
+    if (status != NDT_OK) /* the localisation does without it */
+        extension->record.state = NDT_STATE_LOST;
+    return status == NDT_OK && extension->record.result.outcome != NDT_REJECTED;
+}
+
+void ndtd_extension_follow(struct ndtd_pipeline *pipeline)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    if (!ndtd_extension_runs(extension))
+        return;
+    extension->has_now = 0;
+    if (!has_time(pipeline))
+        return;
+    const int is_located = take_scan(pipeline);
+    if (extension->record.state == NDT_STATE_LOST && extension->edge.is_beyond)
+        give_up(pipeline);
+    else if (extension->record.state == NDT_STATE_LOST)
+        ndtd_extension_stop(extension);
+    else if (is_located)
+        locate(extension);
+    if (extension->has_now && extension->edge.is_beyond)
+        extend(pipeline);
+}
+
+/* ---- the edge ---- */
+
+static void refuse(const struct ndtd_extension *extension, struct ndtd_alignment *alignment)
+{
+    char reason[96];
+    snprintf(reason, sizeof(reason), "%.0f m beyond the edge of the map, which %.0f %% of the points meet",
+             extension->way_m, 100 * extension->share);
+    ndtd_refuse(&alignment->result, NDT_OFF_MAP, reason);
+    alignment->result.scores.match_ratio = extension->share;
+    alignment->is_updated = alignment->has_innovation = alignment->has_covariance = 0;
+}
+
+/* The part of the points that meet the map with the base where a state says. */
+static enum ndt_status measure_share(struct ndtd_pipeline *pipeline, const struct ndt_track_state *state,
+                                     struct ndt_error *err)
+{
+    struct ndtd_matcher *matcher = &pipeline->matcher;
+    const struct ndt_pose T_map_sensor = ndt_pose_compose(&state->T_map_base, &matcher->scan.T_base_sensor);
+    const enum ndt_status status = ndtd_matcher_need_points(matcher, err);
+    if (status == NDT_OK)
+        pipeline->extension->share = ndtd_matcher_share(matcher, &T_map_sensor);
+    return status;
+}
+
+enum ndt_status ndtd_extension_meets_map(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
+                                         int *meets, struct ndt_error *err)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    *meets = 1;
+    if (!ndtd_extension_is_extending(extension))
+        return NDT_OK;
+    const enum ndt_status status = measure_share(pipeline, &alignment->predicted, err);
+    if (status != NDT_OK || ndtd_edge_is_met(extension->share))
+        return status;
+    (void)ndtd_edge_decide(&extension->edge, &(struct ndtd_edge_facts){.share = extension->share});
+    refuse(extension, alignment);
+    *meets = 0;
+    return NDT_OK;
+}
+
+enum ndt_status ndtd_extension_leaves_map(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
+                                          int *leaves, struct ndt_error *err)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    *leaves = 0;
+    if (!extension || !extension->has_now || extension->edge.is_beyond ||
+        ndtd_alignment_is_confirmed(alignment, &pipeline->matcher.scan, pipeline->settings))
+        return NDT_OK;
+    const enum ndt_status status = measure_share(pipeline, &extension->now, err);
+    if (status != NDT_OK)
+        return status;
+    const struct ndtd_edge_facts facts = {.share = extension->share};
+    *leaves = ndtd_edge_decide(&extension->edge, &facts) == NDTD_EDGE_LEAVE;
+    if (!*leaves)
+        return NDT_OK;
+    extension->way_m = 0;
+    extend(pipeline);
+    (void)ndt_track_predict(&pipeline->track, alignment->predicted.stamp_ns, &alignment->predicted);
+    ndtd_lookahead_forget(pipeline->lookahead);
+    refuse(extension, alignment);
+    return NDT_OK;
+}
+
+/* Whether the pose of an alignment beyond the edge is accepted, as one inside would be. */
+static int is_accepted(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
+                       const struct ndtd_decision *decision)
+{
+    double block[36];
+    get_pose_block(&alignment->predicted, block);
+    return alignment->is_updated && alignment->result.outcome == NDT_CONVERGED && !decision->is_ambiguous &&
+           !decision->is_cut_short && !(decision->is_multistart && decision->margin < NDTD_LEAST_MARGIN) &&
+           ndtd_squared_mahalanobis(&alignment->predicted.T_map_base, block, &alignment->updated.T_map_base) <=
+               pipeline->settings->track.gate;
+}
+
+void ndtd_extension_judge(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
+                          struct ndtd_decision *decision, struct ndtd_scan_record *record)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    if (!ndtd_extension_is_extending(extension) || pipeline->matcher.scan.is_late)
+        return;
+    struct ndtd_edge_facts facts = {.share = extension->share};
+    facts.is_accepted = extension->has_now && is_accepted(pipeline, alignment, decision);
+    if (facts.is_accepted) {
+        facts.T_map_base = alignment->updated.T_map_base;
+        facts.T_odom_base = extension->T_odom_before;
+    }
+    const enum ndtd_edge_step step = ndtd_edge_decide(&extension->edge, &facts);
+    if (step == NDTD_EDGE_ATTACH)
+        return;
+    decision->is_replaced = 0;
+    record->confidence = record->margin = NAN;
+    record->is_doubted = 0;
+    refuse(extension, alignment);
+    if (step == NDTD_EDGE_GIVE_UP) {
+        ndtd_refuse(&alignment->result, NDT_LOST,
+                    "beyond the edge of the map the way was lost: back in it, nothing fits");
+        give_up(pipeline);
+    }
+}
+
+/* ---- after the answer ---- */
+
+/* Odometry begins at the estimate, with the scan that has just been verified. */
+static void begin(struct ndtd_pipeline *pipeline)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    struct ndt_error ignored;
+    if (!has_time(pipeline) ||
+        ndtd_odometry_mode_begin_at(extension->mode, pipeline->settings, &pipeline->track, &ignored) != NDT_OK)
+        return;
+    extension->is_running = take_scan(pipeline);
+    if (!extension->is_running)
+        return;
+    extension->T_odom_before = ndtd_odometry_mode_state(extension->mode)->T_map_base;
+    anchor(extension, &pipeline->track, &pipeline->track.state);
+}
+
+void ndtd_extension_watch(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
+                          const struct ndtd_scan_record *record)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    if (!extension || pipeline->matcher.scan.is_late)
+        return;
+    const int is_verified =
+        record->state == NDT_STATE_TRACKING && alignment->is_updated && record->result.outcome == NDT_CONVERGED;
+    const double share = record->result.scores.match_ratio;
+    if (extension->edge.is_beyond && record->state != NDT_STATE_EXTENDING)
+        give_up(pipeline);
+    else if (!ndtd_state_is_trusted(record->state) || (is_verified && share > END_SHARE))
+        ndtd_extension_stop(extension);
+    else if (is_verified && extension->has_now)
+        anchor(extension, &pipeline->track, &pipeline->track.state);
+    else if (is_verified && !extension->is_running && share < BEGIN_SHARE)
+        begin(pipeline);
+}
