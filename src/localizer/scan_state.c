@@ -31,7 +31,7 @@ int ndtd_outcome_has_pose(enum ndt_outcome outcome)
 
 int ndtd_state_is_trusted(enum ndt_state state)
 {
-    return state == NDT_STATE_TRACKING || state == NDT_STATE_COASTING || state == NDT_STATE_EXTENDING;
+    return ndt_state_is_trusted(state);
 }
 
 int ndtd_scan_is_untrusted(const struct ndtd_scan_record *record)

@@ -123,7 +123,7 @@ static const char json[] =
     "  \"outcomes\": {\"converged\": 2, \"iteration_limit\": 0, \"deadline\": 0, \"dropped\": 0, "
     "\"rejected\": 0, \"low_score\": 1, \"degenerate\": 0, \"no_map\": 0, \"no_guess\": 1, \"off_map\": 0, "
     "\"lost\": 0, \"merged\": 0},\n"
-    "  \"states\": {\"initialising\": 1, \"tracking\": 2, \"coasting\": 1, \"lost\": 0, \"recovering\": 0},\n"
+    "  \"states\": {\"initialising\": 1, \"tracking\": 2, \"coasting\": 1, \"lost\": 0, \"recovering\": 0, \"extending\": 0},\n"
     "  \"untrusted\": 1,\n"
     "  \"out_omitted\": 1,\n"
     "  \"state_changes\": {\"count\": 2, \"first\": [{\"seq\": 1, \"stamp_ns\": 1000, \"from\": "
