@@ -12,19 +12,21 @@
 #include "odometry_mode.h"
 #include "pipeline_state.h"
 
-/* Shares of the points of a verified scan that meet the map, below which odometry begins and above which it ends:
- * tracking was seen to fail between 0.2 and 0.45 at edges, and maps to be met by 0.5 to 0.95 inside. */
-static const double BEGIN_SHARE = 0.6, END_SHARE = 0.7;
-/* An unconfirmed scan with a smaller share is beyond the edge; in a changed map ground and walls are met. */
-static const double BEYOND_SHARE = 0.5;
-/* With so many points in the map a scan is aligned with it; with so many it has to fit. */
-static const double MET_SHARE = 0.3, INSIDE_SHARE = 0.6;
+/* The share of the points of a verified scan that meet the map, as a part of the usual one, below which odometry
+ * begins, and above which it ends. Inside it is usually 0.5 to 0.95, and scans failed at edges with 0.25 to 0.85 of
+ * that. With odometry, a scan below the first that is not accepted is beyond the edge; where cars, goods and doors
+ * of a map have changed, ground and walls are met all the same. */
+static const double BEYOND_PART = 0.85, END_PART = 0.92;
+/* With so large a part in the map a scan is aligned with it; with this one it has to fit. */
+static const double MET_PART = 0.4, INSIDE_PART = 0.9;
+/* The usual share follows better maps soon, and sparser ones slowly: an edge comes within some ten scans. */
+static const double RISE_GAIN = 0.05, FALL_GAIN = 0.01;
 /* Scans in a row that attach, and that give up. */
 enum { ATTACHING = 3, CONTRADICTING = 20 };
 /* Accepted scans agree when they put the base within this of each other. */
 static const double AGREE_M = 0.3, AGREE_RAD = 2 * 0.017453292519943295;
 /* Drift of odometry: deviations after a metre, of a random walk. */
-static const double DRIFT_M = 0.02, DRIFT_RAD = 0.0005;
+static const double DRIFT_M = 0.02, DRIFT_RAD = 0.0003;
 static const double ODOMETRY_US_GAIN = 0.2;
 
 struct ndtd_extension {
@@ -37,6 +39,7 @@ struct ndtd_extension {
     int has_now;                   /* odometry has located the scan: */
     struct ndt_track_state now;    /* there, in the map */
     double share;                  /* of the points of the scan that meet the map there */
+    double usual_share;            /* of verified scans inside; 0: not known */
     double way_m;                  /* beyond the edge */
     double odometry_us;            /* mean time of a scan */
     struct ndtd_scan_record record;
@@ -44,9 +47,9 @@ struct ndtd_extension {
 
 /* ---- the decision ---- */
 
-int ndtd_edge_is_met(double share)
+int ndtd_edge_is_met(double part)
 {
-    return share >= MET_SHARE;
+    return part >= MET_PART;
 }
 
 /* Whether an accepted scan puts odometry's frame where the first of them did. */
@@ -60,14 +63,14 @@ static int agrees(const struct ndtd_edge *edge, const struct ndtd_edge_facts *fa
 enum ndtd_edge_step ndtd_edge_decide(struct ndtd_edge *edge, const struct ndtd_edge_facts *facts)
 {
     if (!edge->is_beyond) {
-        if (facts->share >= BEYOND_SHARE)
-            return NDTD_EDGE_STAY;
+        if (facts->part >= BEYOND_PART)
+            return ++edge->contradicted < CONTRADICTING ? NDTD_EDGE_STAY : NDTD_EDGE_GIVE_UP;
         *edge = (struct ndtd_edge){.is_beyond = 1};
         return NDTD_EDGE_LEAVE;
     }
     if (!facts->is_accepted) {
         edge->accepted = 0;
-        edge->contradicted = facts->share >= INSIDE_SHARE ? edge->contradicted + 1 : 0;
+        edge->contradicted = facts->part >= INSIDE_PART ? edge->contradicted + 1 : 0;
     } else {
         if (edge->accepted == 0 || !agrees(edge, facts)) {
             const struct ndt_pose T_base_odom = ndt_pose_inverse(&facts->T_odom_base);
@@ -265,7 +268,13 @@ static void refuse(const struct ndtd_extension *extension, struct ndtd_alignment
     alignment->is_updated = alignment->has_innovation = alignment->has_covariance = 0;
 }
 
-/* The part of the points that meet the map with the base where a state says. */
+/* Of the share with the base at the extended pose, relative to the usual one. */
+static double part_of(const struct ndtd_extension *extension)
+{
+    return extension->share / extension->usual_share;
+}
+
+/* The share with the base where a state says. */
 static enum ndt_status measure_share(struct ndtd_pipeline *pipeline, const struct ndt_track_state *state,
                                      struct ndt_error *err)
 {
@@ -285,34 +294,11 @@ enum ndt_status ndtd_extension_meets_map(struct ndtd_pipeline *pipeline, struct 
     if (!ndtd_extension_is_extending(extension))
         return NDT_OK;
     const enum ndt_status status = measure_share(pipeline, &alignment->predicted, err);
-    if (status != NDT_OK || ndtd_edge_is_met(extension->share))
+    if (status != NDT_OK || ndtd_edge_is_met(part_of(extension)))
         return status;
-    (void)ndtd_edge_decide(&extension->edge, &(struct ndtd_edge_facts){.share = extension->share});
+    (void)ndtd_edge_decide(&extension->edge, &(struct ndtd_edge_facts){.part = part_of(extension)});
     refuse(extension, alignment);
     *meets = 0;
-    return NDT_OK;
-}
-
-enum ndt_status ndtd_extension_leaves_map(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
-                                          int *leaves, struct ndt_error *err)
-{
-    struct ndtd_extension *extension = pipeline->extension;
-    *leaves = 0;
-    if (!extension || !extension->has_now || extension->edge.is_beyond ||
-        ndtd_alignment_is_confirmed(alignment, &pipeline->matcher.scan, pipeline->settings))
-        return NDT_OK;
-    const enum ndt_status status = measure_share(pipeline, &extension->now, err);
-    if (status != NDT_OK)
-        return status;
-    const struct ndtd_edge_facts facts = {.share = extension->share};
-    *leaves = ndtd_edge_decide(&extension->edge, &facts) == NDTD_EDGE_LEAVE;
-    if (!*leaves)
-        return NDT_OK;
-    extension->way_m = 0;
-    extend(pipeline);
-    (void)ndt_track_predict(&pipeline->track, alignment->predicted.stamp_ns, &alignment->predicted);
-    ndtd_lookahead_forget(pipeline->lookahead);
-    refuse(extension, alignment);
     return NDT_OK;
 }
 
@@ -328,13 +314,44 @@ static int is_accepted(const struct ndtd_pipeline *pipeline, const struct ndtd_a
                pipeline->settings->track.gate;
 }
 
-void ndtd_extension_judge(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
+/* What the alignment told is not used: the prediction, which is the extended pose, is the pose. */
+static void keep_extended(struct ndtd_extension *extension, struct ndtd_alignment *alignment,
                           struct ndtd_decision *decision, struct ndtd_scan_record *record)
 {
+    decision->is_replaced = 0;
+    decision->margin = decision->certainty = record->confidence = NAN;
+    record->is_doubted = 0;
+    refuse(extension, alignment);
+}
+
+/* A scan inside that was not accepted: beyond the edge? */
+static enum ndt_status judge_inside(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
+                                    struct ndtd_decision *decision, struct ndtd_scan_record *record,
+                                    struct ndt_error *err)
+{
     struct ndtd_extension *extension = pipeline->extension;
-    if (!ndtd_extension_is_extending(extension) || pipeline->matcher.scan.is_late)
-        return;
-    struct ndtd_edge_facts facts = {.share = extension->share};
+    const enum ndt_status status = measure_share(pipeline, &extension->now, err);
+    if (status != NDT_OK)
+        return status;
+    const struct ndtd_edge_facts facts = {.part = part_of(extension)};
+    const enum ndtd_edge_step step = ndtd_edge_decide(&extension->edge, &facts);
+    if (step == NDTD_EDGE_GIVE_UP)
+        ndtd_extension_stop(extension);
+    if (step != NDTD_EDGE_LEAVE)
+        return NDT_OK;
+    extension->way_m = 0;
+    extend(pipeline);
+    (void)ndt_track_predict(&pipeline->track, alignment->predicted.stamp_ns, &alignment->predicted);
+    ndtd_lookahead_forget(pipeline->lookahead);
+    keep_extended(extension, alignment, decision, record);
+    return NDT_OK;
+}
+
+static void judge_beyond(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
+                         struct ndtd_decision *decision, struct ndtd_scan_record *record)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    struct ndtd_edge_facts facts = {.part = part_of(extension)};
     facts.is_accepted = extension->has_now && is_accepted(pipeline, alignment, decision);
     if (facts.is_accepted) {
         facts.T_map_base = alignment->updated.T_map_base;
@@ -343,15 +360,26 @@ void ndtd_extension_judge(struct ndtd_pipeline *pipeline, struct ndtd_alignment 
     const enum ndtd_edge_step step = ndtd_edge_decide(&extension->edge, &facts);
     if (step == NDTD_EDGE_ATTACH)
         return;
-    decision->is_replaced = 0;
-    record->confidence = record->margin = NAN;
-    record->is_doubted = 0;
-    refuse(extension, alignment);
+    keep_extended(extension, alignment, decision, record);
     if (step == NDTD_EDGE_GIVE_UP) {
         ndtd_refuse(&alignment->result, NDT_LOST,
-                    "beyond the edge of the map the way was lost: back in it, nothing fits");
+                    "back in the map after the way beyond its edge, and nothing fits");
         give_up(pipeline);
     }
+}
+
+enum ndt_status ndtd_extension_judge(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
+                                     struct ndtd_decision *decision, struct ndtd_scan_record *record,
+                                     struct ndt_error *err)
+{
+    const struct ndtd_extension *extension = pipeline->extension;
+    if (!extension || pipeline->matcher.scan.is_late)
+        return NDT_OK;
+    if (extension->edge.is_beyond)
+        judge_beyond(pipeline, alignment, decision, record);
+    else if (extension->has_now && alignment->result.outcome != NDT_CONVERGED)
+        return judge_inside(pipeline, alignment, decision, record, err);
+    return NDT_OK;
 }
 
 /* ---- after the answer ---- */
@@ -371,6 +399,23 @@ static void begin(struct ndtd_pipeline *pipeline)
     anchor(extension, &pipeline->track, &pipeline->track.state);
 }
 
+/* The verified estimate tells anew where odometry's frame lies. */
+static void attach(struct ndtd_extension *extension, const struct ndt_track *track)
+{
+    extension->edge.contradicted = 0;
+    if (extension->has_now)
+        anchor(extension, track, &track->state);
+}
+
+static void follow_usual_share(struct ndtd_extension *extension, double share)
+{
+    const double off = share - extension->usual_share;
+    if (extension->usual_share > 0)
+        extension->usual_share += (off > 0 ? RISE_GAIN : FALL_GAIN) * off;
+    else
+        extension->usual_share = share;
+}
+
 void ndtd_extension_watch(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                           const struct ndtd_scan_record *record)
 {
@@ -380,12 +425,15 @@ void ndtd_extension_watch(struct ndtd_pipeline *pipeline, const struct ndtd_alig
     const int is_verified =
         record->state == NDT_STATE_TRACKING && alignment->is_updated && record->result.outcome == NDT_CONVERGED;
     const double share = record->result.scores.match_ratio;
+    if (is_verified)
+        follow_usual_share(extension, share);
+    const double part = share / extension->usual_share;
     if (extension->edge.is_beyond && record->state != NDT_STATE_EXTENDING)
         give_up(pipeline);
-    else if (!ndtd_state_is_trusted(record->state) || (is_verified && share > END_SHARE))
+    else if (is_verified && part > END_PART)
         ndtd_extension_stop(extension);
-    else if (is_verified && extension->has_now)
-        anchor(extension, &pipeline->track, &pipeline->track.state);
-    else if (is_verified && !extension->is_running && share < BEGIN_SHARE)
+    else if (is_verified && extension->is_running)
+        attach(extension, &pipeline->track);
+    else if (is_verified && part < BEYOND_PART)
         begin(pipeline);
 }

@@ -24,25 +24,25 @@
 
 /* What a scan tells about the edge. */
 struct ndtd_edge_facts {
-    double share;    /* of its points that meet the map, where odometry has it */
+    double part;     /* share of its points that meet the map where odometry has it, as a part of the usual one */
     int is_accepted; /* its alignment with the map is: its pose there, and the same in odometry's own frame: */
     struct ndt_pose T_map_base, T_odom_base;
 };
 struct ndtd_edge {
     int is_beyond;
-    int accepted, contradicted; /* scans in a row; contradicted: they meet the map and do not fit */
+    int accepted, contradicted; /* scans in a row; contradicted: they meet the map and are not accepted */
     struct ndt_pose T_map_odom; /* by the first of those accepted */
 };
 enum ndtd_edge_step {
     NDTD_EDGE_STAY,    /* inside, or beyond */
     NDTD_EDGE_LEAVE,   /* from inside */
     NDTD_EDGE_ATTACH,  /* from beyond: the map is met again */
-    NDTD_EDGE_GIVE_UP, /* from beyond: the extended pose is wrong, or the map is */
+    NDTD_EDGE_GIVE_UP, /* the extended pose is wrong, or the map is: nothing is known from beyond */
 };
 /* The decision about a scan that is not confirmed, inside, or any scan, beyond. */
 enum ndtd_edge_step ndtd_edge_decide(struct ndtd_edge *edge, const struct ndtd_edge_facts *facts);
 /* Whether so many points meet the map that it is worth to align them. */
-int ndtd_edge_is_met(double share);
+int ndtd_edge_is_met(double part);
 /* The covariance of the error d of a pose (T = T^ Exp(d), row-major) after the way D, with the drift of odometry.
  */
 void ndtd_edge_carry(const struct ndt_pose *D, double covariance[36]);
@@ -72,13 +72,12 @@ void ndtd_extension_follow(struct ndtd_pipeline *pipeline);
 NDT_MUST_CHECK enum ndt_status ndtd_extension_meets_map(struct ndtd_pipeline *pipeline,
                                                         struct ndtd_alignment *alignment, int *meets,
                                                         struct ndt_error *err);
-/* After the first alignment, inside: *leaves: the scan is beyond the edge; its prediction is the extended pose. */
-NDT_MUST_CHECK enum ndt_status ndtd_extension_leaves_map(struct ndtd_pipeline *pipeline,
-                                                         struct ndtd_alignment *alignment, int *leaves,
-                                                         struct ndt_error *err);
-/* After the assessment, beyond: attaches, or refuses the alignment and leaves the prediction as the pose. */
-void ndtd_extension_judge(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
-                          struct ndtd_decision *decision, struct ndtd_scan_record *record);
+/* After the assessment. Inside, a scan that is not accepted may be beyond the edge: the extended pose is then its
+ * prediction, which becomes its pose. Beyond, it attaches, or its alignment is refused. */
+NDT_MUST_CHECK enum ndt_status ndtd_extension_judge(struct ndtd_pipeline *pipeline,
+                                                    struct ndtd_alignment *alignment,
+                                                    struct ndtd_decision *decision, struct ndtd_scan_record *record,
+                                                    struct ndt_error *err);
 /* After the answer: odometry begins, ends, or learns where its frame lies. */
 void ndtd_extension_watch(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                           const struct ndtd_scan_record *record);

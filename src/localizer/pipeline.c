@@ -355,7 +355,7 @@ static enum ndt_status align_and_relocalise(struct ndtd_pipeline *pipeline, stru
 {
     struct ndtd_matcher *matcher = &pipeline->matcher;
     struct ndtd_relocalizer *relocalizer = pipeline->relocalizer;
-    int meets_map = 1, leaves_map = 0;
+    int meets_map = 1;
     enum ndt_status status = ndtd_relocalizer_begin(relocalizer, decision, err);
     if (status == NDT_OK)
         status = ndtd_extension_meets_map(pipeline, alignment, &meets_map, err);
@@ -371,10 +371,8 @@ static enum ndt_status align_and_relocalise(struct ndtd_pipeline *pipeline, stru
     if (status == NDT_OK && matcher->scan.is_late)
         ndtd_scan_end_late(pipeline, alignment);
     else if (status == NDT_OK)
-        status = ndtd_extension_leaves_map(pipeline, alignment, &leaves_map, err);
-    if (status == NDT_OK && !matcher->scan.is_late && !leaves_map)
         status = ndtd_relocalizer_decide(relocalizer, alignment, decision, err);
-    *is_aligned = status == NDT_OK && alignment->before && !leaves_map;
+    *is_aligned = status == NDT_OK && alignment->before;
     return status;
 }
 
@@ -404,7 +402,8 @@ static enum ndt_status localise(struct ndtd_pipeline *pipeline, struct ndtd_alig
     ndtd_relocalizer_report(pipeline->relocalizer, decision, &alignment->result);
     if (decision->is_unproven && record->confidence > decision->certainty) /* it fits elsewhere, too */
         record->confidence = decision->certainty;
-    ndtd_extension_judge(pipeline, alignment, decision, record);
+    if (status == NDT_OK)
+        status = ndtd_extension_judge(pipeline, alignment, decision, record, err);
     alignment->result.align_us += delay_us;
     describe(pipeline, decision, alignment, record);
     return status;

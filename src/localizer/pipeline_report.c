@@ -118,7 +118,8 @@ void ndtd_pipeline_conclude(struct ndtd_pipeline *pipeline, const struct ndtd_al
     else
         ndt_track_coast(&pipeline->track, &alignment->predicted);
     const int is_refused = !alignment->is_updated && result->evaluations > 0 && result->outcome != NDT_DEADLINE &&
-                           !ndtd_state_is_trusted(pipeline->state);
+                           !ndtd_state_is_trusted(pipeline->state) &&
+                           !ndtd_extension_is_extending(pipeline->extension);
     if (!is_refused)
         ndtd_pipeline_report_estimate(pipeline, alignment,
                                       alignment->is_updated ? &alignment->updated : &alignment->predicted, record);
