@@ -182,7 +182,7 @@ static void extend(struct ndtd_pipeline *pipeline)
     struct ndtd_extension *extension = pipeline->extension;
     if (ndt_track_use_gnss(&pipeline->track, &extension->now) == 1)
         anchor(extension, &pipeline->track, &extension->now);
-    ndt_track_adopt(&pipeline->track, &extension->now, 0);
+    ndt_track_commit(&pipeline->track, &extension->now);
     ndtd_relocalizer_extend(pipeline->relocalizer, &extension->now);
 }
 
@@ -194,8 +194,11 @@ static void give_up(struct ndtd_pipeline *pipeline)
 }
 
 /* The pose of odometry in the map, with what is open about both. */
-static void locate(struct ndtd_extension *extension)
+static void locate(struct ndtd_pipeline *pipeline)
 {
+    struct ndtd_extension *extension = pipeline->extension;
+    const struct ndtd_scan *scan = &pipeline->matcher.scan;
+    const int64_t reference_ns = scan->stamp_ns + llround(scan->sweep.reference_s * 1e9);
     const struct ndt_track_state *found = ndtd_odometry_mode_state(extension->mode);
     const struct ndt_pose D = ndt_pose_between(&extension->T_odom_before, &found->T_map_base);
     extension->T_odom_before = found->T_map_base;
@@ -206,6 +209,12 @@ static void locate(struct ndtd_extension *extension)
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++)
             extension->now.P[NDT_TRACK_STATES * i + j] += extension->covariance[6 * i + j];
+    if (extension->now.stamp_ns != reference_ns) { /* where the times of the points were found to be others */
+        const struct ndt_track_state at_odometry = extension->now;
+        ndt_track_shift(&pipeline->track, &at_odometry, ndt_track_seconds(at_odometry.stamp_ns, reference_ns),
+                        &extension->now);
+        extension->now.stamp_ns = reference_ns;
+    }
     extension->has_now = 1;
 }
 
@@ -240,20 +249,18 @@ static int take_scan(struct ndtd_pipeline *pipeline)
 void ndtd_extension_follow(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_extension *extension = pipeline->extension;
-    if (!ndtd_extension_runs(extension))
-        return;
-    extension->has_now = 0;
-    if (!has_time(pipeline))
-        return;
-    const int is_located = take_scan(pipeline);
-    if (extension->record.state == NDT_STATE_LOST && extension->edge.is_beyond)
-        give_up(pipeline);
-    else if (extension->record.state == NDT_STATE_LOST)
-        ndtd_extension_stop(extension);
-    else if (is_located)
-        locate(extension);
-    if (extension->has_now && extension->edge.is_beyond)
-        extend(pipeline);
+    if (ndtd_extension_runs(extension)) {
+        extension->has_now = 0;
+        const int is_located = has_time(pipeline) && take_scan(pipeline);
+        if (extension->record.state == NDT_STATE_LOST) /* a search begins where the pose was known */
+            ndtd_extension_stop(extension);
+        else if (is_located)
+            locate(pipeline);
+        if (extension->has_now && extension->edge.is_beyond)
+            extend(pipeline);
+    }
+    if (!ndtd_extension_is_extending(extension))
+        ndtd_relocalizer_extend(pipeline->relocalizer, NULL);
 }
 
 /* ---- the edge ---- */
@@ -358,8 +365,10 @@ static void judge_beyond(struct ndtd_pipeline *pipeline, struct ndtd_alignment *
         facts.T_odom_base = extension->T_odom_before;
     }
     const enum ndtd_edge_step step = ndtd_edge_decide(&extension->edge, &facts);
-    if (step == NDTD_EDGE_ATTACH)
+    if (step == NDTD_EDGE_ATTACH) { /* the estimator has the scan by odometry already */
+        ndt_track_adopt(&pipeline->track, &alignment->predicted, 0);
         return;
+    }
     keep_extended(extension, alignment, decision, record);
     if (step == NDTD_EDGE_GIVE_UP) {
         ndtd_refuse(&alignment->result, NDT_LOST,
@@ -424,16 +433,16 @@ void ndtd_extension_watch(struct ndtd_pipeline *pipeline, const struct ndtd_alig
         return;
     const int is_verified =
         record->state == NDT_STATE_TRACKING && alignment->is_updated && record->result.outcome == NDT_CONVERGED;
-    const double share = record->result.scores.match_ratio;
-    if (is_verified)
-        follow_usual_share(extension, share);
-    const double part = share / extension->usual_share;
-    if (extension->edge.is_beyond && record->state != NDT_STATE_EXTENDING)
+    if (extension->edge.is_beyond && record->state != NDT_STATE_EXTENDING) /* it is too uncertain */
         give_up(pipeline);
-    else if (is_verified && part > END_PART)
+    if (!is_verified)
+        return;
+    follow_usual_share(extension, record->result.scores.match_ratio);
+    const double part = record->result.scores.match_ratio / extension->usual_share;
+    if (part > END_PART)
         ndtd_extension_stop(extension);
-    else if (is_verified && extension->is_running)
+    else if (extension->is_running)
         attach(extension, &pipeline->track);
-    else if (is_verified && part < BEYOND_PART)
+    else if (part < BEYOND_PART)
         begin(pipeline);
 }

@@ -125,7 +125,6 @@ void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct 
     ndtd_usual_fit_add(&relocalizer->usual, fit);
     relocalizer->verified = *state;
     relocalizer->is_verified = 1;
-    relocalizer->is_extending = 0;
     relocalizer->fastest_mps = fmax(relocalizer->fastest_mps, fmin(ndtd_speed_mps(&state->twist),
                                                                    relocalizer->settings->recovery.max_speed_mps));
     relocalizer->has_given = 0;
@@ -148,15 +147,16 @@ const struct ndt_twist *ndtd_relocalizer_keep_track(struct ndtd_relocalizer *rel
 
 void ndtd_relocalizer_extend(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state)
 {
+    relocalizer->is_extending = state != NULL;
+    if (!state)
+        return;
     relocalizer->verified = *state;
-    relocalizer->is_extending = 1;
     relocalizer->recovery.is_active = 0;
     relocalizer->previous.track.count = 0;
 }
 
 void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *given)
 {
-    relocalizer->is_extending = 0;
     relocalizer->is_verified = relocalizer->recovery.is_active = 0;
     relocalizer->has_given = given != NULL;
     if (given)

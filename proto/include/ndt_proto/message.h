@@ -218,8 +218,8 @@ enum ndt_state {
 };
 /** "initialising", "tracking", ...; "unknown" for other numbers. */
 const char *ndt_state_name(enum ndt_state state);
-/** Whether a pose in this state may be used: tracking, coasting and extending, whose covariance is honest and within
- * estimator.lost_deviation_m. */
+/** Whether a pose in this state may be used: tracking, coasting and extending, whose covariance is honest and
+ * within estimator.lost_deviation_m. */
 int ndt_state_is_trusted(enum ndt_state state);
 /** The same by the name of the state; 0 for unknown ones. */
 int ndt_state_name_is_trusted(const char *name);

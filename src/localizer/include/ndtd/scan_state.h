@@ -27,8 +27,8 @@ struct ndtd_scan_facts {
 /** The state after a scan. Without a pose it is initialising; a scan that converged makes it tracking; one that is
  * off the map, or that leaves the position less certain than the limit, or a pose that was trusted with an attitude
  * less certain than NDTD_LOST_RAD, or that is contradicted, makes it lost, or recovering where a pose hypothesis
- * may be right. Beyond the edge of the map odometry's pose is extending instead, as long as it is as certain as that.
- * Any other scan turns tracking into coasting and changes nothing else. */
+ * may be right. Beyond the edge of the map odometry's pose is extending instead, as long as it is as certain as
+ * that. Any other scan turns tracking into coasting and changes nothing else. */
 enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_facts *scan);
 
 /** Whether a scan with this outcome has a pose: matched, or at least predicted. */
