@@ -18,7 +18,7 @@
  * of a map have changed, ground and walls are met all the same. */
 static const double BEYOND_PART = 0.85, END_PART = 0.92;
 /* With so large a part in the map a scan is aligned with it; with this one it has to fit. */
-static const double MET_PART = 0.4, INSIDE_PART = 0.9;
+static const double MET_PART = 0.4, INSIDE_PART = 0.7;
 /* The usual share follows better maps soon, and sparser ones slowly: an edge comes within some ten scans. */
 static const double RISE_GAIN = 0.05, FALL_GAIN = 0.01;
 /* Scans in a row that attach, and that give up. */
@@ -29,8 +29,19 @@ static const double AGREE_M = 0.3, AGREE_RAD = 2 * 0.017453292519943295;
 static const double DRIFT_M = 0.02, DRIFT_RAD = 0.0003;
 static const double ODOMETRY_US_GAIN = 0.2;
 
+/* The last verified scan, with which odometry begins: at a corner, the next one may be beyond the edge. */
+struct kept_scan {
+    int is_known;
+    struct ndtd_scan scan;
+    char frame_id[NDTD_FRAME_ID_MAX];
+    struct ndt_cloud points; /* of the sensor, as they came */
+    struct ndt_track_state state;
+};
+
 struct ndtd_extension {
     struct ndtd_odometry_mode *mode;
+    struct kept_scan kept;
+    struct ndt_track track; /* from which odometry begins */
     int is_running;
     struct ndtd_edge edge;
     struct ndt_pose T_map_odom;    /* where odometry's frame lies; its error, of the base at the last scan: */
@@ -108,6 +119,7 @@ enum ndt_status ndtd_extension_create(struct ndtd_extension **out, const struct 
     struct ndtd_extension *extension = calloc(1, sizeof(*extension));
     if (!extension)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the extension of the map");
+    ndt_cloud_init(&extension->kept.points);
     const enum ndt_status status = ndtd_odometry_mode_create(&extension->mode, settings, err);
     if (status == NDT_OK)
         *out = extension;
@@ -121,14 +133,23 @@ void ndtd_extension_destroy(struct ndtd_extension *extension)
     if (!extension)
         return;
     ndtd_odometry_mode_destroy(extension->mode);
+    ndt_cloud_free(&extension->kept.points);
     free(extension);
+}
+
+void ndtd_extension_release(struct ndtd_extension *extension)
+{
+    if (!extension)
+        return;
+    ndt_cloud_free(&extension->kept.points);
+    extension->kept.is_known = 0;
 }
 
 void ndtd_extension_stop(struct ndtd_extension *extension)
 {
     if (!extension)
         return;
-    extension->is_running = extension->has_now = 0;
+    extension->is_running = extension->has_now = extension->kept.is_known = 0;
     extension->edge = (struct ndtd_edge){.is_beyond = 0};
 }
 
@@ -230,35 +251,71 @@ static int has_time(struct ndtd_pipeline *pipeline)
     return 0;
 }
 
-/* Odometry takes the scan of the matcher in; 0: it did not locate it. */
-static int take_scan(struct ndtd_pipeline *pipeline)
+/* Odometry takes a scan in; 0: it did not locate it. */
+static int take_scan(struct ndtd_pipeline *pipeline, const struct ndtd_scan *scan, struct ndt_cloud *points)
 {
     struct ndtd_extension *extension = pipeline->extension;
-    struct ndtd_matcher *matcher = &pipeline->matcher;
     const double start_us = ndt_clock_us();
     struct ndt_error ignored;
     memset(&extension->record, 0, sizeof(extension->record));
-    const enum ndt_status status = ndtd_odometry_mode_scan(extension->mode, pipeline->settings, &matcher->scan,
-                                                           &matcher->raw, &extension->record, &ignored);
+    const enum ndt_status status =
+        ndtd_odometry_mode_scan(extension->mode, pipeline->settings, scan, points, &extension->record, &ignored);
     extension->odometry_us += ODOMETRY_US_GAIN * (ndt_clock_us() - start_us - extension->odometry_us);
     if (status != NDT_OK) /* the localisation does without it */
         extension->record.state = NDT_STATE_LOST;
     return status == NDT_OK && extension->record.result.outcome != NDT_REJECTED;
 }
 
+/* The scan of the matcher. */
+static void follow_scan(struct ndtd_pipeline *pipeline)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    struct ndtd_matcher *matcher = &pipeline->matcher;
+    extension->has_now = 0;
+    const int is_located = has_time(pipeline) && take_scan(pipeline, &matcher->scan, &matcher->raw);
+    if (extension->record.state == NDT_STATE_LOST) /* a search begins where the pose was known */
+        ndtd_extension_stop(extension);
+    else if (is_located)
+        locate(pipeline);
+}
+
+static void keep_scan(struct ndtd_pipeline *pipeline)
+{
+    const struct ndtd_scan *scan = &pipeline->matcher.scan;
+    struct kept_scan *kept = &pipeline->extension->kept;
+    struct ndt_error ignored;
+    kept->is_known = ndt_cloud_copy(&kept->points, &pipeline->matcher.raw, &ignored) == NDT_OK;
+    kept->scan = *scan;
+    snprintf(kept->frame_id, sizeof(kept->frame_id), "%s", scan->frame_id ? scan->frame_id : "");
+    kept->scan.frame_id = scan->frame_id ? kept->frame_id : NULL;
+    kept->state = pipeline->track.state;
+}
+
+/* Odometry begins at the estimate after the scan that was kept, with this one. */
+static void begin(struct ndtd_pipeline *pipeline)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    struct kept_scan *kept = &extension->kept;
+    struct ndt_error ignored;
+    extension->track = pipeline->track; /* with what other sensors have told since */
+    extension->track.state = kept->state;
+    if (!has_time(pipeline) ||
+        ndtd_odometry_mode_begin_at(extension->mode, pipeline->settings, &extension->track, &ignored) != NDT_OK)
+        return;
+    extension->is_running = take_scan(pipeline, &kept->scan, &kept->points);
+    if (!extension->is_running)
+        return;
+    extension->T_odom_before = ndtd_odometry_mode_state(extension->mode)->T_map_base;
+    anchor(extension, &pipeline->track, &kept->state);
+}
+
 void ndtd_extension_follow(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_extension *extension = pipeline->extension;
-    if (ndtd_extension_runs(extension)) {
-        extension->has_now = 0;
-        const int is_located = has_time(pipeline) && take_scan(pipeline);
-        if (extension->record.state == NDT_STATE_LOST) /* a search begins where the pose was known */
-            ndtd_extension_stop(extension);
-        else if (is_located)
-            locate(pipeline);
-        if (extension->has_now && extension->edge.is_beyond)
-            extend(pipeline);
-    }
+    if (ndtd_extension_runs(extension))
+        follow_scan(pipeline);
+    if (ndtd_extension_is_extending(extension) && extension->has_now)
+        extend(pipeline);
     if (!ndtd_extension_is_extending(extension))
         ndtd_relocalizer_extend(pipeline->relocalizer, NULL);
 }
@@ -331,14 +388,34 @@ static void keep_extended(struct ndtd_extension *extension, struct ndtd_alignmen
     refuse(extension, alignment);
 }
 
+/* Where the scan before was verified like any inside, and this one meets the map no more, odometry makes up for it.
+ */
+static enum ndt_status begin_late(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
+                                  struct ndt_error *err)
+{
+    struct ndtd_extension *extension = pipeline->extension;
+    const struct kept_scan *kept = &extension->kept;
+    if (extension->is_running || !kept->is_known || kept->state.stamp_ns != pipeline->track.state.stamp_ns)
+        return NDT_OK;
+    const enum ndt_status status = measure_share(pipeline, &alignment->predicted, err);
+    if (status != NDT_OK || part_of(extension) >= BEYOND_PART)
+        return status;
+    begin(pipeline);
+    if (extension->is_running)
+        follow_scan(pipeline);
+    return NDT_OK;
+}
+
 /* A scan inside that was not accepted: beyond the edge? */
 static enum ndt_status judge_inside(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
                                     struct ndtd_decision *decision, struct ndtd_scan_record *record,
                                     struct ndt_error *err)
 {
     struct ndtd_extension *extension = pipeline->extension;
-    const enum ndt_status status = measure_share(pipeline, &extension->now, err);
-    if (status != NDT_OK)
+    enum ndt_status status = begin_late(pipeline, alignment, err);
+    if (status == NDT_OK && extension->has_now)
+        status = measure_share(pipeline, &extension->now, err);
+    if (status != NDT_OK || !extension->has_now)
         return status;
     const struct ndtd_edge_facts facts = {.part = part_of(extension)};
     const enum ndtd_edge_step step = ndtd_edge_decide(&extension->edge, &facts);
@@ -386,27 +463,12 @@ enum ndt_status ndtd_extension_judge(struct ndtd_pipeline *pipeline, struct ndtd
         return NDT_OK;
     if (extension->edge.is_beyond)
         judge_beyond(pipeline, alignment, decision, record);
-    else if (extension->has_now && alignment->result.outcome != NDT_CONVERGED)
+    else if (alignment->result.outcome != NDT_CONVERGED)
         return judge_inside(pipeline, alignment, decision, record, err);
     return NDT_OK;
 }
 
 /* ---- after the answer ---- */
-
-/* Odometry begins at the estimate, with the scan that has just been verified. */
-static void begin(struct ndtd_pipeline *pipeline)
-{
-    struct ndtd_extension *extension = pipeline->extension;
-    struct ndt_error ignored;
-    if (!has_time(pipeline) ||
-        ndtd_odometry_mode_begin_at(extension->mode, pipeline->settings, &pipeline->track, &ignored) != NDT_OK)
-        return;
-    extension->is_running = take_scan(pipeline);
-    if (!extension->is_running)
-        return;
-    extension->T_odom_before = ndtd_odometry_mode_state(extension->mode)->T_map_base;
-    anchor(extension, &pipeline->track, &pipeline->track.state);
-}
 
 /* The verified estimate tells anew where odometry's frame lies. */
 static void attach(struct ndtd_extension *extension, const struct ndt_track *track)
@@ -443,6 +505,9 @@ void ndtd_extension_watch(struct ndtd_pipeline *pipeline, const struct ndtd_alig
         ndtd_extension_stop(extension);
     else if (extension->is_running)
         attach(extension, &pipeline->track);
-    else if (part < BEYOND_PART)
+    if (extension->is_running)
+        return;
+    keep_scan(pipeline);
+    if (part < BEYOND_PART)
         begin(pipeline);
 }

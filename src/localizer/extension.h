@@ -56,6 +56,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_extension_create(struct ndtd_extension **out
                                                      const struct ndtd_settings *settings, struct ndt_error *err);
 /* In this and all that follow `extension`, or that of the pipeline, may be NULL: nothing happens. */
 void ndtd_extension_destroy(struct ndtd_extension *extension);
+/* Gives the memory of the largest scan back. */
+void ndtd_extension_release(struct ndtd_extension *extension);
 /* The estimate starts anew: odometry ends. */
 void ndtd_extension_stop(struct ndtd_extension *extension);
 /* Whether odometry goes along, inside or beyond. */

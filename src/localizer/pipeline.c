@@ -599,6 +599,7 @@ static void release_memory(struct ndtd_pipeline *pipeline)
     ndtd_scan_merge_release(pipeline->merge);
     ndtd_lookahead_release(pipeline->lookahead);
     ndtd_points_view_release(pipeline->view);
+    ndtd_extension_release(pipeline->extension);
     pipeline->has_answered = 0;
 }
 
