@@ -21,27 +21,31 @@ static const double BEYOND_PART = 0.85, END_PART = 0.92;
 static const double MET_PART = 0.4, INSIDE_PART = 0.7;
 /* The usual share follows better maps soon, and sparser ones slowly: an edge comes within some ten scans. */
 static const double RISE_GAIN = 0.05, FALL_GAIN = 0.01;
-/* Scans in a row that attach, and that give up. */
-enum { ATTACHING = 3, CONTRADICTING = 20 };
-/* Accepted scans agree when they put the base within this of each other. */
+/* Scans in a row that attach, that fit elsewhere, and that fit nowhere. */
+enum { ATTACHING = 3, REFUTING = 3, CONTRADICTING = 20 };
+/* Accepted scans agree when they put the base within this of each other, and odometry with one that was verified.
+ */
 static const double AGREE_M = 0.3, AGREE_RAD = 2 * 0.017453292519943295;
 /* Drift of odometry: deviations after a metre, of a random walk. */
 static const double DRIFT_M = 0.02, DRIFT_RAD = 0.0003;
 static const double ODOMETRY_US_GAIN = 0.2;
 
-/* The last verified scan, with which odometry begins: at a corner, the next one may be beyond the edge. */
+/* A verified scan, as it came. */
 struct kept_scan {
     int is_known;
     struct ndtd_scan scan;
+    int has_frame;
     char frame_id[NDTD_FRAME_ID_MAX];
-    struct ndt_cloud points; /* of the sensor, as they came */
+    struct ndt_cloud points;
     struct ndt_track_state state;
 };
 
 struct ndtd_extension {
     struct ndtd_odometry_mode *mode;
-    struct kept_scan kept;
-    struct ndt_track track; /* from which odometry begins */
+    /* The last two verified scans, with which odometry begins: around a corner, the next one may be beyond the
+     * edge, and to one scan alone another may fit at a wrong pose as well as scans usually do. */
+    struct kept_scan kept[2];
+    struct ndt_track track; /* from which it begins */
     int is_running;
     struct ndtd_edge edge;
     struct ndt_pose T_map_odom;    /* where odometry's frame lies; its error, of the base at the last scan: */
@@ -91,7 +95,8 @@ enum ndtd_edge_step ndtd_edge_decide(struct ndtd_edge *edge, const struct ndtd_e
         edge->accepted++;
         edge->contradicted = 0;
     }
-    edge->is_beyond = edge->accepted < ATTACHING && edge->contradicted < CONTRADICTING;
+    edge->refuted = facts->is_refuted ? edge->refuted + 1 : 0;
+    edge->is_beyond = edge->accepted < ATTACHING && edge->refuted < REFUTING && edge->contradicted < CONTRADICTING;
     return edge->is_beyond ? NDTD_EDGE_STAY : edge->accepted > 0 ? NDTD_EDGE_ATTACH : NDTD_EDGE_GIVE_UP;
 }
 
@@ -119,7 +124,8 @@ enum ndt_status ndtd_extension_create(struct ndtd_extension **out, const struct 
     struct ndtd_extension *extension = calloc(1, sizeof(*extension));
     if (!extension)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the extension of the map");
-    ndt_cloud_init(&extension->kept.points);
+    for (int i = 0; i < 2; i++)
+        ndt_cloud_init(&extension->kept[i].points);
     const enum ndt_status status = ndtd_odometry_mode_create(&extension->mode, settings, err);
     if (status == NDT_OK)
         *out = extension;
@@ -133,7 +139,7 @@ void ndtd_extension_destroy(struct ndtd_extension *extension)
     if (!extension)
         return;
     ndtd_odometry_mode_destroy(extension->mode);
-    ndt_cloud_free(&extension->kept.points);
+    ndtd_extension_release(extension);
     free(extension);
 }
 
@@ -141,15 +147,18 @@ void ndtd_extension_release(struct ndtd_extension *extension)
 {
     if (!extension)
         return;
-    ndt_cloud_free(&extension->kept.points);
-    extension->kept.is_known = 0;
+    for (int i = 0; i < 2; i++) {
+        ndt_cloud_free(&extension->kept[i].points);
+        extension->kept[i].is_known = 0;
+    }
 }
 
 void ndtd_extension_stop(struct ndtd_extension *extension)
 {
     if (!extension)
         return;
-    extension->is_running = extension->has_now = extension->kept.is_known = 0;
+    extension->is_running = extension->has_now = 0;
+    extension->kept[0].is_known = extension->kept[1].is_known = 0;
     extension->edge = (struct ndtd_edge){.is_beyond = 0};
 }
 
@@ -282,31 +291,45 @@ static void follow_scan(struct ndtd_pipeline *pipeline)
 static void keep_scan(struct ndtd_pipeline *pipeline)
 {
     const struct ndtd_scan *scan = &pipeline->matcher.scan;
-    struct kept_scan *kept = &pipeline->extension->kept;
+    struct kept_scan *kept = pipeline->extension->kept;
+    const struct kept_scan older = kept[0];
     struct ndt_error ignored;
-    kept->is_known = ndt_cloud_copy(&kept->points, &pipeline->matcher.raw, &ignored) == NDT_OK;
-    kept->scan = *scan;
-    snprintf(kept->frame_id, sizeof(kept->frame_id), "%s", scan->frame_id ? scan->frame_id : "");
-    kept->scan.frame_id = scan->frame_id ? kept->frame_id : NULL;
-    kept->state = pipeline->track.state;
+    kept[0] = kept[1];
+    kept[1] = older; /* its memory */
+    kept[1].is_known = ndt_cloud_copy(&kept[1].points, &pipeline->matcher.raw, &ignored) == NDT_OK;
+    kept[1].scan = *scan;
+    kept[1].has_frame = scan->frame_id != NULL;
+    snprintf(kept[1].frame_id, sizeof(kept[1].frame_id), "%s", scan->frame_id ? scan->frame_id : "");
+    kept[1].state = pipeline->track.state;
 }
 
-/* Odometry begins at the estimate after the scan that was kept, with this one. */
+static int take_kept(struct ndtd_pipeline *pipeline, struct kept_scan *kept)
+{
+    kept->scan.frame_id = kept->has_frame ? kept->frame_id : NULL;
+    return take_scan(pipeline, &kept->scan, &kept->points);
+}
+
+/* Odometry begins at the estimate after the older of the scans that were kept, with both, if it finds the newer one
+ * where that was verified. */
 static void begin(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_extension *extension = pipeline->extension;
-    struct kept_scan *kept = &extension->kept;
+    struct kept_scan *kept = extension->kept;
+    const double apart_s = ndt_track_seconds(kept[0].state.stamp_ns, kept[1].state.stamp_ns);
     struct ndt_error ignored;
+    if (!kept[0].is_known || !kept[1].is_known || !(apart_s > 0) ||
+        apart_s > pipeline->track.params.max_prediction_s || !has_time(pipeline))
+        return;
     extension->track = pipeline->track; /* with what other sensors have told since */
-    extension->track.state = kept->state;
-    if (!has_time(pipeline) ||
-        ndtd_odometry_mode_begin_at(extension->mode, pipeline->settings, &extension->track, &ignored) != NDT_OK)
+    extension->track.state = kept[0].state;
+    if (ndtd_odometry_mode_begin_at(extension->mode, pipeline->settings, &extension->track, &ignored) != NDT_OK ||
+        !take_kept(pipeline, &kept[0]) || !take_kept(pipeline, &kept[1]))
         return;
-    extension->is_running = take_scan(pipeline, &kept->scan, &kept->points);
-    if (!extension->is_running)
-        return;
-    extension->T_odom_before = ndtd_odometry_mode_state(extension->mode)->T_map_base;
-    anchor(extension, &pipeline->track, &kept->state);
+    const struct ndt_pose *found = &ndtd_odometry_mode_state(extension->mode)->T_map_base;
+    extension->is_running = ndt_pose_distance_m(found, &kept[1].state.T_map_base) <= AGREE_M &&
+                            ndt_pose_angle_rad(found, &kept[1].state.T_map_base) <= AGREE_RAD;
+    extension->T_odom_before = *found;
+    anchor(extension, &pipeline->track, &kept[1].state);
 }
 
 void ndtd_extension_follow(struct ndtd_pipeline *pipeline)
@@ -366,16 +389,31 @@ enum ndt_status ndtd_extension_meets_map(struct ndtd_pipeline *pipeline, struct 
     return NDT_OK;
 }
 
-/* Whether the pose of an alignment beyond the edge is accepted, as one inside would be. */
-static int is_accepted(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
-                       const struct ndtd_decision *decision)
+/* Whether a pose is within what the extended pose can be wrong by. */
+static int is_within(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
+                     const struct ndt_pose *T_map_base)
 {
     double block[36];
     get_pose_block(&alignment->predicted, block);
-    return alignment->is_updated && alignment->result.outcome == NDT_CONVERGED && !decision->is_ambiguous &&
-           !decision->is_cut_short && !(decision->is_multistart && decision->margin < NDTD_LEAST_MARGIN) &&
-           ndtd_squared_mahalanobis(&alignment->predicted.T_map_base, block, &alignment->updated.T_map_base) <=
-               pipeline->settings->track.gate;
+    return ndtd_squared_mahalanobis(&alignment->predicted.T_map_base, block, T_map_base) <=
+           pipeline->settings->track.gate;
+}
+
+/* What an alignment beyond the edge says: it is accepted as one inside would be, or it fits too far away. */
+static void weigh(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
+                  const struct ndtd_decision *decision, struct ndtd_edge_facts *facts)
+{
+    const struct ndtd_scan *scan = &pipeline->matcher.scan;
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&scan->T_base_sensor),
+                          aligned = ndt_pose_compose(&alignment->result.T_map_sensor, &T_sensor_base);
+    int fits;
+    (void)ndtd_alignment_confidence(alignment, scan, pipeline->settings, &fits);
+    facts->is_refuted = fits && !is_within(pipeline, alignment, &aligned);
+    facts->is_accepted = alignment->is_updated && alignment->result.outcome == NDT_CONVERGED &&
+                         !decision->is_ambiguous && !decision->is_cut_short &&
+                         !(decision->is_multistart && decision->margin < NDTD_LEAST_MARGIN) &&
+                         is_within(pipeline, alignment, &alignment->updated.T_map_base);
+    facts->T_map_base = alignment->updated.T_map_base;
 }
 
 /* What the alignment told is not used: the prediction, which is the extended pose, is the pose. */
@@ -394,7 +432,7 @@ static enum ndt_status begin_late(struct ndtd_pipeline *pipeline, const struct n
                                   struct ndt_error *err)
 {
     struct ndtd_extension *extension = pipeline->extension;
-    const struct kept_scan *kept = &extension->kept;
+    const struct kept_scan *kept = &extension->kept[1];
     if (extension->is_running || !kept->is_known || kept->state.stamp_ns != pipeline->track.state.stamp_ns)
         return NDT_OK;
     const enum ndt_status status = measure_share(pipeline, &alignment->predicted, err);
@@ -436,11 +474,9 @@ static void judge_beyond(struct ndtd_pipeline *pipeline, struct ndtd_alignment *
 {
     struct ndtd_extension *extension = pipeline->extension;
     struct ndtd_edge_facts facts = {.part = part_of(extension)};
-    facts.is_accepted = extension->has_now && is_accepted(pipeline, alignment, decision);
-    if (facts.is_accepted) {
-        facts.T_map_base = alignment->updated.T_map_base;
-        facts.T_odom_base = extension->T_odom_before;
-    }
+    facts.T_odom_base = extension->T_odom_before;
+    if (extension->has_now)
+        weigh(pipeline, alignment, decision, &facts);
     const enum ndtd_edge_step step = ndtd_edge_decide(&extension->edge, &facts);
     if (step == NDTD_EDGE_ATTACH) { /* the estimator has the scan by odometry already */
         ndt_track_adopt(&pipeline->track, &alignment->predicted, 0);
@@ -501,7 +537,7 @@ void ndtd_extension_watch(struct ndtd_pipeline *pipeline, const struct ndtd_alig
         return;
     follow_usual_share(extension, record->result.scores.match_ratio);
     const double part = record->result.scores.match_ratio / extension->usual_share;
-    if (part > END_PART)
+    if (extension->is_running && part > END_PART)
         ndtd_extension_stop(extension);
     else if (extension->is_running)
         attach(extension, &pipeline->track);

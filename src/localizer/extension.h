@@ -25,13 +25,14 @@
 /* What a scan tells about the edge. */
 struct ndtd_edge_facts {
     double part;     /* share of its points that meet the map where odometry has it, as a part of the usual one */
+    int is_refuted;  /* it fits the map at another pose than odometry can be wrong by */
     int is_accepted; /* its alignment with the map is: its pose there, and the same in odometry's own frame: */
     struct ndt_pose T_map_base, T_odom_base;
 };
 struct ndtd_edge {
     int is_beyond;
-    int accepted, contradicted; /* scans in a row; contradicted: they meet the map and are not accepted */
-    struct ndt_pose T_map_odom; /* by the first of those accepted */
+    int accepted, refuted, contradicted; /* scans in a row; contradicted: they meet the map and are not accepted */
+    struct ndt_pose T_map_odom;          /* by the first of those accepted */
 };
 enum ndtd_edge_step {
     NDTD_EDGE_STAY,    /* inside, or beyond */

@@ -97,6 +97,20 @@ START_TEST(scans_that_meet_the_map_in_vain_give_up)
 }
 END_TEST
 
+/* The map contradicts odometry: it has slipped, or taken one place for another. */
+START_TEST(scans_that_fit_elsewhere_give_up)
+{
+    const struct ndtd_edge_facts elsewhere = {.part = 0.5, .is_refuted = 1};
+    beyond();
+    ck_assert_int_eq(ndtd_edge_decide(&edge, &elsewhere), NDTD_EDGE_STAY);
+    ck_assert_int_eq(ndtd_edge_decide(&edge, &elsewhere), NDTD_EDGE_STAY);
+    ck_assert_int_eq(unmatched(0.5), NDTD_EDGE_STAY);
+    ck_assert_int_eq(ndtd_edge_decide(&edge, &elsewhere), NDTD_EDGE_STAY);
+    ck_assert_int_eq(ndtd_edge_decide(&edge, &elsewhere), NDTD_EDGE_STAY);
+    ck_assert_int_eq(ndtd_edge_decide(&edge, &elsewhere), NDTD_EDGE_GIVE_UP);
+}
+END_TEST
+
 START_TEST(few_points_are_not_worth_an_alignment)
 {
     ck_assert(!ndtd_edge_is_met(0.39));
@@ -154,6 +168,7 @@ int main(void)
     tcase_add_test(tcase, scans_that_agree_attach);
     tcase_add_test(tcase, one_scan_that_disagrees_begins_anew);
     tcase_add_test(tcase, scans_that_meet_the_map_in_vain_give_up);
+    tcase_add_test(tcase, scans_that_fit_elsewhere_give_up);
     tcase_add_test(tcase, few_points_are_not_worth_an_alignment);
     tcase_add_test(tcase, certainty_is_lost_along_the_way);
     tcase_add_test(tcase, a_wrong_heading_cancels_on_the_way_back);
