@@ -23,6 +23,8 @@ static const double MET_PART = 0.4, INSIDE_PART = 0.7;
 static const double RISE_GAIN = 0.05, FALL_GAIN = 0.01;
 /* Scans in a row that attach, that fit elsewhere, and that fit nowhere. */
 enum { ATTACHING = 3, REFUTING = 3, CONTRADICTING = 20 };
+/* Verified scans in a row after which odometry may end: along an edge it is soon needed again. */
+enum { SETTLED = 10 };
 /* Accepted scans agree when they put the base within this of each other, and odometry with one that was verified.
  */
 static const double AGREE_M = 0.3, AGREE_RAD = 2 * 0.017453292519943295;
@@ -53,6 +55,7 @@ struct ndtd_extension {
     struct ndt_pose T_odom_before; /* the base at the last scan */
     int has_now;                   /* odometry has located the scan: */
     struct ndt_track_state now;    /* there, in the map */
+    int verified;                  /* scans in a row while it runs */
     double share;                  /* of the points of the scan that meet the map there */
     double usual_share;            /* of verified scans inside; 0: not known */
     double way_m;                  /* beyond the edge */
@@ -328,6 +331,7 @@ static void begin(struct ndtd_pipeline *pipeline)
     const struct ndt_pose *found = &ndtd_odometry_mode_state(extension->mode)->T_map_base;
     extension->is_running = ndt_pose_distance_m(found, &kept[1].state.T_map_base) <= AGREE_M &&
                             ndt_pose_angle_rad(found, &kept[1].state.T_map_base) <= AGREE_RAD;
+    extension->verified = 0;
     extension->T_odom_before = *found;
     anchor(extension, &pipeline->track, &kept[1].state);
 }
@@ -455,6 +459,7 @@ static enum ndt_status judge_inside(struct ndtd_pipeline *pipeline, struct ndtd_
         status = measure_share(pipeline, &extension->now, err);
     if (status != NDT_OK || !extension->has_now)
         return status;
+    extension->verified = 0;
     const struct ndtd_edge_facts facts = {.part = part_of(extension)};
     const enum ndtd_edge_step step = ndtd_edge_decide(&extension->edge, &facts);
     if (step == NDTD_EDGE_GIVE_UP)
@@ -510,6 +515,7 @@ enum ndt_status ndtd_extension_judge(struct ndtd_pipeline *pipeline, struct ndtd
 static void attach(struct ndtd_extension *extension, const struct ndt_track *track)
 {
     extension->edge.contradicted = 0;
+    extension->verified++;
     if (extension->has_now)
         anchor(extension, track, &track->state);
 }
@@ -537,10 +543,10 @@ void ndtd_extension_watch(struct ndtd_pipeline *pipeline, const struct ndtd_alig
         return;
     follow_usual_share(extension, record->result.scores.match_ratio);
     const double part = record->result.scores.match_ratio / extension->usual_share;
-    if (extension->is_running && part > END_PART)
-        ndtd_extension_stop(extension);
-    else if (extension->is_running)
+    if (extension->is_running)
         attach(extension, &pipeline->track);
+    if (extension->is_running && part > END_PART && extension->verified >= SETTLED)
+        ndtd_extension_stop(extension);
     if (extension->is_running)
         return;
     keep_scan(pipeline);
