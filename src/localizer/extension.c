@@ -393,14 +393,16 @@ enum ndt_status ndtd_extension_meets_map(struct ndtd_pipeline *pipeline, struct 
     return NDT_OK;
 }
 
-/* Whether a pose is within what the extended pose can be wrong by. */
+/* Whether a pose is within what the extended pose can be wrong by, by its covariance or where that is too small. */
 static int is_within(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                      const struct ndt_pose *T_map_base)
 {
+    const struct ndt_pose *extended = &alignment->predicted.T_map_base;
     double block[36];
     get_pose_block(&alignment->predicted, block);
-    return ndtd_squared_mahalanobis(&alignment->predicted.T_map_base, block, T_map_base) <=
-           pipeline->settings->track.gate;
+    return ndtd_squared_mahalanobis(extended, block, T_map_base) <= pipeline->settings->track.gate ||
+           (ndt_pose_distance_m(extended, T_map_base) <= AGREE_M &&
+            ndt_pose_angle_rad(extended, T_map_base) <= AGREE_RAD);
 }
 
 /* What an alignment beyond the edge says: it is accepted as one inside would be, or it fits too far away. */
