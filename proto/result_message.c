@@ -42,9 +42,22 @@ const char *ndt_state_name(enum ndt_state state)
     static const char *const names[NDT_STATE_COUNT] = {
         [NDT_STATE_INITIALISING] = "initialising", [NDT_STATE_TRACKING] = "tracking",
         [NDT_STATE_COASTING] = "coasting",         [NDT_STATE_LOST] = "lost",
-        [NDT_STATE_RECOVERING] = "recovering",
+        [NDT_STATE_RECOVERING] = "recovering",     [NDT_STATE_EXTENDING] = "extending",
     };
     return (unsigned)state < NDT_STATE_COUNT ? names[state] : "unknown";
+}
+
+int ndt_state_is_trusted(enum ndt_state state)
+{
+    return state == NDT_STATE_TRACKING || state == NDT_STATE_COASTING || state == NDT_STATE_EXTENDING;
+}
+
+int ndt_state_name_is_trusted(const char *name)
+{
+    for (int i = 0; i < NDT_STATE_COUNT; i++)
+        if (strcmp(ndt_state_name((enum ndt_state)i), name) == 0)
+            return ndt_state_is_trusted((enum ndt_state)i);
+    return 0;
 }
 
 enum ndt_status ndt_wire_read_state(struct ndt_wire_reader *reader, enum ndt_state *out)

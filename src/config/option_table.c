@@ -122,6 +122,9 @@ const struct ndtd_option ndtd_option_table[] = {
     {TEXT(NDTD_PATH, "map.path", map_path, FIXED,
           "The prior map: compiled (.ndtmap), a cloud (.pcd, .ply, .bin), or a directory of tiles; none = there is none: "
           "odometry, with poses in the frame odom"), .is_common = 1},
+    {BOOL("map.extend", extend_map, FIXED,
+          "Beyond the edge of the map odometry carries the pose on in its frame (state extending), until the map is met "
+          "again"), .is_common = 1},
     {INT("map.threads", map.threads, FIXED, 0, 64, "threads",
          "Threads that build the map; 0 = number of cores, at most 4. The map does not depend on it")},
     {LABELS(NDTD_ENUM, "initial_pose.mode", initial_pose_mode, FIXED, pose_modes,

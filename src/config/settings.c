@@ -156,6 +156,19 @@ static enum ndt_status check_offsets(const struct ndtd_settings *settings, struc
     return NDT_OK;
 }
 
+/* The way beyond the edge is a prior of the alignment where the map is met again. */
+static enum ndt_status check_extension(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    if (!settings->extend_map)
+        return NDT_OK;
+    if (ndtd_settings_has_no_map(settings))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "map.extend: there is no map to extend, map.path is none");
+    if (settings->align.variant != NDT_ROBUST || settings->prior == NDTD_PRIOR_OFF || !settings->recovery.enable)
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "map.extend: needs ndt.variant robust, ndt.prior auto and recovery.enable true");
+    return NDT_OK;
+}
+
 static void derive(struct ndtd_settings *settings)
 {
     struct ndt_align_params *align = &settings->align;
@@ -176,7 +189,8 @@ static void derive(struct ndtd_settings *settings)
 void ndtd_settings_check(const struct ndtd_settings *settings, struct ndtd_faults *faults)
 {
     static enum ndt_status (*const checks[])(const struct ndtd_settings *settings, struct ndt_error *err) = {
-        check_backend, check_levels, check_ranges, check_frames, check_cpus, check_covariance, check_offsets};
+        check_backend, check_levels,     check_ranges,  check_frames,
+        check_cpus,    check_covariance, check_offsets, check_extension};
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
         struct ndt_error why = {""};
         if (checks[i](settings, &why) != NDT_OK)

@@ -197,15 +197,40 @@ void ndtd_matcher_wide_covariance(const struct ndtd_matcher *matcher, double cov
 /* Edge of a block: that of a voxel of the finest level, usually. */
 static const float BLOCK_M = 1;
 
+static struct ndt_score_pose score_pose(const struct ndtd_matcher *matcher, const struct ndt_pose *T_map_sensor)
+{
+    struct ndt_score_pose pose;
+    ndt_pose_rotation(T_map_sensor, pose.R);
+    for (int k = 0; k < 3; k++)
+        pose.t_m[k] = T_map_sensor->t_m[k] - matcher->map->origin_m[k];
+    return pose;
+}
+
+double ndtd_matcher_share(const struct ndtd_matcher *matcher, const struct ndt_pose *T_map_sensor)
+{
+    const struct ndt_align_params *align = &matcher->settings->align;
+    const struct ndt_align_level *finest = &align->levels[align->level_count - 1];
+    struct ndt_pose_score score = {.matched = 0};
+    struct ndt_error ignored;
+    size_t done;
+    if (!matcher->map || matcher->points->count == 0)
+        return 0;
+    const struct ndt_score_pose pose = score_pose(matcher, T_map_sensor);
+    const struct ndt_score_request request = {.level = ndt_map_find_level(matcher->map, finest->leaf_m),
+                                              .neighbours = finest->neighbours,
+                                              .count = 1,
+                                              .poses = &pose};
+    const enum ndt_status status =
+        ndt_score_poses_plain(matcher->map, matcher->points, &request, &score, &done, &ignored);
+    return status == NDT_OK ? (double)score.matched / (double)matcher->points->count : 0;
+}
+
 static void score_points(const struct ndtd_matcher *matcher, const struct ndt_pose *T_map_sensor, size_t stride,
                          float *values)
 {
     const struct ndt_align_params *align = &matcher->settings->align;
     const struct ndt_align_level *finest = &align->levels[align->level_count - 1];
-    struct ndt_score_pose pose;
-    ndt_pose_rotation(T_map_sensor, pose.R);
-    for (int k = 0; k < 3; k++)
-        pose.t_m[k] = T_map_sensor->t_m[k] - matcher->map->origin_m[k];
+    const struct ndt_score_pose pose = score_pose(matcher, T_map_sensor);
     ndt_score_points(matcher->map, ndt_map_find_level(matcher->map, finest->leaf_m), finest->neighbours,
                      matcher->points, stride, &pose, values);
 }

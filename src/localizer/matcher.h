@@ -99,6 +99,9 @@ NDT_MUST_CHECK enum ndt_status ndtd_matcher_align_batch(struct ndtd_matcher *mat
                                                         struct ndt_error *err);
 /* The covariance of a guess, which is worth as much as an initial pose without one. */
 void ndtd_matcher_wide_covariance(const struct ndtd_matcher *matcher, double covariance[36]);
+/* Part of the points that meet a voxel of the finest level with the sensor at a pose, wherever they lie in it; 0
+ * without a map. The points are on the host. */
+double ndtd_matcher_share(const struct ndtd_matcher *matcher, const struct ndt_pose *T_map_sensor);
 /* By how many standard deviations the scan fits better at pose a than at pose b (of the sensor). The points are on
  * the host. */
 double ndtd_matcher_significance(struct ndtd_matcher *matcher, const struct ndt_pose *a, const struct ndt_pose *b);

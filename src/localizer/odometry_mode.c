@@ -88,6 +88,22 @@ static enum ndt_status begin(struct ndtd_odometry_mode *mode, struct ndt_error *
     return ndt_odometry_create(&mode->odometry, &params, mode->backend, err);
 }
 
+enum ndt_status ndtd_odometry_mode_begin_at(struct ndtd_odometry_mode *mode, const struct ndtd_settings *settings,
+                                            const struct ndt_track *track, struct ndt_error *err)
+{
+    ndtd_odometry_mode_restart(mode);
+    mode->settings = settings;
+    const enum ndt_status status = begin(mode, err);
+    if (status == NDT_OK)
+        ndt_odometry_begin_at(mode->odometry, track);
+    return status;
+}
+
+const struct ndt_track_state *ndtd_odometry_mode_state(const struct ndtd_odometry_mode *mode)
+{
+    return ndt_odometry_state(mode->odometry);
+}
+
 void ndtd_odometry_mode_imu(struct ndtd_odometry_mode *mode, const struct ndt_track_imu_sample *sample)
 {
     if (begin(mode, NULL) == NDT_OK)

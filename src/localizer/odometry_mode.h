@@ -22,6 +22,12 @@ NDT_MUST_CHECK enum ndt_status ndtd_odometry_mode_create(struct ndtd_odometry_mo
 void ndtd_odometry_mode_destroy(struct ndtd_odometry_mode *mode);
 /* Begins anew with the next scan. */
 void ndtd_odometry_mode_restart(struct ndtd_odometry_mode *mode);
+/* Begins anew where the estimator is: `odom` is then the frame of its poses. NDT_ERR_MEMORY: it does not run. */
+NDT_MUST_CHECK enum ndt_status ndtd_odometry_mode_begin_at(struct ndtd_odometry_mode *mode,
+                                                           const struct ndtd_settings *settings,
+                                                           const struct ndt_track *track, struct ndt_error *err);
+/* The estimate after the last scan; only while it runs. */
+const struct ndt_track_state *ndtd_odometry_mode_state(const struct ndtd_odometry_mode *mode);
 /* Samples between scans, in the base frame. */
 void ndtd_odometry_mode_imu(struct ndtd_odometry_mode *mode, const struct ndt_track_imu_sample *sample);
 void ndtd_odometry_mode_wheels(struct ndtd_odometry_mode *mode, const struct ndt_track_odometry_sample *sample);

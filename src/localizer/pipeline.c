@@ -4,6 +4,7 @@
  * A scan passes, in this order:
  *
  *   decode       the points of the message become a cloud: matcher.raw
+ *   extend       beyond the edge of the map odometry carries the estimator on (extension.h)
  *   predict      the estimator predicts pose and motion at the reference moment of the sweep
  *   preprocess   crop, deskew, voxel filter and sampling on the host, or a plan for a backend that does it
  *   align        the aligner refines the predicted pose, with the prediction as prior
@@ -354,8 +355,11 @@ static enum ndt_status align_and_relocalise(struct ndtd_pipeline *pipeline, stru
 {
     struct ndtd_matcher *matcher = &pipeline->matcher;
     struct ndtd_relocalizer *relocalizer = pipeline->relocalizer;
+    int meets_map = 1;
     enum ndt_status status = ndtd_relocalizer_begin(relocalizer, decision, err);
-    if (status != NDT_OK)
+    if (status == NDT_OK)
+        status = ndtd_extension_meets_map(pipeline, alignment, &meets_map, err);
+    if (status != NDT_OK || !meets_map)
         return status;
     struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
     if (!ndtd_matcher_has_time(matcher, &params)) {
@@ -398,6 +402,8 @@ static enum ndt_status localise(struct ndtd_pipeline *pipeline, struct ndtd_alig
     ndtd_relocalizer_report(pipeline->relocalizer, decision, &alignment->result);
     if (decision->is_unproven && record->confidence > decision->certainty) /* it fits elsewhere, too */
         record->confidence = decision->certainty;
+    if (status == NDT_OK)
+        status = ndtd_extension_judge(pipeline, alignment, decision, record, err);
     alignment->result.align_us += delay_us;
     describe(pipeline, decision, alignment, record);
     return status;
@@ -425,6 +431,8 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_alignme
     const double sweep_us = ndt_clock_us() - start_us;
     if (status != NDT_OK)
         matcher->scan.sweep = (struct ndt_sweep){0};
+    else
+        ndtd_extension_follow(pipeline);
     if (!predict(pipeline, alignment) || !reaches_far(pipeline, &alignment->result))
         status = NDT_OK; /* it is answered, whatever is wrong with its sweep */
     else if (status == NDT_OK)
@@ -519,6 +527,7 @@ static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *
     ndtd_pipeline_conclude(pipeline, alignment, record);
     ndtd_pipeline_follow_state(pipeline, alignment, record);
     ndt_track_window_add(&pipeline->window, &pipeline->track, ndtd_state_is_trusted(pipeline->state));
+    ndtd_extension_watch(pipeline, alignment, record);
     keep_for_request(pipeline, alignment, record);
     if (pipeline->is_watched)
         ndtd_points_view_keep(pipeline, record);
@@ -590,6 +599,7 @@ static void release_memory(struct ndtd_pipeline *pipeline)
     ndtd_scan_merge_release(pipeline->merge);
     ndtd_lookahead_release(pipeline->lookahead);
     ndtd_points_view_release(pipeline->view);
+    ndtd_extension_release(pipeline->extension);
     pipeline->has_answered = 0;
 }
 
@@ -629,7 +639,8 @@ enum ndt_status ndtd_pipeline_process(struct ndtd_pipeline *pipeline, const stru
 
 size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_message *const *frames, size_t count)
 {
-    const size_t together = pipeline->odometry ? 0 : ndtd_lookahead_begin(pipeline, frames, count);
+    const int is_alone = pipeline->odometry != NULL || ndtd_extension_runs(pipeline->extension);
+    const size_t together = is_alone ? 0 : ndtd_lookahead_begin(pipeline, frames, count);
     struct ndt_error ignored; /* each frame has its turn */
     for (size_t i = 0; i < together; i++)
         if (frames[i]->type == NDT_MESSAGE_SCAN)
@@ -652,6 +663,7 @@ enum ndt_status ndtd_pipeline_follow_up(struct ndtd_pipeline *pipeline, struct n
     if (!applied)
         return status;
     ndt_track_adopt(&pipeline->track, applied, 1);
+    ndtd_extension_stop(pipeline->extension);
     pipeline->has_start = 0;
     return status;
 }

@@ -25,6 +25,7 @@ void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_
     ndtd_scan_order_forget(pipeline);
     ndt_track_reset(&pipeline->track, stamp_ns, &start->pose, start->has_twist ? &start->twist : twist,
                     start->has_covariance ? start->covariance : NULL);
+    ndtd_extension_stop(pipeline->extension);
     pipeline->state = NDT_STATE_INITIALISING; /* until a scan confirms it */
     ndtd_relocalizer_start_at(pipeline->relocalizer, &pipeline->track.state);
     ndtd_lookahead_forget(pipeline->lookahead);
@@ -60,6 +61,7 @@ static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct
         ndt_track_odometry(&pipeline->track, &sample);
         if (pipeline->odometry)
             ndtd_odometry_mode_wheels(pipeline->odometry, &sample);
+        ndtd_extension_wheels(pipeline->extension, &sample);
     }
     return NDT_OK;
 }
@@ -97,6 +99,7 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
     ndt_track_imu(&pipeline->track, &sample);
     if (pipeline->odometry)
         ndtd_odometry_mode_imu(pipeline->odometry, &sample);
+    ndtd_extension_imu(pipeline->extension, &sample);
     return NDT_OK;
 }
 

@@ -118,7 +118,8 @@ void ndtd_pipeline_conclude(struct ndtd_pipeline *pipeline, const struct ndtd_al
     else
         ndt_track_coast(&pipeline->track, &alignment->predicted);
     const int is_refused = !alignment->is_updated && result->evaluations > 0 && result->outcome != NDT_DEADLINE &&
-                           !ndtd_state_is_trusted(pipeline->state);
+                           !ndtd_state_is_trusted(pipeline->state) &&
+                           !ndtd_extension_is_extending(pipeline->extension);
     if (!is_refused)
         ndtd_pipeline_report_estimate(pipeline, alignment,
                                       alignment->is_updated ? &alignment->updated : &alignment->predicted, record);
@@ -141,6 +142,7 @@ static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
     if (has_pose)
         ndt_track_reset(&pipeline->track, stamp_ns, &from->T_map_base, NULL, NULL);
     ndtd_relocalizer_start_at(pipeline->relocalizer, has_pose ? &pipeline->track.state : NULL);
+    ndtd_extension_stop(pipeline->extension);
     pipeline->state = NDT_STATE_INITIALISING;
     ndtd_lookahead_forget(pipeline->lookahead);
     ndtd_scan_order_forget(pipeline);

@@ -2,6 +2,7 @@
 #ifndef NDTD_PIPELINE_STATE_H
 #define NDTD_PIPELINE_STATE_H
 
+#include "extension.h"
 #include "lookahead.h"
 #include "ndtd/moment.h"
 #include "ndtd/pipeline.h"
@@ -45,6 +46,8 @@ struct ndtd_pipeline {
     struct ndtd_lookahead *lookahead; /* scans that wait, aligned ahead */
     struct ndtd_odometry_mode
         *odometry; /* finds the poses in place of all that; NULL: there is, or may be, a map */
+
+    struct ndtd_extension *extension; /* carries the pose on beyond the edge of the map; NULL: nothing does */
 
     /* Costs so far. */
     double scan_us; /* mean time that a scan takes */

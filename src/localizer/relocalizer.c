@@ -85,7 +85,7 @@ enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer, st
         status = ndtd_resolve_degeneracy(&now, err);
     if (status == NDT_OK && alignment->before)
         status = ndtd_compare_previous_track(&now, err);
-    if (status == NDT_OK)
+    if (status == NDT_OK && !relocalizer->is_extending)
         status = ndtd_recover(&now, err);
     alignment->result.align_us += relocalizer->proposals.us;
     alignment->result.evaluations += relocalizer->proposals.evaluations;
@@ -143,6 +143,16 @@ const struct ndt_twist *ndtd_relocalizer_keep_track(struct ndtd_relocalizer *rel
         previous->verified = relocalizer->verified;
     }
     return previous->track.count > 0 ? &previous->track.list[0].state.twist : NULL;
+}
+
+void ndtd_relocalizer_extend(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state)
+{
+    relocalizer->is_extending = state != NULL;
+    if (!state)
+        return;
+    relocalizer->verified = *state;
+    relocalizer->recovery.is_active = 0;
+    relocalizer->previous.track.count = 0;
 }
 
 void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *given)

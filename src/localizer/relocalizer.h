@@ -53,6 +53,9 @@ struct ndtd_relocalizer_parts {
     const struct ndt_backend_config *compute; /* of searches; borrowed during create */
 };
 
+/* Logarithm of the odds, 99 : 1, of a pose over all others that were tried. */
+#define NDTD_LEAST_MARGIN 4.6
+
 /* The decision about the alignment of a scan. */
 struct ndtd_decision {
     int is_unproven;   /* later scans have to confirm the pose: until then it is reported as lost */
@@ -118,6 +121,9 @@ void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct 
  * up to now. is_trusted: its pose was. Returns the twist of that track; NULL: there is none. */
 const struct ndt_twist *ndtd_relocalizer_keep_track(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
                                                     int is_trusted);
+/* Beyond the edge of the map: `state` is where odometry has carried the estimate, and counts as verified. No scan
+ * is recovered then, the decision is about its alignment alone. NULL: that ends. */
+void ndtd_relocalizer_extend(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state);
 /* The estimator starts at a pose that was given. NULL: no pose is known. */
 void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *given);
 

@@ -8,8 +8,6 @@
 #include "place_belief.h"
 #include "window.h"
 
-/* Logarithm of the odds, 99 : 1, of a pose over all others that were tried. */
-#define NDTD_LEAST_MARGIN 4.6
 /* Rivals of a pose that get a motion of their own: each costs an alignment. */
 enum { NDTD_RIVALS_MOVED = 3 };
 
@@ -70,6 +68,7 @@ struct ndtd_relocalizer {
     struct ndt_track_state given;
     int is_verified; /* `verified` is the estimate at the last scan that was accepted */
     struct ndt_track_state verified;
+    int is_extending;            /* `verified` is that of odometry beyond the edge of the map */
     double fastest_mps;          /* of the verified scans */
     struct ndtd_usual_fit usual; /* of the verified scans */
     struct ndtd_previous_track previous;

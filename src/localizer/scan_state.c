@@ -16,6 +16,8 @@ enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_sca
         return NDT_STATE_TRACKING;
     const int is_doubtful =
         ndtd_state_is_trusted(before) && (scan->deviation_rad > NDTD_LOST_RAD || scan->is_contradicted);
+    if (scan->is_extending && scan->deviation_m <= scan->lost_deviation_m && scan->deviation_rad <= NDTD_LOST_RAD)
+        return NDT_STATE_EXTENDING;
     if (scan->outcome == NDT_LOST || scan->outcome == NDT_OFF_MAP || scan->deviation_m > scan->lost_deviation_m ||
         is_doubtful)
         return scan->is_recovering ? NDT_STATE_RECOVERING : NDT_STATE_LOST;
@@ -29,7 +31,7 @@ int ndtd_outcome_has_pose(enum ndt_outcome outcome)
 
 int ndtd_state_is_trusted(enum ndt_state state)
 {
-    return state == NDT_STATE_TRACKING || state == NDT_STATE_COASTING;
+    return ndt_state_is_trusted(state);
 }
 
 int ndtd_scan_is_untrusted(const struct ndtd_scan_record *record)
@@ -65,6 +67,7 @@ void ndtd_pipeline_follow_state(struct ndtd_pipeline *pipeline, const struct ndt
                                           .deviation_m = ndt_track_position_deviation(&pipeline->track.state),
                                           .lost_deviation_m = pipeline->settings->track.lost_deviation_m,
                                           .deviation_rad = ndt_track_attitude_deviation(&pipeline->track.state),
+                                          .is_extending = ndtd_extension_is_extending(pipeline->extension),
                                           .is_contradicted = is_contradicted(pipeline, alignment, record)};
     struct ndt_track_state at_stamp;
     const enum ndt_state next = ndtd_scan_state_next(pipeline->state, &facts);

@@ -421,7 +421,8 @@ void ndtd_command_help(FILE *file)
         "configured. SIGTERM ends it after every received scan is answered; SIGHUP reloads the configuration.\n"
         "A damaged bag is replayed up to its last complete record, with a warning. Scans that cannot be decoded\n"
         "are counted and answered `rejected`. Output files are complete or absent.\n"
-        "A pose is trusted while the state is tracking or coasting, unless the scan's alignment was refused.\n"
+        "A pose is trusted while the state is tracking, coasting or extending, unless the scan's alignment was "
+        "refused.\n"
         "Exit status: 0 done, 1 differs from --expect or more scans without a trusted state than --max-untrusted, "
         "2 usage or\n"
         "configuration, 3 failure at run time (also when no scan could be read).\n");

@@ -49,6 +49,7 @@ struct ndt_odometry {
     struct ndt_odometry_batch batch;
     struct ndt_recent_fits fits;
     struct start start;
+    int is_placed; /* `track` tells where the first scan is */
     struct ndt_cloud no_points;
     int64_t stamp_ns; /* of the last scan */
     int has_stamp;
@@ -173,6 +174,11 @@ void ndt_odometry_add_wheels(struct ndt_odometry *odometry, const struct ndt_tra
     ndt_track_odometry(&odometry->track, sample);
 }
 
+const struct ndt_track_state *ndt_odometry_state(const struct ndt_odometry *odometry)
+{
+    return &odometry->track.state;
+}
+
 const struct ndt_cloud *ndt_odometry_points(const struct ndt_odometry *odometry)
 {
     return odometry->scan.map_points;
@@ -272,11 +278,20 @@ int ndt_odometry_restart(struct ndt_odometry *odometry)
     odometry->fits = (struct ndt_recent_fits){.count = 0};
     odometry->has_stamp = odometry->old_scans = 0;
     odometry->scans = 0;
+    odometry->is_placed = 0;
     odometry->segment = odometry->missed = 0;
     odometry->path_m = 0;
     odometry->scan.map_points = &odometry->no_points;
     /* A builder that could not be created is created again by the next scan. */
     return ndt_local_map_clear(&odometry->local, &err) == NDT_OK && start.has_twist;
+}
+
+void ndt_odometry_begin_at(struct ndt_odometry *odometry, const struct ndt_track *track)
+{
+    (void)ndt_odometry_restart(odometry);
+    odometry->track = *track;
+    odometry->track.params = odometry->params.track;
+    odometry->is_placed = 1;
 }
 
 /* ---- keyframes ---- */
@@ -355,6 +370,20 @@ static enum ndt_status begin_segment(struct ndt_odometry *odometry, struct ndt_e
     odometry->missed = 0;
     odometry->fits = (struct ndt_recent_fits){.count = 0};
     return ndt_local_map_clear(&odometry->local, err);
+}
+
+/* Where the other estimator expects the first scan: exact by definition, like any first pose. */
+static void place_first(struct ndt_odometry *odometry, struct ndt_track_state *predicted)
+{
+    enum { N = NDT_TRACK_STATES };
+    (void)ndt_track_predict(&odometry->track, odometry->scan.reference_ns, predicted);
+    for (int i = 0; i < 6; i++) {
+        for (int k = 0; k < N; k++)
+            predicted->P[N * i + k] = predicted->P[N * k + i] = 0;
+        predicted->P[(N + 1) * i] = i < 3 ? START_M * START_M : START_RAD * START_RAD;
+    }
+    memset(predicted->distortion, 0, sizeof(predicted->distortion));
+    odometry->is_placed = 0;
 }
 
 /* The state before the first scan of a segment. */
@@ -454,7 +483,9 @@ enum ndt_status ndt_odometry_add_scan(struct ndt_odometry *odometry, int64_t sta
         status = begin_segment(odometry, err);
     if (status != NDT_OK)
         return status;
-    if (!odometry->local.map)
+    if (odometry->is_placed)
+        place_first(odometry, &predicted);
+    else if (!odometry->local.map)
         start_segment(odometry, &predicted);
     else
         (void)ndt_track_predict(&odometry->track, odometry->scan.reference_ns, &predicted);

@@ -59,8 +59,7 @@ void ndt_track_refusal_line(enum ndt_track_refusal refusal, const struct ndt_tra
 {
     static const char *const lines[] = {[NDT_TRACK_NOT_REFUSED] = "",
                                         [NDT_TRACK_NO_POSE] = "no scan has left a pose yet",
-                                        [NDT_TRACK_NOT_TRUSTED] =
-                                            "the state of a scan beside it is neither tracking nor coasting"};
+                                        [NDT_TRACK_NOT_TRUSTED] = "the state of a scan beside it is not trusted"};
     if (refusal == NDT_TRACK_BEFORE_WINDOW)
         snprintf(text, size, "the stamp is %.3g s older than the states that are kept", pose->off_s);
     else if (refusal == NDT_TRACK_TOO_FAR_AHEAD)

@@ -32,7 +32,7 @@
 
 #define STORM_UNUSED __attribute__((unused)) static
 
-enum { STORM_SCANS = 32, STORM_SCAN_POINTS = 1500, STORM_MAP_POINTS = 60000, STORM_VARIANTS = 4 };
+enum { STORM_SCANS = 32, STORM_SCAN_POINTS = 1500, STORM_MAP_POINTS = 60000, STORM_VARIANTS = 5 };
 #define STORM_STEP_NS  INT64_C(100000000)
 #define STORM_BEGIN_NS INT64_C(1700000000000000000)
 
@@ -272,14 +272,16 @@ static enum ndt_status storm_make_world(struct storm *storm, struct ndt_error *e
 }
 
 /* What differs from the defaults: without searches a storm of hundreds of scans takes a second. 0: nothing else; 1:
- * GNSS in the alignment; 2: times of points and two passes; 3: with searches, a tenth as fast. */
+ * GNSS in the alignment; 2: times of points and two passes; 3: with searches, a tenth as fast; 4: and with odometry
+ * beyond the edge of the map. */
 static enum ndt_status storm_set(struct storm *storm, int variant, struct ndt_error *err)
 {
     static const char *const options[STORM_VARIANTS][8] = {
         {"recovery.enable", "false"},
         {"recovery.enable", "false", "ndt.regularization.enable", "true"},
         {"recovery.enable", "false", "preprocess.deskew", "time", "preprocess.deskew_passes", "2"},
-        {"recovery.enable", "true"}};
+        {"recovery.enable", "true"},
+        {"recovery.enable", "true", "map.extend", "true"}};
     ndtd_settings_default(&storm->settings);
     enum ndt_status status = ndtd_option_set_text(&storm->settings, "cpu.threads", "1", err);
     if (status == NDT_OK)

@@ -413,7 +413,7 @@ static const char status_shape[] =
     "send_failures,scans_thinned,odometry_restarts,results_not_finite,estimates_not_finite,"
     "memory_released,poses_far,scans_slow,row_not_converged,log_lines_lost,connections_refused,pose[,,,,,,],"
     "localisation{state,changes,from,since_seq,"
-    "since_stamp_ns,reason},states{initialising,tracking,coasting,lost,recovering},search{search_id,"
+    "since_stamp_ns,reason},states{initialising,tracking,coasting,lost,recovering,extending},search{search_id,"
     "running,percent,elapsed_ms},outcomes{converged,iteration_limit,deadline,dropped,rejected,low_score,"
     "degenerate,no_map,no_guess,off_map,lost,merged},latency_ms{scans,p50,p90,p99,max,budget},map{path,busy,"
     "failed,error,map_id,points,tiles_loaded,tiles_known,loads,last_load_ms},queue{depth,waiting,given,"

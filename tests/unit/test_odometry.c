@@ -145,6 +145,31 @@ START_TEST(test_the_velocity_of_the_start_is_found)
 }
 END_TEST
 
+/* In the frame of another estimator, and with its velocity: the first sweep is not deformed by the start. */
+START_TEST(test_it_begins_where_another_estimator_is)
+{
+    static struct ndt_track track;
+    const struct ndt_pose first = truth(5);
+    double most_m = 0;
+    drive_one(0); /* what it did before is forgotten */
+    ndt_track_init(&track, &params.track);
+    ndt_track_reset(&track, stamp_of(5), &first, &DRIVING, NULL);
+    ndt_odometry_begin_at(odometry, &track);
+    for (size_t i = 5; i < 25; i++) {
+        const struct ndt_pose expected = truth(i);
+        measure(i);
+        sweep();
+        add(stamp_of(i));
+        ck_assert_int_eq(result.outcome, NDT_CONVERGED);
+        most_m = fmax(most_m, ndt_pose_distance_m(&result.T_odom_base, &expected));
+        if (i == 5)
+            ck_assert(most_m < 1e-9 && result.deviation_m < 0.01);
+    }
+    ck_assert_double_lt(most_m, 0.1);
+    ck_assert_int_eq(ndt_odometry_state(odometry)->stamp_ns, result.reference_ns);
+}
+END_TEST
+
 START_TEST(test_too_few_scans_tell_no_velocity)
 {
     double most_m;
@@ -377,6 +402,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, test_a_drive_is_followed);
     tcase_add_test(tcase, test_the_velocity_of_the_start_is_found);
+    tcase_add_test(tcase, test_it_begins_where_another_estimator_is);
     tcase_add_test(tcase, test_too_few_scans_tell_no_velocity);
     tcase_add_test(tcase, test_the_first_scan_may_tell_the_sensor);
     tcase_add_test(tcase, test_the_same_inputs_give_the_same_bits);

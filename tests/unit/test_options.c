@@ -326,6 +326,13 @@ START_TEST(contradicting_options_are_refused)
     must_set("covariance.covariance_estimation.initial_pose_offset_model_x", "[0.5, -0.5]");
     must_not_finish("2 offsets, but model_y has 6");
     ndtd_settings_default(&settings);
+    must_set("map.extend", "true");
+    must_set("map.path", "none");
+    must_not_finish("there is no map to extend");
+    must_set("map.path", "map.pcd");
+    must_set("recovery.enable", "false");
+    must_not_finish("map.extend: needs");
+    ndtd_settings_default(&settings);
     settings.pose_covariance.fixed[1] = 0.001;
     must_not_finish("0.001 and 0 are not symmetric");
     settings.pose_covariance.fixed[6] = 0.001;

@@ -65,12 +65,33 @@ START_TEST(an_uncertain_attitude_is_not_trusted)
 }
 END_TEST
 
-START_TEST(tracking_and_coasting_are_trusted)
+/* From any state: odometry knows where the edge was left, whatever the scans said since. */
+START_TEST(beyond_the_edge_it_is_extending_while_certain)
+{
+    struct ndtd_scan_facts scan = {
+        .has_pose = 1, .is_extending = 1, .outcome = NDT_OFF_MAP, .lost_deviation_m = 2, .deviation_m = 2};
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_TRACKING, &scan), NDT_STATE_EXTENDING);
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_EXTENDING, &scan), NDT_STATE_EXTENDING);
+    scan.outcome = NDT_CONVERGED;
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_EXTENDING, &scan), NDT_STATE_TRACKING);
+    scan.outcome = NDT_OFF_MAP;
+    scan.deviation_rad = 1.01 * NDTD_LOST_RAD;
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_EXTENDING, &scan), NDT_STATE_LOST);
+    scan.deviation_rad = 0;
+    scan.deviation_m = 2.001;
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_EXTENDING, &scan), NDT_STATE_LOST);
+}
+END_TEST
+
+START_TEST(tracking_coasting_and_extending_are_trusted)
 {
     struct ndtd_scan_record record = {.state = NDT_STATE_LOST};
     for (int i = 0; i < NDT_STATE_COUNT; i++) {
         const enum ndt_state state = (enum ndt_state)i;
-        ck_assert_int_eq(ndtd_state_is_trusted(state), state == NDT_STATE_TRACKING || state == NDT_STATE_COASTING);
+        const int is_trusted =
+            state == NDT_STATE_TRACKING || state == NDT_STATE_COASTING || state == NDT_STATE_EXTENDING;
+        ck_assert_int_eq(ndtd_state_is_trusted(state), is_trusted);
+        ck_assert_int_eq(ndt_state_name_is_trusted(ndt_state_name(state)), is_trusted);
     }
     ck_assert(ndtd_scan_is_untrusted(&record));
     record.result.outcome = NDT_MERGED; /* the scan that completes the sweep counts */
@@ -118,7 +139,8 @@ int main(void)
     tcase_add_test(tcase, only_tracking_turns_into_coasting);
     tcase_add_test(tcase, an_uncertain_position_or_a_lost_outcome_is_lost);
     tcase_add_test(tcase, an_uncertain_attitude_is_not_trusted);
-    tcase_add_test(tcase, tracking_and_coasting_are_trusted);
+    tcase_add_test(tcase, beyond_the_edge_it_is_extending_while_certain);
+    tcase_add_test(tcase, tracking_coasting_and_extending_are_trusted);
     tcase_add_test(tcase, a_change_is_one_line);
     return run_case("scan_state", tcase);
 }

@@ -53,7 +53,7 @@ static void check(const struct reply_view *view)
         ctl_say_no("the daemon has no map: its state is %s", state);
     else if (expected >= POSE && strcmp(state, "localising") != 0)
         ctl_say_no("the daemon does not localise: its state is %s", state);
-    else if (expected >= POSE && strcmp(pose, "tracking") != 0 && strcmp(pose, "coasting") != 0)
+    else if (expected >= POSE && !ndt_state_name_is_trusted(pose))
         ctl_say_no("the pose is not trusted: it is %s%s%s", pose, *reason ? ": " : "", reason);
     else if (!ctl.json)
         printf("%s, %s; %.0f scans, latency p99 %.1f ms\n", state, pose, reply_view_number(view, "scans"),
@@ -80,8 +80,8 @@ static enum ndt_status health(struct ndt_error *err)
 
 static const struct tool_option options[] = {
     {"expect", "WHAT", TOOL_CHOICE, &expected, .choices = expectations,
-     .help = "alive: the daemon answers; map: it has a map; pose: it localises, and the pose is trusted (tracking "
-             "or coasting)"},
+     .help = "alive: the daemon answers; map: it has a map; pose: it localises, and the pose is trusted (tracking, "
+             "coasting or extending)"},
     {"scans-within", "S", TOOL_SECONDS, &scans_within_ns, 0, 3600,
      .help = "a scan has to arrive within S seconds, too; 0: none needs to"},
     CTL_OPTIONS,

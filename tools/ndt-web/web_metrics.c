@@ -109,7 +109,7 @@ static void count_result(struct web_metrics *metrics, const struct ndt_result_me
         [WEB_STAGE_PREPROCESS] = result->preprocess_us, [WEB_STAGE_UPLOAD] = result->upload_us,
         [WEB_STAGE_ALIGN] = aligned->align_us,          [WEB_STAGE_PUBLISH] = result->publish_us};
     const double latency_us = result_latency_us(result);
-    const int is_trusted = result->state == NDT_STATE_TRACKING || result->state == NDT_STATE_COASTING;
+    const int is_trusted = ndt_state_is_trusted(result->state);
     double *untrusted = &metrics->values.numbers[WEB_UNTRUSTED][0];
     metrics->values.numbers[WEB_RESULTS][0]++;
     put(metrics, WEB_LAST_DELAY, 0, delay_s(result->stamp_ns));

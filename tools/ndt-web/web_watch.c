@@ -83,7 +83,7 @@ void web_watch_status(struct web_watch *watch, const struct reply_view *status)
     watch_error(watch, status, "recorder.error", watch->recorder_error, sizeof(watch->recorder_error));
     if (strcmp(state, "localising") != 0)
         snprintf(why, sizeof(why), "the daemon does not localise: its state is %s", state);
-    else if (strcmp(tracking, "tracking") != 0 && strcmp(tracking, "coasting") != 0)
+    else if (!ndt_state_name_is_trusted(tracking))
         snprintf(why, sizeof(why), "the pose is not known: localisation is %s", tracking);
     set_why_not(watch, why);
 }

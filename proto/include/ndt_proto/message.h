@@ -213,10 +213,16 @@ enum ndt_state {
     NDT_STATE_COASTING,     /**< the scan does not; the prediction is still certain enough */
     NDT_STATE_LOST,         /**< the pose is not known any more */
     NDT_STATE_RECOVERING,   /**< as lost, with candidates that are followed from scan to scan */
+    NDT_STATE_EXTENDING,    /**< beyond the edge of the map: odometry carries the pose on in the map's frame */
     NDT_STATE_COUNT
 };
 /** "initialising", "tracking", ...; "unknown" for other numbers. */
 const char *ndt_state_name(enum ndt_state state);
+/** Whether a pose in this state may be used: tracking, coasting and extending, whose covariance is honest and
+ * within estimator.lost_deviation_m. */
+int ndt_state_is_trusted(enum ndt_state state);
+/** The same by the name of the state; 0 for unknown ones. */
+int ndt_state_name_is_trusted(const char *name);
 
 /** result: the answer to one scan. A pose whose quaternion is all zero is unknown: it is not sent. config_hash,
  * queue_depth and drop_counter are always sent; bags from before they existed decode to 0. The members with has_*

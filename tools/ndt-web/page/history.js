@@ -6,7 +6,7 @@ export const OUTCOMES = [
     "converged", "iteration_limit", "deadline", "dropped", "rejected", "low_score", "degenerate", "no_map", "no_guess", "off_map", "lost",
     "merged"
 ];
-export const STATES = ["initialising", "tracking", "coasting", "lost", "recovering"];
+export const STATES = ["initialising", "tracking", "coasting", "lost", "recovering", "extending"];
 export const LOW_CONFIDENCE = 0.5;
 
 const NUMBERS = ["latency", "align", "iterations", "nvtl", "probability", "confidence", "queue", "drops", "error_m", "error_deg"];
@@ -178,8 +178,8 @@ export class History {
         const i = this.slot(index);
         const outcome = OUTCOMES[this.outcome[i]];
         if (outcome === "merged" || outcome === "dropped" || outcome === "no_map" || outcome === "no_guess") return "none";
-        if (outcome !== "converged" || STATES[this.state[i]] === "lost") return "refused";
-        return this.confidence[i] < LOW_CONFIDENCE || STATES[this.state[i]] === "coasting" ? "low" : "good";
+        if ((outcome !== "converged" && STATES[this.state[i]] !== "extending") || STATES[this.state[i]] === "lost") return "refused";
+        return this.confidence[i] < LOW_CONFIDENCE || ["coasting", "extending"].includes(STATES[this.state[i]]) ? "low" : "good";
     }
 }
 

@@ -8,7 +8,8 @@ const STATE_NAMES = {
     tracking: "Tracking",
     coasting: "Coasting",
     lost: "Lost",
-    recovering: "Recovering"
+    recovering: "Recovering",
+    extending: "Beyond the map"
 };
 const STAGES =
     [["decode_us", "decode"], ["queue_us", "queue"], ["preprocess_us", "preprocess"], ["align_us", "align"], ["publish_us", "publish"]];
@@ -23,7 +24,7 @@ const ITERATION_COLUMNS = [
 
 export const stateMark = (name) =>
     [icon(STATE_NAMES[name] ? name : "away"),
-     {tracking: "good", coasting: "warn", recovering: "warn", lost: "bad", initialising: "info"}[name] || "still"];
+     {tracking: "good", coasting: "warn", extending: "warn", recovering: "warn", lost: "bad", initialising: "info"}[name] || "still"];
 
 export const outcomeMark = (name) => {
     if (name === "converged") return [icon("tracking"), "good"];

@@ -291,7 +291,7 @@ static void bind_scan(nb::module_ &module)
             "One line; empty for 'converged'.")
         .def_prop_ro(
             "state", [](const Scan &self) { return ndt_state_name(self.record.state); },
-            "'initialising', 'tracking', 'coasting', 'lost' or 'recovering', after this scan.")
+            "'initialising', 'tracking', 'coasting', 'lost', 'recovering' or 'extending', after this scan.")
         .def_prop_ro(
             "trusted", [](const Scan &self) { return self.is_trusted; }, "Whether the pose may be used.")
         .def_prop_ro("pose", &matrix_of, nb::rv_policy::automatic,

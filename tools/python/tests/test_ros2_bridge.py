@@ -80,6 +80,13 @@ def ros_diagnostics(types, rng):
             peer.DiagnosticArray(peer.Header(peer.stamp(STAMP_NS), ""), [status]))
 
 
+def test_a_pose_beyond_the_map_is_used_with_a_warning():
+    result = {"pose": [0.0] * 6 + [1.0], "state": "extending", "outcome": "off_map", "reason": "12 m beyond the edge of the map"}
+    assert from_ndtd.is_trusted(result)
+    assert from_ndtd.localisation_status(result, {})[1:3] == (from_ndtd.WARN, "extending")
+    assert not from_ndtd.is_trusted({**result, "state": "lost"})
+
+
 @pytest.mark.parametrize("make, name, idl", [
     (ros_imu, rmw.IMU, peer.Imu), (ros_pose, rmw.POSE, peer.PoseWithCovarianceStamped), (ros_tf, rmw.TF, peer.TFMessage),
     (ros_diagnostics, rmw.DIAGNOSTICS, peer.DiagnosticArray)])

@@ -28,6 +28,7 @@ struct ndtd_settings {
     const char *cuda_pipeline, *cuda_shape; /**< cuda.*; NULL: auto. Together they are compute.pipeline. */
     struct ndt_map_config map;     /**< ndt.covariance, ndt.min_points ...; leaves are derived from ndt.levels */
     char map_path[NDTD_PATH_MAX];  /**< map.path */
+    int extend_map;                /**< map.extend */
     struct ndt_align_params align; /**< ndt.*; neighbours of the levels are derived from ndt.neighbours */
     /** ndt.neighbours as configured, from coarse to fine */
     enum ndt_neighbours neighbours[NDT_MAX_LEVELS];

@@ -43,7 +43,7 @@ enum ndt_outcome {
     NDT_DEGENERATE,      /**< aligned, but too few points matched to determine a pose */
     NDT_NO_MAP,          /**< not aligned */
     NDT_NO_GUESS,        /**< not aligned: no initial pose yet */
-    NDT_OFF_MAP,         /**< no point met a voxel */
+    NDT_OFF_MAP,         /**< no point met a voxel; with the state extending, too few did */
     NDT_LOST,            /**< the estimator has lost the pose */
     NDT_MERGED,          /**< not aligned: the points go with another scan of the same sweep */
     NDT_OUTCOME_COUNT

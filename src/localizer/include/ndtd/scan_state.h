@@ -19,6 +19,7 @@ struct ndtd_scan_facts {
     double deviation_m;      /**< of the estimate's position, see ndt_track_position_deviation */
     double lost_deviation_m; /**< estimator.lost_deviation_m */
     double deviation_rad;    /**< of the estimate's attitude, see ndt_track_attitude_deviation */
+    int is_extending;        /**< odometry has carried the pose beyond the edge of the map */
     int is_contradicted;     /**< it was aligned in vain, and the prediction alone is not certain enough */
 };
 /** An attitude less certain than this, one sigma, is not trusted any more: 5 deg. */
@@ -26,12 +27,13 @@ struct ndtd_scan_facts {
 /** The state after a scan. Without a pose it is initialising; a scan that converged makes it tracking; one that is
  * off the map, or that leaves the position less certain than the limit, or a pose that was trusted with an attitude
  * less certain than NDTD_LOST_RAD, or that is contradicted, makes it lost, or recovering where a pose hypothesis
- * may be right. Any other scan turns tracking into coasting and changes nothing else. */
+ * may be right. Beyond the edge of the map odometry's pose is extending instead, as long as it is as certain as
+ * that. Any other scan turns tracking into coasting and changes nothing else. */
 enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_facts *scan);
 
 /** Whether a scan with this outcome has a pose: matched, or at least predicted. */
 int ndtd_outcome_has_pose(enum ndt_outcome outcome);
-/** Whether the pose after such a scan may be used: tracking or coasting. */
+/** Whether the pose after such a scan may be used: see ndt_state_is_trusted. */
 int ndtd_state_is_trusted(enum ndt_state state);
 
 /** Whether a scan ends without a trusted pose. A merged scan does not count: the scan that completes its sweep

@@ -80,7 +80,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_session_message(struct ndtd_session *session
  * for each scan after the stamp, of up to 16. */
 NDT_MUST_CHECK enum ndt_status ndtd_session_pose_at(const struct ndtd_session *session, int64_t stamp_ns,
                                                     struct ndt_moment_message *out, struct ndt_error *err);
-/** Whether to use the pose of the last result: the state is tracking or coasting, and the pose is the estimate. */
+/** Whether to use the pose of the last result: the state is tracking, coasting or extending, and the pose is the
+ * estimate. */
 int ndtd_session_is_pose_trusted(const struct ndtd_session *session);
 /** Aligns the following scans with another map, of which the session holds a reference. On failure the previous
  * map stays. */

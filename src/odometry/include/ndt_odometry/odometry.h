@@ -149,6 +149,14 @@ struct ndt_map *ndt_odometry_map(const struct ndt_odometry *odometry);
  * Returns 1, or 0 where too few scans were aligned to know the velocity: then it begins without. */
 int ndt_odometry_restart(struct ndt_odometry *odometry);
 
+/** Begins anew where another estimator is: the first scan lies where `track` predicts it, and the frame of that is
+ * `odom` from then on. Its motion, its samples of other sensors, and what it has learned of these are taken over.
+ */
+void ndt_odometry_begin_at(struct ndt_odometry *odometry, const struct ndt_track *track);
+/** The estimate after the last scan that was used, its pose relative to the local map; borrowed until the next
+ * call. */
+const struct ndt_track_state *ndt_odometry_state(const struct ndt_odometry *odometry);
+
 #ifdef __cplusplus
 }
 #endif

@@ -52,7 +52,7 @@ struct ndt_track_window {
 };
 /** Empties the window: the estimate before says nothing about the one that follows. */
 void ndt_track_window_clear(struct ndt_track_window *window);
-/** Keeps the state of `track`, after each scan. is_trusted: that state is to be used (tracking, coasting). A state
+/** Keeps the state of `track`, after each scan. is_trusted: that state is to be used. A state
  * with the stamp of the last one replaces it, an older one is ignored; one that is more than max_prediction_s older
  * means that time restarted, and empties the window first. */
 void ndt_track_window_add(struct ndt_track_window *window, const struct ndt_track *track, int is_trusted);

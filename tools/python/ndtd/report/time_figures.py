@@ -9,7 +9,7 @@ from .run import Run
 
 STAGE_COLOURS = {"decode": SKY, "queue": GREY, "preprocess": BLUE, "align": ORANGE, "publish": GREEN}  # upload is a part of align
 # The later one wins where scans share a pixel: what is rare and matters comes last.
-STATE_COLOURS = {"tracking": BLUE, "coasting": SKY, "initialising": GREY, "recovering": ORANGE, "lost": VERMILION}
+STATE_COLOURS = {"tracking": BLUE, "coasting": SKY, "initialising": GREY, "recovering": ORANGE, "extending": PURPLE, "lost": VERMILION}
 OUTCOME_COLOURS = {"converged": BLUE, "merged": GREY, "iteration_limit": SKY, "deadline": YELLOW, "degenerate": PURPLE,
                    "low_score": ORANGE, "no_guess": GREY, "no_map": GREY, "rejected": INK, "dropped": INK, "off_map": VERMILION,
                    "lost": VERMILION}

@@ -5,7 +5,7 @@ import numpy as np
 
 from . import rmw
 
-TRUSTED_STATES = ("tracking", "coasting", None)  # None: a daemon that does not tell
+TRUSTED_STATES = ("tracking", "coasting", "extending", None)  # None: a daemon that does not tell
 OK, WARN, ERROR, STALE = range(4)
 SHOWN = ("seq", "state", "outcome", "reason", "confidence", "transform_probability", "nvtl", "match_ratio", "iterations",
          "innovation", "align_us", "preprocess_us", "queue_us", "map_id")  # in diagnostics
@@ -84,7 +84,7 @@ def localisation_status(result: Optional[dict[str, Any]], counts: dict[str, Any]
     values: dict[str, Any] = {key: result[key] for key in SHOWN if key in result}
     values.update(counts)
     if is_trusted(result):
-        level, text = (OK if result.get("state") != "coasting" else WARN), result.get("state") or result["outcome"]
+        level, text = (WARN if result.get("state") in ("coasting", "extending") else OK), result.get("state") or result["outcome"]
     else:
         level, text = ERROR, ": ".join(part for part in (result.get("state"), result["outcome"], result["reason"]) if part)
     return name, level, text, values
