@@ -14,15 +14,19 @@ static const struct tool_command program = {
         "A map is what ndtd --map takes: a point cloud (.pcd, .ply, .bin), a folder of tiles with or without "
         "Autoware's pointcloud_map_metadata.yaml, or a compiled map (.ndtmap), which has no points.\n\n"
         "ndt-map build RECORDING... -o MAP makes a map from recordings of drives: ndt-map build --help.\n"
-        "ndt-map from-glim DIR -o MAP makes one from a dump of GLIM: ndt-map from-glim --help.",
+        "ndt-map from-glim DIR -o MAP makes one from a dump of GLIM: ndt-map from-glim --help.\n"
+        "ndt-map update MAP RECORDING... -o OVERLAY finds what has changed since: ndt-map update --help.\n"
+        "ndt-map changes OVERLAY shows what an overlay changes: ndt-map changes --help.",
     .commands = commands,
 };
 
 int main(int argc, char **argv)
 {
+    static const char *const in_python[] = {"from-glim", "update", "changes"};
     if (argc > 1 && strcmp(argv[1], "build") == 0)
         return map_build_main(argv + 1);
-    if (argc > 1 && strcmp(argv[1], "from-glim") == 0)
-        return map_build_main(argv); /* which reads the word itself */
+    for (size_t i = 0; argc > 1 && i < sizeof(in_python) / sizeof(in_python[0]); i++)
+        if (strcmp(argv[1], in_python[i]) == 0)
+            return map_build_main(argv); /* which reads the word itself */
     return tool_main(&program, argc, argv);
 }

@@ -1,5 +1,6 @@
 """ndt-map build: a map from recordings of drives."""
 import argparse
+import importlib
 import json
 import os
 import shutil
@@ -178,9 +179,9 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 def command(arguments: "Optional[list[str]]" = None) -> int:
     """The console command: main in a process of its own."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if given[:1] == ["from-glim"]:
-        from .ndt_map_from_glim import command as from_glim
-        return from_glim(given[1:])
+    if given[:1] in (["from-glim"], ["update"], ["changes"]):
+        other: Any = importlib.import_module(f".ndt_map_{given[0].replace('-', '_')}", __package__)
+        return int(other.command(given[1:]))
     if not given or given[0].startswith("-"):
         return main(given)
     return _child.run(lambda: main(given), "ndt-map build", given[0])

@@ -6,7 +6,7 @@ of the surface is left: of ground at a grazing angle the pixels below are always
 map, by the votes of many scans, and only where few scans have measured the cell as it is mapped.
 """
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import numpy as np
 
@@ -51,10 +51,10 @@ def _around(image: np.ndarray, combine: Any, empty: Any) -> np.ndarray:
 class View:
     """The images of one scan: the nearest range around each pixel, and how many of its pixels have one."""
 
-    def __init__(self, points: np.ndarray, edge_rad: float, voxel_m: float):
-        """points: in the frame of the sensor, thinned to voxel_m."""
+    def __init__(self, points: np.ndarray, edge_rad: float, voxel_m: float, far_m: Optional[float] = None):
+        """points: in the frame of the sensor, thinned to voxel_m. far_m: of points that are judged; None: while a pixel is narrow."""
         self._edge_rad, self._voxel_m = edge_rad, voxel_m
-        self.far_m = min(FAR_M, WIDEST_M / edge_rad)
+        self.far_m = min(FAR_M, WIDEST_M / edge_rad) if far_m is None else far_m
         polar = _polar(points)
         order = np.argsort(-polar[0], kind="stable")  # the nearest is written last
         range_m, elevation, azimuth = (column[order] for column in polar)
@@ -91,14 +91,14 @@ class View:
         return is_judged & (near_m > range_m + margin_m), is_judged & (np.abs(near_m - range_m) <= margin_m)
 
 
-def _keys(points: np.ndarray, edge_m: float) -> np.ndarray:
+def keys_of(points: np.ndarray, edge_m: float) -> np.ndarray:
     """A number for the cell of each point; up to 20 km away with the smallest edge."""
     cell = np.floor(points / edge_m).astype(np.int64) + (1 << 20)
     keys: np.ndarray = (cell[:, 2] << 42) | (cell[:, 1] << 21) | cell[:, 0]
     return keys
 
 
-def _is_in(keys: np.ndarray, known: np.ndarray) -> np.ndarray:
+def is_in(keys: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Which of the keys are among those known, which are sorted."""
     found: np.ndarray = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys if len(known) else np.zeros(len(keys), bool)
     return found
@@ -113,7 +113,7 @@ class _Cells:
 
 
 def _cells(points: np.ndarray, voxel_m: float) -> _Cells:
-    _, of_point = np.unique(_keys(points, voxel_m), return_inverse=True)
+    _, of_point = np.unique(keys_of(points, voxel_m), return_inverse=True)
     of_point = of_point.reshape(-1)
     count = np.bincount(of_point)
     return _Cells(np.stack([np.bincount(of_point, points[:, k]) / count for k in range(3)], axis=1), of_point)
@@ -146,7 +146,7 @@ class Cleaner:
         points = [se3.apply(T_center @ poses[k], self._store[k].astype(np.float64)) for k in scans]
         cells = _cells(np.concatenate(points), self._voxel_m)
         through, measured, seen = (np.zeros(len(cells.mean), np.int32) for _ in range(3))
-        keys = _keys(cells.mean, SEEN_CELL_M)
+        keys = keys_of(cells.mean, SEEN_CELL_M)
         for k, drive in self._judges(number):
             T_sensor = self._mapped.drives[drive].T_base_sensor
             of_scan = self._store[k].astype(np.float64)
@@ -156,7 +156,7 @@ class Cleaner:
             is_through, is_measured = view.judge(se3.apply(se3.inverse(T_view), cells.mean[near]))
             through[near] += is_through
             measured[near] += is_measured
-            seen += _is_in(keys, np.unique(_keys(se3.apply(T_center @ poses[k], of_scan), SEEN_CELL_M)))
+            seen += is_in(keys, np.unique(keys_of(se3.apply(T_center @ poses[k], of_scan), SEEN_CELL_M)))
         moved = (through >= LEAST_VOTES) & (through >= VOTES_PER_SEEN * seen) & (through >= measured)
         ends = np.cumsum([len(one) for one in points])[:-1]
         return dict(zip(scans, np.split(moved[cells.of_point], ends)))
