@@ -320,7 +320,7 @@ const struct ndtd_option ndtd_option_table[] = {
           "Poses between scans, on the socket sockets.motion: at the stamps of odometry and IMU, at most so many per "
           "second; 0 = only one result per scan"), .is_common = 1},
     {REAL("output.max_ahead_s", max_ahead_s, RELOAD, 0, 1, "s",
-          "How far the pose at a stamp is predicted beyond all scans and motion that have come"), .is_common = 1},
+          "How far the pose at a stamp is predicted beyond all scans and motion that have come")},
 
     {TEXT(NDTD_STRING, "sockets.scans", scans_address, FIXED,
           "Input of scans, ipc://PATH or tcp://HOST:PORT; empty = scans.ipc in the runtime directory"), .is_common = 1},

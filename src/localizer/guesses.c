@@ -31,13 +31,14 @@ double ndtd_fit(const struct ndt_align_result *result)
     return is_optimum ? result->scores.nvtl_normalized * result->scores.match_ratio : 0;
 }
 
-void ndtd_usual_fit_add(struct ndtd_usual_fit *usual, double fit)
+void ndtd_usual_fit_add(struct ndtd_usual_fit *usual, double fit, double matched)
 {
     const double off = fit - usual->mean;
     usual->scans++;
     const double gain = fmax(1.0 / usual->scans, USUAL_GAIN);
     usual->mean += gain * off;
     usual->variance = (1 - gain) * (usual->variance + gain * off * off);
+    usual->matched += gain * (matched - usual->matched);
 }
 
 double ndtd_usual_fit(const struct ndtd_usual_fit *usual)

@@ -39,8 +39,9 @@ double ndtd_fit(const struct ndt_align_result *result);
 struct ndtd_usual_fit {
     uint32_t scans;
     double mean, variance;
+    double matched; /* mean of nvtl_normalized: how well the points fit that meet the map */
 };
-void ndtd_usual_fit_add(struct ndtd_usual_fit *usual, double fit);
+void ndtd_usual_fit_add(struct ndtd_usual_fit *usual, double fit, double matched);
 /* The mean; 0: nothing is known yet. */
 double ndtd_usual_fit(const struct ndtd_usual_fit *usual);
 /* By how many standard deviations a fit is worse than usual; 0: it is not, or nothing is known yet. */

@@ -103,7 +103,7 @@ static void take_over(struct ndtd_pipeline *pipeline, const struct ndtd_alignmen
     check_certainty(pipeline, &alignment->updated, result);
     if (result->outcome != NDT_CONVERGED || pipeline->matcher.scan.is_late)
         return;
-    ndtd_relocalizer_verify(pipeline->relocalizer, &alignment->updated, ndtd_fit(result));
+    ndtd_relocalizer_verify(pipeline->relocalizer, &alignment->updated, result);
     check_inputs(pipeline, is_verified ? &before : NULL, &alignment->updated);
 }
 

@@ -30,6 +30,8 @@ static const double LEAST_MARGIN_OF_PLACES = 6.9;
 static const double LEAST_MARGIN_OF_SEARCHES = 2.3;
 /* Distance by which a velocity that does not fit the way may distort a sweep, at its ends. */
 static const double MOST_SWEPT_M = 0.75;
+/* Part of the usual nvtl_normalized below which a place is not the right one. */
+static const double LEAST_MATCHED_PART = 0.75;
 /* Standard deviations of a GNSS position within which the vehicle is searched. */
 static const double GNSS_DEVIATIONS = 3.5;
 /* Searches near the verified pose, one of which looks as far as the vehicle can have come at all; the others look
@@ -381,6 +383,14 @@ static enum ndt_status prove_by_places(const struct ndtd_relocalization *now, st
     return status;
 }
 
+/* Whether the points that meet the map fit it far worse than they usually do. At the edge of a map fewer and fewer
+ * meet it, and those fit as ever; what is usual of the whole scan has fallen then, and beyond the edge one street
+ * fits another half as well as its own. */
+static int fits_another(const struct ndtd_relocalization *now)
+{
+    return now->alignment->result.scores.nvtl_normalized < LEAST_MATCHED_PART * now->relocalizer->usual.matched;
+}
+
 /* Accepts the leading hypothesis, or leaves it unproven. */
 static enum ndt_status prove_leading(const struct ndtd_relocalization *now, struct ndt_error *err)
 {
@@ -462,6 +472,8 @@ static int is_accepted(const struct ndtd_relocalization *now)
     if (relocalizer->recovery.is_active && relocalizer->recovery.has_view &&
         relocalizer->proposals.is_searched) /* the views decide */
         return 0;
+    if (relocalizer->recovery.is_active && fits_another(now))
+        return 0;
     if (decision->is_ambiguous || (decision->is_multistart && decision->margin < NDTD_LEAST_MARGIN))
         return 0;
     if (ndtd_speed_mps(&alignment->updated.twist) > relocalizer->settings->recovery.max_speed_mps)
@@ -501,6 +513,8 @@ enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *
     }
     if (status == NDT_OK)
         status = prove_leading(now, err);
+    if (fits_another(now))
+        now->decision->is_unproven = 1;
     if (status == NDT_OK && now->decision->is_unproven)
         ndtd_places_keep(now);
     recovery->is_active = now->decision->is_unproven;

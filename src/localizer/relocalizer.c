@@ -120,9 +120,10 @@ void ndtd_relocalizer_report(const struct ndtd_relocalizer *relocalizer, const s
 
 /* ---- what happened to the estimate ---- */
 
-void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state, double fit)
+void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state,
+                             const struct ndt_align_result *result)
 {
-    ndtd_usual_fit_add(&relocalizer->usual, fit);
+    ndtd_usual_fit_add(&relocalizer->usual, ndtd_fit(result), result->scores.nvtl_normalized);
     relocalizer->verified = *state;
     relocalizer->is_verified = 1;
     relocalizer->fastest_mps = fmax(relocalizer->fastest_mps, fmin(ndtd_speed_mps(&state->twist),

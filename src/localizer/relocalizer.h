@@ -115,8 +115,9 @@ void ndtd_relocalizer_report(const struct ndtd_relocalizer *relocalizer, const s
 
 /* ---- what happened to the estimate ---- */
 
-/* The estimator has taken a pose that converged; fit: of the scan there. */
-void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state, double fit);
+/* The estimator has taken a pose that converged; result: of the scan there. */
+void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state,
+                             const struct ndt_align_result *result);
 /* An initial pose is about to become the estimate: keeps the track before it as a rival, if scans have confirmed it
  * up to now. is_trusted: its pose was. Returns the twist of that track; NULL: there is none. */
 const struct ndt_twist *ndtd_relocalizer_keep_track(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,

@@ -146,14 +146,15 @@ START_TEST(fit_that_is_usual)
     ck_assert_double_eq(ndtd_usual_fit(&usual), 0);
     for (int i = 0; i < 3; i++) {
         ck_assert_double_eq(ndtd_fit_deficit(&usual, 0.1), 0);
-        ndtd_usual_fit_add(&usual, 0.3);
+        ndtd_usual_fit_add(&usual, 0.3, 0.6);
         ck_assert_double_eq_tol(ndtd_usual_fit(&usual), 0.3, 1e-12);
     }
     ck_assert_double_eq(ndtd_fit_deficit(&usual, 0.4), 0);
     ck_assert_double_eq_tol(ndtd_fit_deficit(&usual, 0.24), 2, 1e-9);
     for (int i = 0; i < 100; i++)
-        ndtd_usual_fit_add(&usual, i % 2 ? 0.5 : 0.3);
+        ndtd_usual_fit_add(&usual, i % 2 ? 0.5 : 0.3, 0.6);
     ck_assert_double_eq_tol(ndtd_usual_fit(&usual), 0.4, 0.01);
+    ck_assert_double_eq_tol(usual.matched, 0.6, 1e-9);
     ck_assert_double_eq_tol(ndtd_fit_deficit(&usual, 0.2), 0.2 / hypot(0.1, 0.03), 0.2);
 }
 END_TEST

@@ -119,7 +119,7 @@ static void follow(void)
     }
     ndt_track_commit(&here.track, &here.alignment.updated);
     if (here.alignment.result.outcome == NDT_CONVERGED)
-        ndtd_relocalizer_verify(here.relocalizer, &here.alignment.updated, ndtd_fit(&here.alignment.result));
+        ndtd_relocalizer_verify(here.relocalizer, &here.alignment.updated, &here.alignment.result);
 }
 
 static double error_m(size_t scan)
@@ -172,12 +172,14 @@ END_TEST
 START_TEST(a_window_search_proposes_where_to_begin)
 {
     const struct ndt_pose off = ndt_pose_from_rpy((double[3]){2.5, -1, 0}, (double[3]){0, 0, 0.25});
+    const struct ndt_align_result good = {.outcome = NDT_CONVERGED,
+                                          .scores = {.nvtl_normalized = 0.6, .match_ratio = 1}};
     struct ndt_pose proposed;
     int is_proposed;
     give_pose(0, 0, 0);
     take(0);
     follow();
-    ndtd_relocalizer_verify(here.relocalizer, &here.track.state, 0.6);
+    ndtd_relocalizer_verify(here.relocalizer, &here.track.state, &good);
     for (int i = 0; i < 6; i++)
         here.alignment.predicted.P[(NDT_TRACK_STATES + 1) * i] = i < 3 ? 0.01 : 1e-5;
     must(ndtd_relocalizer_propose(here.relocalizer, &here.alignment, &proposed, &is_proposed, &err));

@@ -62,7 +62,7 @@ def test_localise_by_button(programs, open_page, pictures):
     page.wait_for("the search is shown", "() => !document.getElementById('search-card').hidden")
     page.wait_for_state("tracking")
     pictures.take(page, "localised")
-    assert "search_id 1" in programs.daemon.ctl("status")
+    assert "search_id 1" in programs.daemon.ctl("status", "--all")
 
 
 def test_stop_asks_first(programs, open_page):
@@ -71,9 +71,9 @@ def test_stop_asks_first(programs, open_page):
     page = open_page(programs.web.url, programs.web.token)
     page.wait_for_state("tracking")
     page.page.click("#control-run")
-    assert "rejected 0" in programs.daemon.ctl("status")
+    assert "rejected 0" in programs.daemon.ctl("status", "--all")
     page.page.click("#stop-send")
-    wait_until("scans are rejected", lambda: "rejected 0" not in programs.daemon.ctl("status"))
+    wait_until("scans are rejected", lambda: "rejected 0" not in programs.daemon.ctl("status", "--all"))
     page.page.click("#control-run")
     page.wait_for_state("tracking")
 
@@ -106,7 +106,7 @@ def test_read_only_without_token(programs, open_page):
     assert not page.page.is_visible("#localize-dialog")
     assert ask(page, {}) in (401, 403)
     assert ask(page, {"Authorization": "Bearer guess"}) in (401, 403)
-    assert "state       stopped" not in programs.daemon.ctl("status")
+    assert "state       stopped" not in programs.daemon.ctl("status", "--all")
 
 
 def test_read_only_unless_allowed(programs, open_page, bin_dir, folder):
@@ -172,7 +172,7 @@ def test_other_pages_get_nothing(programs, browser):
         assert set(outcome.values()) == {"refused"}, outcome
         assert not any(frame.query_selector("#view") for frame in other.frames), "framed"
         wait_until("scans are answered", lambda: last_outcome(programs.web) == "converged")
-        assert "rejected 0" in programs.daemon.ctl("status")
+        assert "rejected 0" in programs.daemon.ctl("status", "--all")
     finally:
         context.close()
         server.shutdown()

@@ -57,7 +57,7 @@ def test_cost(bin_dir, folder, dense, browser, open_page):
     with_page, without = (sorted(row["ndtd"] for row in rows)[len(rows) // 2] for rows in (watched, alone))
     print(f"ndtd, median of {ROUNDS} parts: {1e3 * with_page / PART:.2f} ms of CPU per scan watched, {1e3 * without / PART:.2f} alone: "
           f"ratio {with_page / without:.3f}; {subprocess.getoutput('nproc')} cores, load {os.getloadavg()[0]:.1f}")
-    wait_until("it still tracks", lambda: "tracking" in daemon.ctl("status"))
+    wait_until("it still tracks", lambda: "tracking" in daemon.ctl("status", "--all"))
     daemon.end()
 
 

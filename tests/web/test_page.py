@@ -31,7 +31,7 @@ def test_pose_of_the_daemon(programs, open_page, pictures):
     seen = {page.wait_for("a pose", "() => document.getElementById('pose-x').textContent")}
     wait_until(lambda: f"the pose moves: {seen}", lambda: seen.add(page.page.inner_text("#pose-x")) or len(seen) > 5)
     programs.sender.wait()
-    pose = re.search(r"\npose +(\S+) (\S+) (\S+)", programs.daemon.ctl("status"))
+    pose = re.search(r"\npose +(\S+) (\S+) (\S+)", programs.daemon.ctl("status", "--all"))
     for axis, value in zip("xyz", pose.groups()):
         wait_until(f"{axis} is that of the daemon, {value}: {page.text()[:300]}",
                    lambda axis=axis, value=value: abs(number_in(page.page.inner_text(f"#pose-{axis}")) - float(value)) < 0.06)

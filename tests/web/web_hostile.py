@@ -295,7 +295,7 @@ def check_programs(daemon, web, sender, ledger, at_rest):
     if grown > GROWTH_BYTES + at_rest["quarantine"]:
         ledger.fault(f"ndt-web grew by {grown / 1e6:.0f} MB")
     sender.end()
-    state = wait_until("the daemon answers", lambda: daemon.ctl("status"))
+    state = wait_until("the daemon answers", lambda: daemon.ctl("status", "--all"))
     outcomes = dict(re.findall(r"(\w+) (\d+)", re.search(r"outcomes +(.*)", state).group(1)))
     given = re.search(r"\nreceiver .*?scans (\d+)", state).group(1)
     answered = re.search(r"\npublisher .*?published (\d+)", state).group(1)
