@@ -31,7 +31,7 @@ static const double LEAST_MARGIN_OF_SEARCHES = 2.3;
 /* Distance by which a velocity that does not fit the way may distort a sweep, at its ends. */
 static const double MOST_SWEPT_M = 0.75;
 /* Part of the usual nvtl_normalized below which a place is not the right one. */
-static const double LEAST_MATCHED_PART = 0.75;
+static const double LEAST_MATCHED_PART = 0.85;
 /* Standard deviations of a GNSS position within which the vehicle is searched. */
 static const double GNSS_DEVIATIONS = 3.5;
 /* Searches near the verified pose, one of which looks as far as the vehicle can have come at all; the others look
