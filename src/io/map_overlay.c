@@ -1,4 +1,4 @@
-/* What changed in a map since it was made: a folder beside it, with a file of changes for each tile. */
+/* Overlays: a folder beside a map holds a file of changes for each tile that is not as it was mapped. */
 #include "map_overlay.h"
 
 #include <inttypes.h>

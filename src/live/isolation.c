@@ -118,7 +118,7 @@ static enum ndt_status allow_points(int rules, const char *path, struct ndt_erro
     return stat(metadata, &info) == 0 ? allow_read(&rules, metadata, err) : NDT_OK;
 }
 
-/* Of an overlay, the map that it changes as well. */
+/* An overlay needs the map that it changes, too. */
 static enum ndt_status allow_map(int rules, const char *path, struct ndt_error *err)
 {
     struct ndt_map_overlay overlay;

@@ -359,7 +359,7 @@ static void refuse(const struct ndtd_extension *extension, struct ndtd_alignment
     alignment->is_updated = alignment->has_innovation = alignment->has_covariance = 0;
 }
 
-/* Of the share with the base at the extended pose, relative to the usual one. */
+/* The share at the extended pose, as a part of the usual one. */
 static double part_of(const struct ndtd_extension *extension)
 {
     return extension->share / extension->usual_share;
@@ -405,7 +405,7 @@ static int is_within(const struct ndtd_pipeline *pipeline, const struct ndtd_ali
             ndt_pose_angle_rad(extended, T_map_base) <= AGREE_RAD);
 }
 
-/* What an alignment beyond the edge says: it is accepted as one inside would be, or it fits too far away. */
+/* An alignment beyond the edge is accepted as one inside would be, or it fits too far away. */
 static void weigh(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                   const struct ndtd_decision *decision, struct ndtd_edge_facts *facts)
 {
@@ -422,7 +422,7 @@ static void weigh(const struct ndtd_pipeline *pipeline, const struct ndtd_alignm
     facts->T_map_base = alignment->updated.T_map_base;
 }
 
-/* What the alignment told is not used: the prediction, which is the extended pose, is the pose. */
+/* The alignment is not used: the prediction, which is the extended pose, is the pose. */
 static void keep_extended(struct ndtd_extension *extension, struct ndtd_alignment *alignment,
                           struct ndtd_decision *decision, struct ndtd_scan_record *record)
 {

@@ -22,7 +22,7 @@
 
 /* ---- the decision ---- */
 
-/* What a scan tells about the edge. */
+/* A scan beside the edge, or beyond it. */
 struct ndtd_edge_facts {
     double part;     /* share of its points that meet the map where odometry has it, as a part of the usual one */
     int is_refuted;  /* it fits the map at another pose than odometry can be wrong by */

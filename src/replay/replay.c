@@ -110,7 +110,7 @@ static const char *from_root(const char *path, char *out, size_t size)
     return out;
 }
 
-/* Of the overlay that the map is; 0: it is none. */
+/* The id of the overlay at this path; 0: the map is none. */
 static uint64_t overlay_id(const char *map_path)
 {
     struct ndt_map_overlay overlay;

@@ -25,7 +25,7 @@ struct ndt_tile_set {
 };
 /** Size of a path in struct ndt_map_overlay, its terminating zero included. */
 #define NDT_MAP_PATH_SIZE 4096
-/** What an overlay says of itself. */
+/** The head of an overlay. */
 struct ndt_map_overlay {
     char map[NDT_MAP_PATH_SIZE]; /**< the map that it changes: a cloud file, or what ndt_tile_set_open reads */
     uint64_t id;                 /**< of all its changes; not 0 */

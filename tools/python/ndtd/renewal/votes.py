@@ -28,7 +28,7 @@ SIGMAS = 4.0  # of the pose, that move points by less than MARGIN_M where a scan
 MOST_SCANS = 64  # of a recording, evenly chosen, that judge a block
 VIEWPOINT_M = 0.5  # places are distinct in cells of this edge; 8 x 8 of them have a bit each, those 4 m away share them
 KEPT_VIEWS = 64
-# What a cell leaves for: scans that look through it, times those that see it, distinct places that they look from.
+# A cell leaves by so many scans that look through it, times those that see it, and distinct places that they look from.
 LEAST_THROUGH, THROUGH_PER_SEEN, LEAST_THROUGH_PLACES = 4, 4, 3
 # And what new points stay for: scans of one recording that see them, times those that look through them, distinct places.
 LEAST_SEEN, SEEN_PER_THROUGH, LEAST_SEEN_PLACES = 6, 8, 4
