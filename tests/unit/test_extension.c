@@ -143,7 +143,7 @@ START_TEST(certainty_is_lost_along_the_way)
 }
 END_TEST
 
-/* What the heading was off by at the edge moves the far end aside, and no longer the pose back at the edge. */
+/* A wrong heading at the edge moves the far end aside, and no longer the pose back at the edge. */
 START_TEST(a_wrong_heading_cancels_on_the_way_back)
 {
     double covariance[36] = {0}, drift[36] = {0};

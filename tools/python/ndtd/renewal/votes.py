@@ -30,7 +30,7 @@ VIEWPOINT_M = 0.5  # places are distinct in cells of this edge; 8 x 8 of them ha
 KEPT_VIEWS = 64
 # A cell leaves by so many scans that look through it, times those that see it, and distinct places that they look from.
 LEAST_THROUGH, THROUGH_PER_SEEN, LEAST_THROUGH_PLACES = 4, 4, 3
-# And what new points stay for: scans of one recording that see them, times those that look through them, distinct places.
+# New points stay by so many scans of one recording that see them, times those that look through them, distinct places.
 LEAST_SEEN, SEEN_PER_THROUGH, LEAST_SEEN_PLACES = 6, 8, 4
 UNIT_M = 1e-4  # in which coordinates of new points are added up, as integers
 
