@@ -39,7 +39,7 @@ sys.exit(code)
 @pytest.fixture(scope="module")
 def drives(simulate):
     """The same street, measured twice."""
-    return [simulate("--seed", 8, "--scans", scans, "--noise", noise, *SMALL).bag for scans, noise in ((50, 0.02), (40, 0.03))]
+    return [simulate("--seed", 8, "--scans", scans, "--noise", noise, *SMALL).bag for scans, noise in ((30, 0.02), (24, 0.03))]
 
 
 def arguments(drives, out):
@@ -143,7 +143,7 @@ def test_work_of_something_else_is_not_used(drives, whole, tmp_path, capsys):
     shutil.copy(drives[1], drive)
     assert ndt_map_build.main(arguments([drive], out)) == 0
     assert "the build begins anew" in capsys.readouterr().err
-    assert json.loads((out / "map.json").read_text())["drives"][0]["scans"] == 40
+    assert json.loads((out / "map.json").read_text())["drives"][0]["scans"] == 24
     assert known.exists()
 
 
