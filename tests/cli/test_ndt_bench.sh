@@ -4,21 +4,7 @@
 set -uo pipefail
 bin=${1:?folder of the programs}
 source "$(dirname "$0")/steps.sh"
-
-# expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches.
-expect() {
-    local code=$1 pattern=$2 rc
-    shift 2
-    "$bin/ndt-bench" "$@" >"$dir/stdout" 2>"$dir/stderr" </dev/null
-    rc=$?
-    [ "$rc" = "$code" ] || fail "ndt-bench $*: exit code $rc instead of $code: $(cat "$dir/stderr")"
-    if [ -z "$pattern" ]; then
-        [ ! -s "$dir/stderr" ] || fail "ndt-bench $*: stderr is not empty: $(cat "$dir/stderr")"
-        return
-    fi
-    [ "$(wc -l <"$dir/stderr")" = 1 ] || fail "ndt-bench $*: not one line: $(cat "$dir/stderr")"
-    grep -qE -- "$pattern" "$dir/stderr" || fail "ndt-bench $*: '$(cat "$dir/stderr")' does not say '$pattern'"
-}
+program=$bin/ndt-bench
 
 says() {
     grep -qE -- "$1" "$dir/stdout" || fail "no '$1' in: $(cat "$dir/stdout")"
@@ -176,33 +162,6 @@ if [ -x "$bin/ndt-bench_emulated" ]; then
     says '^robust .*0.2 m 1 deg .* 100.0 '
 fi
 
-# Decoding and preprocessing by themselves: every step has its row, the modes by time only where scans have times.
-expect 0 "" preprocess --points 700,20000 --rounds 21 --json "$dir/preprocess.json"
-for step in decode crop 'deskew time' 'deskew azimuth' 'voxel filter' sampling whole 'whole, by times' 'whole, by azimuths'; do
-    says "^ +700 +[0-9]+  $step  +-?[0-9.]+ +-?[0-9.]+ +-?[0-9.]+$"
-    grep -q "\"points\": 20000, .*\"step\": \"$step\"" "$dir/preprocess.json" || fail "no '$step' in the JSON"
-done
-is_json "$dir/preprocess.json"
-expect 0 "" preprocess --bag "$bag" --scans 2 --rounds 3
-says '^Preprocessing: given scans'
-says 'whole, by times +[0-9.]+'
-expect 0 "" preprocess --rounds 3 --scan "$map" "$map"
-says 'whole, by times +.* not here: the scans have no times'
-
-# Maps by themselves: 7 sizes x 2 threads and 9 cells; and drives over synthetic tiles, of which none is left behind.
-mkdir "$dir/tmp"
-TMPDIR=$dir/tmp expect 0 "" map --map "$map" --rounds 3 --json "$dir/cost.json"
-[ "$(grep -c '^points ' "$dir/stdout")" = 14 ] || fail "not 14 rows of points: $(cat "$dir/stdout")"
-[ "$(grep -c '^voxels ' "$dir/stdout")" = 9 ] || fail "not 9 rows of voxels: $(cat "$dir/stdout")"
-is_json "$dir/cost.json"
-TMPDIR=$dir/tmp expect 0 "" tiles --tiles 16,25 --tile-size 20 --tile-points 500 --radius 15,30 --json "$dir/tiles.json"
-[ "$(grep -c '"tiles": [0-9]' "$dir/tiles.json")" = 4 ] || fail "not 4 drives: $(cat "$dir/tiles.json")"
-is_json "$dir/tiles.json"
-[ -z "$(ls "$dir/tmp")" ] || fail "left behind: $(ls "$dir/tmp")"
-# Files read during the drive are those that came or went.
-sed -nE 's/.*"moved": ([0-9]+), "reads": ([0-9]+),.*/\1 \2/p' "$dir/tiles.json" >"$dir/reads"
-[ "$(awk '$1 == $2 && $1 > 0' "$dir/reads" | wc -l)" = 4 ] || fail "moved and read differ: $(cat "$dir/reads")"
-
 # Features of alignments: one line for each, the same bytes again, the truth in agreement with the errors.
 features=(confidence --map "$map" --bag "$bag" --set preprocess.deskew=time --scans 3 --offsets "0.3/1,8/90")
 expect 0 "" "${features[@]}" --threads 1 --rounds 2 --csv "$dir/features.csv"
@@ -223,7 +182,6 @@ says '^Alignments'
 for option in --basin --overheads --batch --front --map-cost; do
     expect 2 "$option: align has no such option" $option
 done
-expect 2 'such as of 16 tiles' tiles --tiles 15
 
 # Every scan is found without a pose, in the whole map and in a window, with equal figures for any threads and variant.
 search=(search --map "$map" --bag "$bag")
@@ -255,10 +213,10 @@ expect 2 'tier' "${search[@]}" --tier slow
 
 expect 0 "" --help
 says '^Usage: ndt-bench'
-for command in align basin evaluations batch overheads drive dense compare consistency moments confidence drain search preprocess map tiles; do
+for command in align basin evaluations batch overheads drive dense compare consistency moments confidence drain search; do
     says "^  $command "
 done
-for command in align basin evaluations batch overheads drive dense compare consistency moments confidence drain search preprocess map tiles; do
+for command in align basin evaluations batch overheads drive dense compare consistency moments confidence drain search; do
     expect 0 "" "$command" --help
     says "^Usage: ndt-bench $command .*\[OPTION\]"
     says '^  --set KEY=VALUE +one option of ndtd'
@@ -268,13 +226,12 @@ for command in align basin evaluations batch overheads drive dense compare consi
     cmp -s "$dir/stdout" "$dir/help" || fail "'help $command' differs from '$command --help'"
 done
 
-expect 2 '--map: preprocess has no such option' preprocess --map "$map"
-expect 2 'either --points of synthetic scans, or' preprocess --bag "$bag" --points 100
+expect 2 '--map: dense has no such option' dense --map "$map"
 expect 2 'whole number from 1 to 4096' batch --sizes 1,0
 expect 2 'whole number from 1 to 4096' batch --sizes 5000
 expect 2 'sizes' batch --sizes 1,,2
 expect 2 'whole number from 1 to 1000' batch --rounds 1001
-expect 2 "'x' is not a whole number" preprocess --points x
+expect 2 "'x' is not a whole number" batch --points x
 expect 2 '--map is missing' align --bag "$bag"
 expect 2 'give --scan or --bag' align --map "$map"
 expect 2 'either --scan or --bag' align --map "$map" --bag "$bag" --scan "$map"
@@ -297,11 +254,6 @@ expect 2 "backend 'gpu' is not known" align --backend gpu
 expect 2 'pose' align --map "$map" --scan "$map" --pose 0,0,0,0,0,0,0
 expect 2 'pcl' align --peer icp
 expect 2 'rounds' align --rounds -1
-expect 2 'map' map
-expect 2 'radius' tiles --tiles 16 --radius x
-expect 2 'tile-size' tiles --tiles 16 --tile-size 0
-expect 2 'the map has' map --map "$map" --points 16777216
-expect 2 'no cloud file' map --map "$dir/sim"
 expect 3 'none.pcd: ' align --map "$dir/none.pcd" --bag "$bag"
 expect 3 'none.bag: ' align --map "$map" --bag "$dir/none.bag"
 expect 3 'map.pcd: ' align --map "$map" --bag "$map"

@@ -6,18 +6,7 @@ bin=${1:?folder of the programs}
 sim=$bin/ndt-sim
 here=$(dirname "$0")
 source "$(dirname "$0")/steps.sh"
-
-# expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches.
-expect() {
-    local code=$1 pattern=$2 rc
-    shift 2
-    "$sim" "$@" >"$dir/stdout" 2>"$dir/stderr" </dev/null
-    rc=$?
-    [ "$rc" = "$code" ] || fail "ndt-sim $*: exit code $rc instead of $code: $(cat "$dir/stderr")"
-    [ -z "$pattern" ] && return
-    [ "$(wc -l <"$dir/stderr")" = 1 ] || fail "ndt-sim $*: not one line: $(cat "$dir/stderr")"
-    grep -qE -- "$pattern" "$dir/stderr" || fail "ndt-sim $*: '$(cat "$dir/stderr")' does not say '$pattern'"
-}
+program=$sim
 
 small=(--scans 2 --beams 16 --columns 90 --map-spacing 0.6)
 

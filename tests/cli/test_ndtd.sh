@@ -6,22 +6,8 @@ set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
 config=$(cd "$(dirname "$0")/../../config" && pwd)
 source "$(dirname "$0")/steps.sh"
+program=$bin/ndtd
 cd "$dir" || exit 1
-
-# expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches; no pattern: none.
-expect() {
-    local code=$1 pattern=$2 rc
-    shift 2
-    "$bin/ndtd" "$@" >stdout 2>stderr </dev/null
-    rc=$?
-    [ "$rc" = "$code" ] || fail "ndtd $*: exit code $rc instead of $code: $(cat stderr)"
-    if [ -z "$pattern" ]; then
-        [ ! -s stderr ] || fail "ndtd $*: said $(cat stderr)"
-        return
-    fi
-    [ "$(wc -l <stderr)" = 1 ] || fail "ndtd $*: not one line: $(cat stderr)"
-    grep -qE -- "^ndtd: .*$pattern" stderr || fail "ndtd $*: '$(cat stderr)' does not say '$pattern'"
-}
 
 says() {
     grep -qE -- "$1" stdout || fail "no '$1' on standard output"

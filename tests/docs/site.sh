@@ -34,18 +34,22 @@ rm -rf "$work/broken"
 # A fault stops it, and the site that is there stays.
 mkdir "$work/tree"
 cp -r "$source"/{README.md,CONTRIBUTING.md,CHANGELOG.md,CMakeLists.txt,config,docs,gpu,proto,src,tools} "$work/tree"
-planted() { # WHAT FILE TEXT
+planted() { # WHAT FILE TEXT WORD...: each WORD is in what is said
+    local word
     cp "$work/tree/$2" "$work/kept"
     printf '%s\n' "$3" >>"$work/tree/$2"
     if "$work/tree/tools/site" --package "$wheel" --venv "$work/venv" "$work/site" >"$work/planted.log" 2>&1; then
         fail "$1 goes through"
     fi
+    for word in "${@:4}"; do
+        grep -qF -- "$word" "$work/planted.log" || fail "$1: no '$word' in: $(cat "$work/planted.log")"
+    done
     cp "$work/kept" "$work/tree/$2"
     [ -s "$work/site/index.html" ] || fail "$1: the earlier site is gone"
 }
-planted "a link to nowhere" docs/web.md '[x](nowhere.md)'
-planted "a heading that is not there" docs/web.md '[x](operations.md#no-such-heading)'
-planted "a fault of Doxygen" src/core/include/ndt/map.h '/** @param nothing of no function */ int ndt_planted(void);'
+planted "a link to nowhere, a heading that is not there" docs/web.md '[x](nowhere.md) [x](operations.md#no-such-heading)' \
+    nowhere.md no-such-heading
+planted "a fault of Doxygen" src/core/include/ndt/map.h '/** @param nothing of no function */ int ndt_planted(void);' ndt_planted
 mkdir -p "$work/other" && touch "$work/other/mine"
 "$source/tools/site" --package "$wheel" --venv "$work/venv" "$work/other" 2>/dev/null
 [[ $? = 2 && -e $work/other/mine ]] || fail "a folder with other files is not left alone"

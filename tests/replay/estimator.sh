@@ -1,21 +1,12 @@
 #!/usr/bin/env bash
-# estimator.sh BIN_DIR [--seeds LIST] [--scans N]: simulated drives with and without odometry and with an IMU only, in a
-# street and in a corridor, which hardly constrains its axis: limits on the median error and no scan off by a metre. Then the
-# same street without the prior, and with the step rule of Autoware. And with NDT_SHARED_DATA KITTI 2011_09_26_0005 with
+# estimator.sh BIN_DIR: simulated drives with and without odometry and with an IMU only, in a street and in a corridor,
+# which hardly constrains its axis: limits on the median error and no scan off by a metre. Then the same street without the
+# prior, and with the step rule of Autoware. And with NDT_SHARED_DATA KITTI 2011_09_26_0005 with
 # its GNSS/INS as odometry, whose poses jump: the prediction is wrong now and then, the result is not.
 # No seed of these was used to choose a constant.
 set -uo pipefail
 bin=$(cd "$1" && pwd)
-shift
 seeds="5 6" scans=100
-while [ $# -gt 1 ]; do
-    case $1 in
-        --seeds) seeds=$2 ;;
-        --scans) scans=$2 ;;
-        *) echo "no such option: $1"; exit 2 ;;
-    esac
-    shift 2
-done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0

@@ -109,8 +109,11 @@ static int same_pose(const struct ndt_pose *a, const struct ndt_pose *b)
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
+FIXTURE_ONCE(make_maps, free_maps)
+FIXTURE(setup, teardown)
+
 /* The trace leads from the guess to the result: each pose lies a step from the one before. */
-START_TEST(the_trace_leads_to_the_result)
+TEST(the_trace_leads_to_the_result)
 {
     struct ndt_random random = {5};
     const struct ndt_pose truth = measure_scan(&STREET, 2, 0.4, 0.7);
@@ -131,7 +134,6 @@ START_TEST(the_trace_leads_to_the_result)
     ck_assert_double_lt(ndt_pose_angle_rad(before, &result.T_map_sensor), 1e-7);
     ck_assert_double_lt(trace[rows - 1].gradient_norm, 0.1 * trace[0].gradient_norm);
 }
-END_TEST
 
 static int same_result(const struct ndt_align_result *a, const struct ndt_align_result *b)
 {
@@ -141,7 +143,7 @@ static int same_result(const struct ndt_align_result *a, const struct ndt_align_
 }
 
 /* What follows the points of a scan in memory does not count: those of a larger scan before, in this case. */
-START_TEST(points_of_an_earlier_scan_do_not_count)
+TEST(points_of_an_earlier_scan_do_not_count)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 4, 0.5, 0.3);
     struct ndt_align_result after[40], fresh;
@@ -162,11 +164,10 @@ START_TEST(points_of_an_earlier_scan_do_not_count)
         ck_assert_double_le(fresh.scores.match_ratio, 1);
     }
 }
-END_TEST
 
 /* Without measurements costs are as expected; measured ones follow the expected ratio, unless nothing is expected.
  */
-START_TEST(costs_follow_the_size_of_the_scan)
+TEST(costs_follow_the_size_of_the_scan)
 {
     const struct ndt_align_costs costs = {.levels = {{.point_us = 2}, {.fixed_us = 30, .point_us = 0.5}},
                                           .assess = {.fixed_us = 7}};
@@ -190,7 +191,6 @@ START_TEST(costs_follow_the_size_of_the_scan)
     ck_assert_double_eq(seen.levels[0].fixed_us, 150); /* nothing is expected of no points */
     ck_assert_double_eq_tol(seen.levels[1].fixed_us, 40 * 30 / 80., 1e-9);
 }
-END_TEST
 
 /* On a plane that is full of voxels. */
 static double coverage_of(const struct ndt_map *map, const double *angles_deg, size_t count)
@@ -206,7 +206,7 @@ static double coverage_of(const struct ndt_map *map, const double *angles_deg, s
     return ndt_solve_coverage(map, &scan, &newton);
 }
 
-START_TEST(coverage_counts_sectors)
+TEST(coverage_counts_sectors)
 {
     const double none_m[3] = {0};
     double all_deg[32];
@@ -245,10 +245,9 @@ START_TEST(coverage_counts_sectors)
     ndt_map_release(map);
     ndt_cloud_free(&plane);
 }
-END_TEST
 
 /* Sums over lanes: whole groups, rests, and points that are not finite, which do not count. */
-START_TEST(second_moments_are_means_of_products)
+TEST(second_moments_are_means_of_products)
 {
     for (size_t count = 0; count < 40; count++) {
         double expected[6] = {0}, moments[6], n = 0;
@@ -273,9 +272,8 @@ START_TEST(second_moments_are_means_of_products)
             ck_assert_double_eq(moments[i], n > 0 ? expected[i] / n : 0);
     }
 }
-END_TEST
 
-START_TEST(a_dump_needs_an_iteration_and_a_backend_that_keeps_values)
+TEST(a_dump_needs_an_iteration_and_a_backend_that_keeps_values)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
     const struct ndt_align_result result = align(&truth);
@@ -287,7 +285,6 @@ START_TEST(a_dump_needs_an_iteration_and_a_backend_that_keeps_values)
     ck_assert_int_eq(ndt_aligner_dump(aligner, (size_t)result.iterations - 1, stdout, &err), NDT_ERR_UNSUPPORTED);
     ck_assert_str_eq(err.text, "backend cpu keeps no intermediate values");
 }
-END_TEST
 
 /* The number of 40 starts, off by up to the limits, that end within 5 cm and 0.3 deg of the true pose. */
 static int recovered(double shift_m, double turn_rad)
@@ -304,15 +301,14 @@ static int recovered(double shift_m, double turn_rad)
     return good;
 }
 
-START_TEST(recovers_from_wrong_starts)
+TEST(recovers_from_wrong_starts)
 {
     ck_assert_int_eq(recovered(0.5, 2 * DEG), 40);
     ck_assert_int_eq(recovered(1.0, 5 * DEG), 40);
     ck_assert_int_ge(recovered(2.0, 10 * DEG), 38);
 }
-END_TEST
 
-START_TEST(converged_result_is_complete)
+TEST(converged_result_is_complete)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
     const struct ndt_align_result result = align(&truth);
@@ -336,9 +332,8 @@ START_TEST(converged_result_is_complete)
     ck_assert_double_gt(result.scores.coverage, 0.5);
     ck_assert_double_gt(result.align_us, 0.0);
 }
-END_TEST
 
-START_TEST(bit_identical_for_any_number_of_threads)
+TEST(bit_identical_for_any_number_of_threads)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 2, 0.4, -2.0);
     struct ndt_random random = {5};
@@ -355,9 +350,8 @@ START_TEST(bit_identical_for_any_number_of_threads)
         }
     }
 }
-END_TEST
 
-START_TEST(utm_origin_keeps_precision)
+TEST(utm_origin_keeps_precision)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 3, 0.6, 0.5);
     struct ndt_random random = {6};
@@ -371,9 +365,8 @@ START_TEST(utm_origin_keeps_precision)
         ck_assert_double_eq_tol(far.T_map_sensor.t_m[i] - UTM_M[i], here.T_map_sensor.t_m[i], 2e-6);
     ck_assert_double_le(ndt_pose_angle_rad(&here.T_map_sensor, &far.T_map_sensor), 1e-6);
 }
-END_TEST
 
-START_TEST(off_the_map)
+TEST(off_the_map)
 {
     struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
     guess.t_m[0] += 5000.0;
@@ -386,9 +379,8 @@ START_TEST(off_the_map)
         ck_assert_double_eq(result.scores.match_ratio, 0.0);
     }
 }
-END_TEST
 
-START_TEST(empty_and_nan_scans_keep_the_guess)
+TEST(empty_and_nan_scans_keep_the_guess)
 {
     const struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
     const size_t count = scan.count;
@@ -404,9 +396,8 @@ START_TEST(empty_and_nan_scans_keep_the_guess)
     ck_assert_double_le(ndt_pose_distance_m(&guess, &nan_only.T_map_sensor), 1e-9);
     ck_assert_int_eq(nan_only.has_covariance, 0);
 }
-END_TEST
 
-START_TEST(nan_points_change_only_the_match_ratio)
+TEST(nan_points_change_only_the_match_ratio)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
     const size_t clean = scan.count;
@@ -422,9 +413,8 @@ START_TEST(nan_points_change_only_the_match_ratio)
     ck_assert_double_eq_tol(with.scores.match_ratio,
                             without.scores.match_ratio * (double)clean / (double)scan.count, 1e-9);
 }
-END_TEST
 
-START_TEST(guess_that_is_not_finite_is_refused)
+TEST(guess_that_is_not_finite_is_refused)
 {
     struct ndt_align_result result;
     struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
@@ -432,9 +422,8 @@ START_TEST(guess_that_is_not_finite_is_refused)
     const enum ndt_status status = ndt_align(aligner, &params, &scan, &guess, &result, &err);
     ck_assert(status != NDT_OK || result.outcome == NDT_NO_GUESS);
 }
-END_TEST
 
-START_TEST(missing_level_is_named)
+TEST(missing_level_is_named)
 {
     struct ndt_align_result result;
     const struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
@@ -443,7 +432,6 @@ START_TEST(missing_level_is_named)
     ck_assert_ptr_nonnull(strstr(err.text, "3.5"));
     ck_assert(same_pose(&guess, &result.T_map_sensor));
 }
-END_TEST
 
 /* Standard deviations of the pose: along the axes of the map, and of the rotation. */
 static struct ndt_prior make_prior(const struct ndt_pose *mean, double x_m, double yz_m, double rotation_rad)
@@ -462,7 +450,7 @@ static struct ndt_prior make_prior(const struct ndt_pose *mean, double x_m, doub
 }
 
 /* Levels of 4, 2 and 1 m reach half of it: three sigmas of the position, or of the rotation at 15 m. */
-START_TEST(a_prior_chooses_the_level)
+TEST(a_prior_chooses_the_level)
 {
     static const struct {
         double position_m, rotation_rad;
@@ -494,10 +482,9 @@ START_TEST(a_prior_chooses_the_level)
     ck_assert_int_eq(ndt_solve_set_prior(&newton, &params, &prior, origin_m, &err), NDT_OK);
     ck_assert_int_eq(newton.first_level, 0);
 }
-END_TEST
 
 /* Along x 1/4, along y and z 1 of the sensor, which looks along y of the map. */
-START_TEST(the_information_of_a_prior_turns_into_the_map)
+TEST(the_information_of_a_prior_turns_into_the_map)
 {
     const struct ndt_pose mean = {{0, 0, 0}, {0, 0, sqrt(0.5), sqrt(0.5)}};
     struct ndt_prior prior = {.T_map_sensor = mean};
@@ -516,9 +503,8 @@ START_TEST(the_information_of_a_prior_turns_into_the_map)
                                               : 0,
                                     1e-12 * w);
 }
-END_TEST
 
-START_TEST(the_cpu_describes_itself)
+TEST(the_cpu_describes_itself)
 {
     char text[160], isa[160];
     for (int threads = 1; threads <= 2; threads++) {
@@ -532,10 +518,9 @@ START_TEST(the_cpu_describes_itself)
         ck_assert_str_eq(strchr(text, ','), threads == 1 ? ", 1 thread" : ", 2 threads");
     }
 }
-END_TEST
 
 /* The scan does not observe the axis: a prior decides there, wherever the search begins, and nowhere else. */
-START_TEST(corridor_keeps_the_prior_along_its_axis)
+TEST_EACH(corridor_keeps_the_prior_along_its_axis, 0, 2)
 {
     use_map(corridor_map);
     const struct ndt_pose truth = measure_scan(&CORRIDOR, 5, 0.5, 0.3);
@@ -561,11 +546,10 @@ START_TEST(corridor_keeps_the_prior_along_its_axis)
     ck_assert_double_eq_tol(result.T_map_sensor.t_m[1], truth.t_m[1], 0.02);
     ck_assert_double_eq_tol(result.T_map_sensor.t_m[2], truth.t_m[2], 0.02);
 }
-END_TEST
 
 /* A prior of hardly any information changes hardly anything, a strict one decides; the step rule of Autoware knows
  * no prior. */
-START_TEST(vague_priors_change_nothing)
+TEST(vague_priors_change_nothing)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
     struct ndt_pose guess = truth, mean = truth;
@@ -590,9 +574,8 @@ START_TEST(vague_priors_change_nothing)
     without = align(&guess);
     ck_assert(same_result(&without, &with));
 }
-END_TEST
 
-START_TEST(priors_without_inverse_are_refused)
+TEST(priors_without_inverse_are_refused)
 {
     static const double bad[] = {0, -1, NAN, INFINITY};
     enum { BAD = sizeof(bad) / sizeof(bad[0]) };
@@ -610,9 +593,8 @@ START_TEST(priors_without_inverse_are_refused)
         ck_assert(same_pose(&guess, &result.T_map_sensor));
     }
 }
-END_TEST
 
-START_TEST(iteration_limit_is_reported)
+TEST(iteration_limit_is_reported)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
     struct ndt_pose guess = truth;
@@ -630,10 +612,9 @@ START_TEST(iteration_limit_is_reported)
     params.score_threshold = 0;
     ck_assert_int_eq(align(&guess).outcome, NDT_ITERATION_LIMIT);
 }
-END_TEST
 
 /* Expected costs bound the first scan, in proportion to its points, and measured costs correct them. */
-START_TEST(expected_costs_bound_the_iterations)
+TEST(expected_costs_bound_the_iterations)
 {
     struct ndt_align_costs costs = {.assess = {.fixed_us = 1}}, seen;
     struct ndt_align_result result;
@@ -664,9 +645,8 @@ START_TEST(expected_costs_bound_the_iterations)
     ck_assert_int_eq(ndt_align(aligner, &params, &scan, &guess, &result, &err), NDT_OK);
     ck_assert_int_eq(result.outcome, NDT_CONVERGED);
 }
-END_TEST
 
-START_TEST(deadline_returns_the_best_pose_so_far)
+TEST(deadline_returns_the_best_pose_so_far)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
     struct ndt_pose guess = truth;
@@ -680,10 +660,9 @@ START_TEST(deadline_returns_the_best_pose_so_far)
     params.deadline_s = 10.0;
     ck_assert_int_eq(align(&guess).outcome, NDT_CONVERGED);
 }
-END_TEST
 
 /* Points unrelated to the map must not converge. */
-START_TEST(noise_does_not_converge)
+TEST(noise_does_not_converge)
 {
     const struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
     struct ndt_random random = {9};
@@ -695,9 +674,8 @@ START_TEST(noise_does_not_converge)
     const struct ndt_align_result result = align(&guess);
     ck_assert(result.outcome == NDT_LOW_SCORE || result.outcome == NDT_DEGENERATE);
 }
-END_TEST
 
-START_TEST(few_matches_are_degenerate)
+TEST(few_matches_are_degenerate)
 {
     const struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
     for (size_t i = 40; i < scan.count; i++)
@@ -705,7 +683,6 @@ START_TEST(few_matches_are_degenerate)
     const struct ndt_align_result result = align(&guess);
     ck_assert_int_eq(result.outcome, NDT_DEGENERATE);
 }
-END_TEST
 
 /* Gauss-Jordan, enough for a well-conditioned matrix. */
 static void invert6(double A[6][6], double out[6][6])
@@ -777,7 +754,7 @@ static void expected_covariance(const struct ndt_pose *pose, double out[6][6])
         }
 }
 
-START_TEST(covariance_is_the_inverse_of_the_whole_hessian)
+TEST(covariance_is_the_inverse_of_the_whole_hessian)
 {
     double expected[6][6];
     const struct ndt_pose truth = measure_scan(&STREET, 8, 0.5, 1.3);
@@ -797,10 +774,9 @@ START_TEST(covariance_is_the_inverse_of_the_whole_hessian)
         }
     }
 }
-END_TEST
 
 /* Normalised errors of many independent scans: the reported deviations have the right order of magnitude. */
-START_TEST(covariance_is_consistent_with_the_errors)
+TEST(covariance_is_consistent_with_the_errors)
 {
     double sum = 0;
     const int scans = 30;
@@ -815,42 +791,4 @@ START_TEST(covariance_is_consistent_with_the_errors)
     printf("mean squared normalised position error: %.2f\n", sum);
     ck_assert_double_gt(sum, 0.01);
     ck_assert_double_lt(sum, 10.0);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("synthetic");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_unchecked_fixture(tcase, make_maps, free_maps);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, recovers_from_wrong_starts);
-    tcase_add_test(tcase, converged_result_is_complete);
-    tcase_add_test(tcase, points_of_an_earlier_scan_do_not_count);
-    tcase_add_test(tcase, costs_follow_the_size_of_the_scan);
-    tcase_add_test(tcase, coverage_counts_sectors);
-    tcase_add_test(tcase, a_prior_chooses_the_level);
-    tcase_add_test(tcase, the_information_of_a_prior_turns_into_the_map);
-    tcase_add_test(tcase, the_cpu_describes_itself);
-    tcase_add_test(tcase, the_trace_leads_to_the_result);
-    tcase_add_test(tcase, second_moments_are_means_of_products);
-    tcase_add_test(tcase, a_dump_needs_an_iteration_and_a_backend_that_keeps_values);
-    tcase_add_test(tcase, bit_identical_for_any_number_of_threads);
-    tcase_add_test(tcase, utm_origin_keeps_precision);
-    tcase_add_test(tcase, off_the_map);
-    tcase_add_test(tcase, empty_and_nan_scans_keep_the_guess);
-    tcase_add_test(tcase, nan_points_change_only_the_match_ratio);
-    tcase_add_test(tcase, guess_that_is_not_finite_is_refused);
-    tcase_add_test(tcase, missing_level_is_named);
-    tcase_add_loop_test(tcase, corridor_keeps_the_prior_along_its_axis, 0, 2);
-    tcase_add_test(tcase, vague_priors_change_nothing);
-    tcase_add_test(tcase, priors_without_inverse_are_refused);
-    tcase_add_test(tcase, iteration_limit_is_reported);
-    tcase_add_test(tcase, expected_costs_bound_the_iterations);
-    tcase_add_test(tcase, deadline_returns_the_best_pose_so_far);
-    tcase_add_test(tcase, noise_does_not_converge);
-    tcase_add_test(tcase, few_matches_are_degenerate);
-    tcase_add_test(tcase, covariance_is_the_inverse_of_the_whole_hessian);
-    tcase_add_test(tcase, covariance_is_consistent_with_the_errors);
-    return run_case("align", tcase);
 }

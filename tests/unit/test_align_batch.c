@@ -174,7 +174,10 @@ static void setup(void)
     ndt_align_params_default(&params);
 }
 
-START_TEST(items_have_the_bits_that_they_have_alone)
+FIXTURE_ONCE(make_items, free_items)
+FIXTURE(setup, NULL)
+
+TEST(items_have_the_bits_that_they_have_alone)
 {
     size_t coarse = 0;
     check_all(MOST);
@@ -186,9 +189,8 @@ START_TEST(items_have_the_bits_that_they_have_alone)
     ck_assert_uint_gt(count_outcome(NDT_REJECTED), 4);
     ck_assert_uint_gt(count_outcome(NDT_NO_GUESS), 4);
 }
-END_TEST
 
-START_TEST(with_observations_and_a_position)
+TEST(with_observations_and_a_position)
 {
     params.wants_observation = 1;
     check_all(64);
@@ -196,17 +198,15 @@ START_TEST(with_observations_and_a_position)
     params.gnss_position_m[0] = 30;
     check_all(64);
 }
-END_TEST
 
-START_TEST(with_the_step_rule_of_autoware)
+TEST(with_the_step_rule_of_autoware)
 {
     params.variant = NDT_AUTOWARE;
     check_all(64);
 }
-END_TEST
 
 /* Lanes that have worked with one map work with the next one. */
-START_TEST(after_a_change_of_the_map)
+TEST(after_a_change_of_the_map)
 {
     open_aligner(3);
     align_alone(8);
@@ -219,10 +219,9 @@ START_TEST(after_a_change_of_the_map)
     check_batch(64);
     close_aligner();
 }
-END_TEST
 
 /* Also by a batch of one, which is aligned as if alone. */
-START_TEST(the_trace_stays_that_of_the_last_alignment)
+TEST(the_trace_stays_that_of_the_last_alignment)
 {
     static struct ndt_iteration before[NDT_MAX_ITERATIONS];
     size_t count, later;
@@ -240,9 +239,8 @@ START_TEST(the_trace_stays_that_of_the_last_alignment)
     }
     close_aligner();
 }
-END_TEST
 
-START_TEST(without_a_map)
+TEST(without_a_map)
 {
     for (int threads = 1; threads <= 2; threads++) {
         open_aligner(threads);
@@ -254,9 +252,8 @@ START_TEST(without_a_map)
         close_aligner();
     }
 }
-END_TEST
 
-START_TEST(an_item_that_fails_does_not_stop_the_others)
+TEST(an_item_that_fails_does_not_stop_the_others)
 {
     struct ndt_align_item saved[2] = {items[4], items[9]};
     struct ndt_prior bad = priors[4];
@@ -281,7 +278,6 @@ START_TEST(an_item_that_fails_does_not_stop_the_others)
         close_aligner();
     }
 }
-END_TEST
 
 /* Only the first item begins in any case. `deadline_s` is over at once, or evaluations are expected to take longer.
  */
@@ -303,7 +299,7 @@ static void check_deadline(int threads, double deadline_s, const struct ndt_alig
     close_aligner();
 }
 
-START_TEST(items_that_cannot_begin_in_time_keep_their_guess)
+TEST(items_that_cannot_begin_in_time_keep_their_guess)
 {
     struct ndt_align_costs costs = {.assess = {.fixed_us = 1}}, none = {.assess = {.fixed_us = 0}};
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
@@ -315,9 +311,8 @@ START_TEST(items_that_cannot_begin_in_time_keep_their_guess)
     params.deadline_s = 600; /* which no item reaches */
     check_all(64);
 }
-END_TEST
 
-START_TEST(nothing_is_allocated_once_the_buffers_have_grown)
+TEST(nothing_is_allocated_once_the_buffers_have_grown)
 {
     for (int threads = 1; threads <= 3; threads++) {
         open_aligner(threads);
@@ -331,23 +326,4 @@ START_TEST(nothing_is_allocated_once_the_buffers_have_grown)
         ck_assert_int_eq(status, NDT_OK);
         close_aligner();
     }
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("cpu");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_unchecked_fixture(tcase, make_items, free_items);
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, the_trace_stays_that_of_the_last_alignment);
-    tcase_add_test(tcase, items_have_the_bits_that_they_have_alone);
-    tcase_add_test(tcase, with_observations_and_a_position);
-    tcase_add_test(tcase, with_the_step_rule_of_autoware);
-    tcase_add_test(tcase, after_a_change_of_the_map);
-    tcase_add_test(tcase, without_a_map);
-    tcase_add_test(tcase, an_item_that_fails_does_not_stop_the_others);
-    tcase_add_test(tcase, items_that_cannot_begin_in_time_keep_their_guess);
-    tcase_add_test(tcase, nothing_is_allocated_once_the_buffers_have_grown);
-    return run_case("align_batch", tcase);
 }

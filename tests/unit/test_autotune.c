@@ -142,7 +142,7 @@ static struct ndtd_autotune_choice run_machine(const struct recorded_case *recor
     return ndtd_autotune_decide(rows, count, recorded->budget_us);
 }
 
-START_TEST(the_measured_best_is_taken)
+TEST_EACH(the_measured_best_is_taken, 0, CASES)
 {
     const struct ndtd_autotune_choice choice = run_machine(&cases[_i], 60e6);
     ck_assert_msg(choice.row == cases[_i].best, "%s: row %d", cases[_i].name, choice.row);
@@ -151,9 +151,8 @@ START_TEST(the_measured_best_is_taken)
     for (size_t i = 0; i < 4 && rows[i].samples > 0; i++)
         ck_assert_double_le(rows[choice.row].p95_us, 1.05 * rows[i].p95_us);
 }
-END_TEST
 
-START_TEST(a_device_that_wins_is_timed_after_rests)
+TEST_EACH(a_device_that_wins_is_timed_after_rests, 0, RESTED_CASES)
 {
     const struct recorded_case *recorded = &rested_cases[_i];
     machine = (struct machine){.rested_us = rested_us[_i]};
@@ -171,19 +170,17 @@ START_TEST(a_device_that_wins_is_timed_after_rests)
     ck_assert_int_eq(machine.rests, 0);
     ck_assert_double_le(machine.now_us, 0.15e6);
 }
-END_TEST
 
 /* A device that fails after a rest is out. */
-START_TEST(a_device_that_fails_after_a_rest_is_left_out)
+TEST(a_device_that_fails_after_a_rest_is_left_out)
 {
     machine = (struct machine){.rested_us = rested_us[1], .fails_at = {[2] = 75}};
     const struct ndtd_autotune_choice choice = run_machine(&rested_cases[1], 10e6);
     ck_assert_int_eq(choice.row, 1);
     ck_assert_uint_eq(rows[2].samples, 0);
 }
-END_TEST
 
-START_TEST(rows_are_sampled_in_turns)
+TEST(rows_are_sampled_in_turns)
 {
     run_machine(&cases[FOUR], 60e6);
     ck_assert_uint_eq(rows[3].samples, NDTD_AUTOTUNE_SAMPLES);
@@ -215,7 +212,6 @@ START_TEST(rows_are_sampled_in_turns)
     ck_assert_uint_eq(rows[1].samples, 0);
     ck_assert_str_eq(rows[1].why, "the time for measuring was over before its turn");
 }
-END_TEST
 
 /* Decisions on three CPU rows with 1, 2 and 4 threads; p95 of 0: not measured. */
 static const struct {
@@ -234,7 +230,7 @@ static const struct {
 };
 enum { DECISIONS = sizeof(decisions) / sizeof(decisions[0]) };
 
-START_TEST(ties_budgets_and_gaps_are_decided)
+TEST_EACH(ties_budgets_and_gaps_are_decided, 0, DECISIONS)
 {
     memset(rows, 0, sizeof(rows));
     for (int i = 0; i < 3; i++)
@@ -246,7 +242,6 @@ START_TEST(ties_budgets_and_gaps_are_decided)
     ck_assert_str_eq(choice.reason, decisions[_i].reason);
     ck_assert_int_eq(ndtd_autotune_decide(rows, 0, 5000).row, -1);
 }
-END_TEST
 
 static const struct together_case {
     double us[4]; /* of 1, 2 .. scans at once; 0 ends the list */
@@ -262,7 +257,7 @@ static const struct together_case {
 };
 enum { TOGETHER_CASES = sizeof(together_cases) / sizeof(together_cases[0]) };
 
-START_TEST(scans_go_together_where_each_takes_less_time)
+TEST_EACH(scans_go_together_where_each_takes_less_time, 0, TOGETHER_CASES)
 {
     const struct together_case *one = &together_cases[_i];
     size_t count = 0;
@@ -271,9 +266,8 @@ START_TEST(scans_go_together_where_each_takes_less_time)
     ck_assert_int_eq(ndtd_autotune_together(one->us, count, 0), one->without_lanes);
     ck_assert_int_eq(ndtd_autotune_together(one->us, count, 1), one->with_lanes);
 }
-END_TEST
 
-START_TEST(the_log_line_has_all_rows)
+TEST(the_log_line_has_all_rows)
 {
     char text[800], small[40];
     tuned = (struct ndtd_autotune_result){
@@ -299,9 +293,8 @@ START_TEST(the_log_line_has_all_rows)
     memset(&tuned, 0, sizeof(tuned));
     ck_assert_str_eq(ndtd_autotune_line(&tuned, text, sizeof(text)), "not measured: the default");
 }
-END_TEST
 
-START_TEST(an_unused_device_has_a_reason)
+TEST(an_unused_device_has_a_reason)
 {
     struct ndtd_settings settings;
     char text[200];
@@ -326,7 +319,6 @@ START_TEST(an_unused_device_has_a_reason)
     ck_assert_ptr_null(ndtd_autotune_why_unused(&settings, NULL, "cuda", text, sizeof(text)));
     memset(&tuned, 0, sizeof(tuned));
 }
-END_TEST
 
 /* ---- on this machine ---- */
 
@@ -344,7 +336,9 @@ static void teardown(void)
     temp_dir_remove();
 }
 
-START_TEST(candidates_follow_from_the_settings)
+FIXTURE(setup, teardown)
+
+TEST(candidates_follow_from_the_settings)
 {
     static const struct {
         const char *option, *value;
@@ -384,7 +378,6 @@ START_TEST(candidates_follow_from_the_settings)
     candidate.backend = "gone";
     ck_assert_ptr_null(ndtd_backend_candidate_config(&candidate, &config));
 }
-END_TEST
 
 static struct ndt_align_result align(const struct ndt_cloud *scan, const struct ndt_pose *guess)
 {
@@ -400,7 +393,7 @@ static struct ndt_align_result align(const struct ndt_cloud *scan, const struct 
     return result;
 }
 
-START_TEST(a_drawn_scan_is_like_a_real_one)
+TEST(a_drawn_scan_is_like_a_real_one)
 {
     struct ndt_cloud scan = {0}, again = {0}, none = {0};
     struct ndt_map *empty;
@@ -435,7 +428,6 @@ START_TEST(a_drawn_scan_is_like_a_real_one)
     ndt_cloud_free(&scan);
     ndt_cloud_free(&again);
 }
-END_TEST
 
 static struct ndtd_autotune_request a_request(void)
 {
@@ -443,7 +435,7 @@ static struct ndtd_autotune_request a_request(void)
 }
 
 /* Of one voxel with a correlated Gaussian: nine tenths of the points are its draws, a tenth strays by up to 3 m. */
-START_TEST(points_are_drawn_from_the_gaussian)
+TEST(points_are_drawn_from_the_gaussian)
 {
     enum { POINTS = 20000 };
     static const double most[3] = {1.0052, 2.3660, 6.2514}, share[3] = {0.2, 0.5, 0.9}; /* chi^2, three degrees */
@@ -486,10 +478,9 @@ START_TEST(points_are_drawn_from_the_gaussian)
     ndt_cloud_free(&points);
     ndt_cloud_free(&scan);
 }
-END_TEST
 
 /* Two groups of voxels 500 m apart, a lonely one first: the larger one is measured. */
-START_TEST(a_dense_place_is_taken)
+TEST(a_dense_place_is_taken)
 {
     struct ndt_map_config config;
     struct ndt_cloud points, scan;
@@ -515,9 +506,8 @@ START_TEST(a_dense_place_is_taken)
     ndt_cloud_free(&points);
     ndt_cloud_free(&scan);
 }
-END_TEST
 
-START_TEST(a_result_has_times_and_costs)
+TEST(a_result_has_times_and_costs)
 {
     struct ndtd_autotune_request request = a_request();
     must(ndtd_autotune_measure(&request, &tuned, &err));
@@ -543,10 +533,9 @@ START_TEST(a_result_has_times_and_costs)
     for (size_t i = 0; i < tuned.row_count; i++)
         ck_assert_msg(tuned.rows[i].samples == 0 && *tuned.rows[i].why, "row %zu", i);
 }
-END_TEST
 
 /* Only with batch.together, up to batch.max, where more than one goes at once, and while there is time. */
-START_TEST(groups_of_scans_are_measured)
+TEST(groups_of_scans_are_measured)
 {
     static const struct {
         const char *together, *most, *threads;
@@ -570,30 +559,4 @@ START_TEST(groups_of_scans_are_measured)
         ck_assert_int_eq(tuned.together,
                          kinds[i].sizes ? ndtd_autotune_together(tuned.batch_us, kinds[i].sizes, 1) : 0);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("autotune");
-    TCase *recorded = tcase_create("recorded"), *measured = tcase_create("measured");
-    tcase_add_loop_test(recorded, the_measured_best_is_taken, 0, CASES);
-    tcase_add_loop_test(recorded, a_device_that_wins_is_timed_after_rests, 0, RESTED_CASES);
-    tcase_add_test(recorded, a_device_that_fails_after_a_rest_is_left_out);
-    tcase_add_test(recorded, rows_are_sampled_in_turns);
-    tcase_add_loop_test(recorded, ties_budgets_and_gaps_are_decided, 0, DECISIONS);
-    tcase_add_loop_test(recorded, scans_go_together_where_each_takes_less_time, 0, TOGETHER_CASES);
-    tcase_add_test(recorded, the_log_line_has_all_rows);
-    tcase_add_test(recorded, an_unused_device_has_a_reason);
-    suite_add_tcase(suite, recorded);
-    tcase_add_checked_fixture(measured, setup, teardown);
-    tcase_set_timeout(measured, 120);
-    tcase_add_test(measured, candidates_follow_from_the_settings);
-    tcase_add_test(measured, a_drawn_scan_is_like_a_real_one);
-    tcase_add_test(measured, a_result_has_times_and_costs);
-    tcase_add_test(measured, groups_of_scans_are_measured);
-    tcase_add_test(measured, points_are_drawn_from_the_gaussian);
-    tcase_add_test(measured, a_dense_place_is_taken);
-    suite_add_tcase(suite, measured);
-    return run_suite(suite);
 }

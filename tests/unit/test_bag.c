@@ -15,7 +15,9 @@ static void expect_open_fails(const char *path, const char *reason)
     ck_assert_msg(strstr(err.text, path) && strstr(err.text, reason), "'%s' lacks '%s'", err.text, reason);
 }
 
-START_TEST(test_round_trip)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(test_round_trip)
 {
     struct ndt_bag_reader *reader = open_bag(write_bag("a.bin", 5));
     ck_assert_uint_eq(ndt_bag_offset(reader), FILE_HEAD);
@@ -26,10 +28,9 @@ START_TEST(test_round_trip)
     }
     ndt_bag_close(reader);
 }
-END_TEST
 
 /* The format is fixed: other programs read it. */
-START_TEST(test_golden_bytes)
+TEST(test_golden_bytes)
 {
     static const uint8_t expected[] = {'N',  'D',  'T',  'B',  'A',  'G',  '\r', '\n', 1,   0,   0,  0,
                                        0,    0,    0,    0,    2,    0,    0,    0,    3,   0,   0,  0,
@@ -47,18 +48,16 @@ START_TEST(test_golden_bytes)
     ck_assert_uint_eq(crc, ndt_crc32c_plain(0, data + FILE_HEAD, sizeof(expected) - FILE_HEAD));
     free(data);
 }
-END_TEST
 
-START_TEST(test_empty_bag)
+TEST(test_empty_bag)
 {
     struct ndt_bag_reader *reader = open_bag(write_bag("a.bin", 0));
     ck_assert_int_eq(expect_records(reader, 0, NULL), NDT_END);
     ndt_bag_close(reader);
 }
-END_TEST
 
 /* A truncated last record: all records before it are read, and the error names its position. */
-START_TEST(test_cut_at_every_byte)
+TEST(test_cut_at_every_byte)
 {
     size_t size;
     char place[64];
@@ -78,9 +77,8 @@ START_TEST(test_cut_at_every_byte)
     }
     free(data);
 }
-END_TEST
 
-START_TEST(test_cut_in_the_file_head)
+TEST(test_cut_in_the_file_head)
 {
     size_t size;
     uint8_t *data = temp_read(write_bag("whole.bin", 1), &size);
@@ -88,10 +86,9 @@ START_TEST(test_cut_in_the_file_head)
         expect_open_fails(temp_write("cut.bin", data, cut), "not a bag");
     free(data);
 }
-END_TEST
 
 /* Every flipped bit is detected: no record with other contents is returned. */
-START_TEST(test_every_flipped_byte_is_found)
+TEST(test_every_flipped_byte_is_found)
 {
     size_t size;
     uint8_t *data = temp_read(write_bag("whole.bin", 3), &size);
@@ -111,7 +108,6 @@ START_TEST(test_every_flipped_byte_is_found)
     }
     free(data);
 }
-END_TEST
 
 static void expect_first_fails(const uint8_t *data, size_t size, const char *reason)
 {
@@ -123,7 +119,7 @@ static void expect_first_fails(const uint8_t *data, size_t size, const char *rea
     ndt_bag_close(reader);
 }
 
-START_TEST(test_false_lengths)
+TEST(test_false_lengths)
 {
     static const uint32_t lengths[] = {1, 2, 4, 1000, 0x10000000, 0x10000001, 0x7fffffff, 0xffffffff};
     size_t size;
@@ -134,10 +130,9 @@ START_TEST(test_false_lengths)
     }
     free(data);
 }
-END_TEST
 
 /* A payload that is passed over is not read: damage in it is not seen, damage of its length is. */
-START_TEST(test_passed_payloads)
+TEST(test_passed_payloads)
 {
     size_t size;
     struct ndt_bag_record record;
@@ -172,9 +167,8 @@ START_TEST(test_passed_payloads)
     ck_assert_ptr_nonnull(strstr(err.text, "truncated or damaged"));
     free(data);
 }
-END_TEST
 
-START_TEST(test_files_that_are_not_bags)
+TEST(test_files_that_are_not_bags)
 {
     struct ndt_bag_reader *reader;
     uint8_t head[FILE_HEAD] = "NDTBAG\r\n";
@@ -189,9 +183,8 @@ START_TEST(test_files_that_are_not_bags)
     ck_assert_int_eq(ndt_bag_open(&reader, "/dev/null", NULL), NDT_ERR_FORMAT); /* an empty file */
     ck_assert_int_eq(ndt_bag_open(&reader, "/dev/zero", NULL), NDT_ERR_IO);
 }
-END_TEST
 
-START_TEST(test_existing_files_stay)
+TEST(test_existing_files_stay)
 {
     struct ndt_bag_writer *writer;
     struct ndt_error err = {""};
@@ -207,11 +200,10 @@ START_TEST(test_existing_files_stay)
     ck_assert_int_eq(ndt_bag_create(&writer, temp_path("missing/a.bin"), 0, &err), NDT_ERR_IO);
     ck_assert_ptr_null(writer);
 }
-END_TEST
 
 /* Truncated in the last record or in the header of a new file: appending continues after the last complete record.
  */
-START_TEST(test_append_after_a_crash)
+TEST(test_append_after_a_crash)
 {
     char payload[256] = "";
     size_t size;
@@ -232,10 +224,9 @@ START_TEST(test_append_after_a_crash)
     free(data);
     ck_assert_int_eq(ndt_bag_finish(create(temp_path("new.bin"), 1), NULL), NDT_OK);
 }
-END_TEST
 
 /* A damaged record followed by valid ones is not the result of a crash: appending is refused. */
-START_TEST(test_append_refuses_damage_inside)
+TEST(test_append_refuses_damage_inside)
 {
     struct ndt_bag_writer *writer;
     struct ndt_error err = {""};
@@ -251,9 +242,8 @@ START_TEST(test_append_refuses_damage_inside)
     free(kept);
     free(data);
 }
-END_TEST
 
-START_TEST(test_discard)
+TEST(test_discard)
 {
     size_t before, after;
     const char *path = temp_path("new.bin");
@@ -269,9 +259,8 @@ START_TEST(test_discard)
     ck_assert_uint_eq(after, before);
     ndt_bag_discard(NULL);
 }
-END_TEST
 
-START_TEST(test_one_writer_per_file)
+TEST(test_one_writer_per_file)
 {
     struct ndt_bag_writer *second;
     struct ndt_error err = {""};
@@ -281,9 +270,8 @@ START_TEST(test_one_writer_per_file)
     put(first, 1, 0, "x", 1);
     ck_assert_int_eq(ndt_bag_finish(first, NULL), NDT_OK);
 }
-END_TEST
 
-START_TEST(test_record_too_long)
+TEST(test_record_too_long)
 {
     struct ndt_error err = {""};
     struct ndt_bag_writer *writer = create(temp_path("a.bin"), 0);
@@ -296,9 +284,8 @@ START_TEST(test_record_too_long)
     ck_assert_int_eq(expect_records(reader, 1, NULL), NDT_END);
     ndt_bag_close(reader);
 }
-END_TEST
 
-START_TEST(test_full_disk)
+TEST(test_full_disk)
 {
     struct ndt_error err = {""}, again = {""};
     struct rlimit before, small;
@@ -321,10 +308,9 @@ START_TEST(test_full_disk)
     ck_assert_int_eq(expect_records(reader, 1, NULL), NDT_END);
     ndt_bag_close(reader);
 }
-END_TEST
 
 /* A writer that is killed at a random time loses at most the record being written. */
-START_TEST(test_killed_while_writing)
+TEST(test_killed_while_writing)
 {
     static uint8_t payload[100000];
     struct ndt_bag_record record;
@@ -358,10 +344,9 @@ START_TEST(test_killed_while_writing)
     ck_assert_uint_lt(ndt_bag_size(reader) - ndt_bag_offset(reader), RECORD_HEAD + sizeof(payload) + CRC);
     ndt_bag_close(reader);
 }
-END_TEST
 
 /* What an import that continues asks for. */
-START_TEST(test_append_knows_its_records)
+TEST(test_append_knows_its_records)
 {
     size_t size;
     uint8_t *data = temp_read(write_bag("whole.bin", 3), &size);
@@ -372,35 +357,4 @@ START_TEST(test_append_knows_its_records)
     ck_assert_uint_eq(ndt_bag_writer_records(writer), 3);
     ck_assert_int_eq(ndt_bag_finish(writer, NULL), NDT_OK);
     free(data);
-}
-END_TEST
-
-static void add_tests(TCase *tests)
-{
-    tcase_add_test(tests, test_append_knows_its_records);
-    tcase_add_test(tests, test_round_trip);
-    tcase_add_test(tests, test_golden_bytes);
-    tcase_add_test(tests, test_empty_bag);
-    tcase_add_test(tests, test_cut_at_every_byte);
-    tcase_add_test(tests, test_cut_in_the_file_head);
-    tcase_add_test(tests, test_every_flipped_byte_is_found);
-    tcase_add_test(tests, test_false_lengths);
-    tcase_add_test(tests, test_passed_payloads);
-    tcase_add_test(tests, test_files_that_are_not_bags);
-    tcase_add_test(tests, test_existing_files_stay);
-    tcase_add_test(tests, test_append_after_a_crash);
-    tcase_add_test(tests, test_append_refuses_damage_inside);
-    tcase_add_test(tests, test_discard);
-    tcase_add_test(tests, test_one_writer_per_file);
-    tcase_add_test(tests, test_record_too_long);
-    tcase_add_test(tests, test_full_disk);
-    tcase_add_test(tests, test_killed_while_writing);
-}
-
-int main(void)
-{
-    TCase *tests = tcase_create("bag");
-    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
-    add_tests(tests);
-    return run_case("bag", tests);
 }

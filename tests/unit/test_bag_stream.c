@@ -27,8 +27,10 @@ static struct ndt_bag_reader *open_stream(const uint8_t *data, size_t size)
     return reader;
 }
 
+FIXTURE(temp_dir_make, temp_dir_remove)
+
 /* At every length a stream gives the records and the message of a file that is truncated there. */
-START_TEST(test_streams_end_as_files_do)
+TEST(test_streams_end_as_files_do)
 {
     size_t size;
     uint8_t *data = temp_read(write_bag("whole.bin", 4), &size);
@@ -51,9 +53,8 @@ START_TEST(test_streams_end_as_files_do)
     }
     free(data);
 }
-END_TEST
 
-START_TEST(test_streams_that_are_not_bags)
+TEST(test_streams_that_are_not_bags)
 {
     struct ndt_bag_reader *reader;
     struct ndt_error err = {""};
@@ -67,9 +68,8 @@ START_TEST(test_streams_that_are_not_bags)
     ck_assert_int_eq(ndt_bag_open_any(&reader, temp_path("missing"), NULL, &err), NDT_ERR_IO);
     ck_assert_ptr_null(reader);
 }
-END_TEST
 
-START_TEST(test_a_stream_is_read_once)
+TEST(test_a_stream_is_read_once)
 {
     size_t size;
     struct ndt_bag_record record;
@@ -85,7 +85,6 @@ START_TEST(test_a_stream_is_read_once)
     ndt_bag_close(reader);
     free(data);
 }
-END_TEST
 
 static void *write_fifo(void *path)
 {
@@ -102,7 +101,7 @@ static void *write_fifo(void *path)
     return NULL;
 }
 
-START_TEST(test_through_a_fifo)
+TEST(test_through_a_fifo)
 {
     const char *path = temp_path("fifo");
     struct ndt_error err = {""};
@@ -116,7 +115,6 @@ START_TEST(test_through_a_fifo)
     ndt_bag_close(reader);
     ck_assert(temp_exists(path)); /* neither side removes it */
 }
-END_TEST
 
 static void *cancel(void *progress)
 {
@@ -125,7 +123,7 @@ static void *cancel(void *progress)
     return NULL;
 }
 
-START_TEST(test_waiting_can_be_cancelled)
+TEST(test_waiting_can_be_cancelled)
 {
     const char *path = temp_path("fifo");
     struct ndt_progress progress;
@@ -138,10 +136,9 @@ START_TEST(test_waiting_can_be_cancelled)
     ck_assert_int_eq(ndt_bag_open_any(&reader, path, &progress, &err), NDT_ERR_CANCELLED);
     pthread_join(thread, NULL);
 }
-END_TEST
 
 /* A reader that leaves is an error of the writer, which says nothing more; discarding leaves the FIFO. */
-START_TEST(test_a_reader_that_leaves)
+TEST(test_a_reader_that_leaves)
 {
     const char *path = temp_path("fifo");
     struct ndt_error err = {""};
@@ -158,10 +155,9 @@ START_TEST(test_a_reader_that_leaves)
     ndt_bag_discard(writer);
     ck_assert(temp_exists(path));
 }
-END_TEST
 
 /* A pipe that does not block, and a record that is larger than it. */
-START_TEST(test_standard_output_that_does_not_block)
+TEST(test_standard_output_that_does_not_block)
 {
     enum { SIZE = 3000000 };
     int ends[2];
@@ -193,24 +189,4 @@ START_TEST(test_standard_output_that_does_not_block)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
     free(payload);
-}
-END_TEST
-
-static void add_tests(TCase *tests)
-{
-    tcase_add_test(tests, test_streams_end_as_files_do);
-    tcase_add_test(tests, test_streams_that_are_not_bags);
-    tcase_add_test(tests, test_a_stream_is_read_once);
-    tcase_add_test(tests, test_through_a_fifo);
-    tcase_add_test(tests, test_waiting_can_be_cancelled);
-    tcase_add_test(tests, test_a_reader_that_leaves);
-    tcase_add_test(tests, test_standard_output_that_does_not_block);
-}
-
-int main(void)
-{
-    TCase *tests = tcase_create("bag_stream");
-    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
-    add_tests(tests);
-    return run_case("bag_stream", tests);
 }

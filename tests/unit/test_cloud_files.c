@@ -133,7 +133,9 @@ static void expect_round_trip(size_t count, unsigned fields, const double origin
     ndt_cloud_free(&written);
 }
 
-START_TEST(test_pcd_round_trip)
+FIXTURE(setup, teardown)
+
+TEST(test_pcd_round_trip)
 {
     static const double zero_m[3] = {0.0, 0.0, 0.0};
     static const double utm_m[3] = {439296.0, 4474880.0, -1024.0};
@@ -146,9 +148,8 @@ START_TEST(test_pcd_round_trip)
     }
     expect_round_trip(30000, NDT_CLOUD_INTENSITY, zero_m); /* more than one chunk */
 }
-END_TEST
 
-START_TEST(test_non_finite_values)
+TEST(test_non_finite_values)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY, -0.0f, FLT_MIN, 1e-40f, 2047.75f};
     static const double zero_m[3] = {0.0, 0.0, 0.0};
@@ -166,9 +167,8 @@ START_TEST(test_non_finite_values)
     }
     ndt_cloud_free(&written);
 }
-END_TEST
 
-START_TEST(test_write_failures)
+TEST(test_write_failures)
 {
     static const double zero_m[3] = {0.0, 0.0, 0.0};
     struct ndt_cloud written;
@@ -180,10 +180,9 @@ START_TEST(test_write_failures)
     ck_assert(!temp_exists(temp_path("a.pcd")));
     ndt_cloud_free(&written);
 }
-END_TEST
 
 /* A reused cloud keeps no points, origin or field values of the previous file. */
-START_TEST(test_reuse)
+TEST(test_reuse)
 {
     static const double utm_m[3] = {439296.0, 4474880.0, 0.0};
     struct ndt_cloud written;
@@ -201,7 +200,6 @@ START_TEST(test_reuse)
     ck_assert_int_ne(ndt_cloud_read(&cloud, temp_text("c.pcd", "nonsense"), &err), NDT_OK);
     ck_assert_uint_eq(cloud.count, 0);
 }
-END_TEST
 
 /* ---- PCD in all its forms ---- */
 
@@ -251,7 +249,7 @@ static void expect_any_type(const struct bytes *file, const struct any_type *typ
     expect_origin(0, 0, 0);
 }
 
-START_TEST(test_pcd_binary_types)
+TEST_EACH(test_pcd_binary_types, 0, sizeof(any_types) / sizeof(any_types[0]))
 {
     static struct bytes file;
     const struct any_type *type = &any_types[_i];
@@ -269,9 +267,8 @@ START_TEST(test_pcd_binary_types)
     }
     expect_any_type(&file, type);
 }
-END_TEST
 
-START_TEST(test_pcd_ascii_types)
+TEST_EACH(test_pcd_ascii_types, 0, sizeof(any_types) / sizeof(any_types[0]))
 {
     static struct bytes file;
     const struct any_type *type = &any_types[_i];
@@ -284,7 +281,6 @@ START_TEST(test_pcd_ascii_types)
     }
     expect_any_type(&file, type);
 }
-END_TEST
 
 /* Stored by LZF as literals only, so that this test depends on no compressor. */
 static void put_literals(struct bytes *file, const struct bytes *columns)
@@ -325,7 +321,7 @@ static void compressed_file(struct bytes *file, const struct any_type *type, int
     put_literals(file, &columns);
 }
 
-START_TEST(test_pcd_compressed_types)
+TEST_EACH(test_pcd_compressed_types, 0, sizeof(any_types) / sizeof(any_types[0]))
 {
     static struct bytes file;
     for (int with_padding = 0; with_padding < 2; with_padding++) {
@@ -333,9 +329,8 @@ START_TEST(test_pcd_compressed_types)
         expect_any_type(&file, &any_types[_i]);
     }
 }
-END_TEST
 
-START_TEST(test_pcd_missing_lines)
+TEST(test_pcd_missing_lines)
 {
     static const char *const headers[] = {
         "FIELDS x y z\nPOINTS 1\nDATA ascii\n",
@@ -357,10 +352,9 @@ START_TEST(test_pcd_missing_lines)
     read_ok(temp_text("a.pcd", "FIELDS x y z\nPOINTS 0\nDATA binary_compressed\n"));
     ck_assert_uint_eq(cloud.count, 0);
 }
-END_TEST
 
 /* Numbers of up to 399 characters. */
-START_TEST(test_long_numbers)
+TEST(test_long_numbers)
 {
     char text[1024], number[401];
     for (int length = 399; length <= 400; length++) {
@@ -375,9 +369,8 @@ START_TEST(test_long_numbers)
             expect_refused(temp_text("long.pcd", text), "line 4");
     }
 }
-END_TEST
 
-START_TEST(test_pcd_bad_headers)
+TEST(test_pcd_bad_headers)
 {
     static const struct bad_header {
         const char *text, *reason;
@@ -419,9 +412,8 @@ START_TEST(test_pcd_bad_headers)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         expect_refused(temp_text("bad.pcd", cases[i].text), cases[i].reason);
 }
-END_TEST
 
-START_TEST(test_pcd_bad_lines)
+TEST(test_pcd_bad_lines)
 {
     static const char header[] = "FIELDS x y z i\nTYPE F F F I\nPOINTS 2\nDATA ascii\n1 2 3 4              \n";
     static const struct bad_line {
@@ -442,10 +434,9 @@ START_TEST(test_pcd_bad_lines)
         expect_refused(temp_text("bad.pcd", text), cases[i].reason);
     }
 }
-END_TEST
 
 /* Headers that declare far more data than the file has: an error without an allocation. */
-START_TEST(test_huge_counts)
+TEST(test_huge_counts)
 {
     static const char *const kinds[] = {"ascii", "binary", "binary_compressed"};
     static const char *const counts[] = {
@@ -474,9 +465,8 @@ START_TEST(test_huge_counts)
                                          "property float x\nproperty float y\nproperty float z\nend_header\n1234"),
                    "only 4 follow");
 }
-END_TEST
 
-START_TEST(test_too_many_fields)
+TEST(test_too_many_fields)
 {
     static struct bytes file;
     put_text(&file, "FIELDS x y z");
@@ -491,9 +481,8 @@ START_TEST(test_too_many_fields)
     put_text(&file, "\nPOINTS 0\nDATA ascii\n");
     expect_refused(temp_write("long.pcd", file.data, file.size), "longer than 63");
 }
-END_TEST
 
-START_TEST(test_pcd_bad_compression)
+TEST(test_pcd_bad_compression)
 {
     static struct bytes file, columns;
     static const char header[] = "FIELDS x y z\nPOINTS 3\nDATA binary_compressed\n";
@@ -523,10 +512,9 @@ START_TEST(test_pcd_bad_compression)
     file.data[sizeof(header) + 7] = 0xff; /* a reference to before the begin */
     expect_refused(temp_write("bad.pcd", file.data, file.size), "damaged");
 }
-END_TEST
 
 /* LZF expands one byte to at most 88: more is refused before anything is allocated. */
-START_TEST(test_pcd_bomb)
+TEST(test_pcd_bomb)
 {
     static struct bytes file;
     const uint32_t sizes[2] = {8, 12 * 200000000u};
@@ -535,7 +523,6 @@ START_TEST(test_pcd_bomb)
     put(&file, "12345678", 8);
     expect_refused(temp_write("bomb.pcd", file.data, file.size), "bytes from 8 compressed ones");
 }
-END_TEST
 
 /* ---- origins ---- */
 
@@ -550,7 +537,7 @@ static void write_doubles(const double *xyz, size_t count)
     read_ok(temp_write("d.pcd", file.data, file.size));
 }
 
-START_TEST(test_origin)
+TEST(test_origin)
 {
     static const double near_m[] = {1700.0, -1600.0, 20.0, 2047.9, 0.1, 0.2};
     static const double far_m[] = {NAN, 1, 2, 431245.123, 3943245.871, 12.345, 431301.5, 3943000.25, 11.0};
@@ -574,9 +561,8 @@ START_TEST(test_origin)
     write_doubles(far_m, 1);
     expect_origin(0, 0, 0);
 }
-END_TEST
 
-START_TEST(test_origin_of_text)
+TEST(test_origin_of_text)
 {
     read_ok(temp_text("a.pcd", "FIELDS x y z\nPOINTS 1\nDATA ascii\n431245.123 3943245.871 1e1\n"));
     expect_origin(431104.0, 3943424.0, 0.0);
@@ -588,7 +574,6 @@ START_TEST(test_origin_of_text)
     ck_assert_float_eq(cloud.time_s[0], 0.0f);
     ck_assert_float_eq(cloud.time_s[1], 5e-4f);
 }
-END_TEST
 
 /* ---- times ---- */
 
@@ -608,7 +593,7 @@ static void read_times(const char *type, const void *times, size_t size)
     ck_assert_uint_eq(cloud.fields, NDT_CLOUD_TIME);
 }
 
-START_TEST(test_times)
+TEST(test_times)
 {
     static const float relative_s[] = {0.025f, 0.05f};
     static const double clock_s[] = {1317042272.349, 1317042272.399};
@@ -629,9 +614,8 @@ START_TEST(test_times)
     read_times("I", hostile_ns, 8);
     ck_assert_float_eq(cloud.time_s[0], 0.0f);
 }
-END_TEST
 
-START_TEST(test_time_names)
+TEST(test_time_names)
 {
     static const char *const names[] = {"t", "time", "time_s", "time_stamp", "timestamp", "offset_time"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -643,13 +627,12 @@ START_TEST(test_time_names)
         ck_assert_float_eq(cloud.time_s[0], 0.5f);
     }
 }
-END_TEST
 
 /* ---- PLY ---- */
 
 #define PLY_XYZ "property float x\nproperty double y\nproperty short z\n"
 
-START_TEST(test_ply_text)
+TEST(test_ply_text)
 {
     read_ok(temp_text("a.ply", "ply\r\nformat ascii 1.0\r\ncomment made by hand\r\nobj_info more\r\n"
                                "element camera 2\nproperty float f\nproperty list uchar int parts\n"
@@ -661,7 +644,6 @@ START_TEST(test_ply_text)
     expect_point(1, 4.5, 5.5, 6);
     ck_assert_float_eq(cloud.intensity[1], 0.25f);
 }
-END_TEST
 
 static void binary_ply(struct bytes *file, const char *header)
 {
@@ -685,7 +667,7 @@ static const char ply_binary_header[] = "ply\nformat binary_little_endian 1.0\nc
                                         "property uint8 g\nproperty int8 b\nelement face 1\n"
                                         "property list uchar int vertex_indices\nend_header\n";
 
-START_TEST(test_ply_binary)
+TEST(test_ply_binary)
 {
     static struct bytes file;
     binary_ply(&file, ply_binary_header);
@@ -694,9 +676,8 @@ START_TEST(test_ply_binary)
     expect_point(0, 1.5, 2.5, -3);
     expect_point(1, 2.5, 3.5, -2);
 }
-END_TEST
 
-START_TEST(test_ply_float)
+TEST(test_ply_float)
 {
     static struct bytes file;
     put_text(&file, "ply\nformat binary_little_endian 1.0\nelement vertex 3\nproperty float32 z\n"
@@ -708,9 +689,8 @@ START_TEST(test_ply_float)
     expect_origin(0, 0, 0);
     expect_point(2, 9007.25, 9008.25, 9006.25);
 }
-END_TEST
 
-START_TEST(test_ply_bad_headers)
+TEST(test_ply_bad_headers)
 {
     static const struct bad_ply {
         const char *text, *reason;
@@ -752,11 +732,10 @@ START_TEST(test_ply_bad_headers)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         expect_refused(temp_text("bad.ply", cases[i].text), cases[i].reason);
 }
-END_TEST
 
 /* ---- KITTI ---- */
 
-START_TEST(test_kitti_bin)
+TEST(test_kitti_bin)
 {
     static struct bytes file;
     for (int i = 0; i < 8; i++)
@@ -771,11 +750,10 @@ START_TEST(test_kitti_bin)
     expect_refused(temp_text("a.bin", "# .PCD v0.7 - Point Cloud Data!!"), "another format");
     expect_refused(temp_text("a.bin", "NDTBAG\r\n12345678"), "another format");
 }
-END_TEST
 
 /* ---- all of them ---- */
 
-START_TEST(test_missing_and_invalid_files)
+TEST(test_missing_and_invalid_files)
 {
     static const char *const names[] = {"a.pcd", "a.ply", "a.bin"};
     for (size_t i = 0; i < 3; i++) {
@@ -793,7 +771,6 @@ START_TEST(test_missing_and_invalid_files)
     expect_refused(temp_write("l.pcd", line, sizeof(line)), "longer than the limit");
     expect_refused(temp_write("l.ply", line, sizeof(line)), "longer than the limit");
 }
-END_TEST
 
 /* One small valid file of every kind, and how many bytes may be cut off without an error: those after the points.
  */
@@ -828,7 +805,7 @@ static struct sample *make_samples(void)
     return samples;
 }
 
-START_TEST(test_cut_at_every_byte)
+TEST_EACH(test_cut_at_every_byte, 0, SAMPLES)
 {
     struct sample *sample = &make_samples()[_i];
     const char *path = temp_write(sample->name, sample->file.data, sample->file.size);
@@ -838,10 +815,9 @@ START_TEST(test_cut_at_every_byte)
         expect_refused(path, "");
     }
 }
-END_TEST
 
 /* Random bytes at random places: no crash, and no cloud larger than its file. */
-START_TEST(test_random_damage)
+TEST_EACH(test_random_damage, 0, SAMPLES)
 {
     struct sample *sample = &make_samples()[_i];
     static struct bytes bad;
@@ -863,9 +839,8 @@ START_TEST(test_random_damage)
         ndt_cloud_free(&fresh);
     }
 }
-END_TEST
 
-START_TEST(test_real_maps)
+TEST(test_real_maps)
 {
     static const struct real_map {
         const char *name;
@@ -887,56 +862,4 @@ START_TEST(test_real_maps)
             odd += !(fabsf(cloud.x_m[k]) < 1000.0f && fabsf(cloud.y_m[k]) < 1000.0f);
         ck_assert_uint_eq(odd, 0);
     }
-}
-END_TEST
-
-static TCase *pcd_tests(void)
-{
-    TCase *tests = tcase_create("pcd");
-    const int types = (int)(sizeof(any_types) / sizeof(any_types[0]));
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_pcd_round_trip);
-    tcase_add_test(tests, test_non_finite_values);
-    tcase_add_test(tests, test_write_failures);
-    tcase_add_test(tests, test_reuse);
-    tcase_add_loop_test(tests, test_pcd_binary_types, 0, types);
-    tcase_add_loop_test(tests, test_pcd_ascii_types, 0, types);
-    tcase_add_loop_test(tests, test_pcd_compressed_types, 0, types);
-    tcase_add_test(tests, test_pcd_missing_lines);
-    tcase_add_test(tests, test_long_numbers);
-    tcase_add_test(tests, test_pcd_bad_headers);
-    tcase_add_test(tests, test_pcd_bad_lines);
-    tcase_add_test(tests, test_too_many_fields);
-    tcase_add_test(tests, test_pcd_bad_compression);
-    tcase_add_test(tests, test_pcd_bomb);
-    return tests;
-}
-
-static TCase *other_tests(void)
-{
-    TCase *tests = tcase_create("others");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_huge_counts);
-    tcase_add_test(tests, test_origin);
-    tcase_add_test(tests, test_origin_of_text);
-    tcase_add_test(tests, test_times);
-    tcase_add_test(tests, test_time_names);
-    tcase_add_test(tests, test_ply_text);
-    tcase_add_test(tests, test_ply_binary);
-    tcase_add_test(tests, test_ply_float);
-    tcase_add_test(tests, test_ply_bad_headers);
-    tcase_add_test(tests, test_kitti_bin);
-    tcase_add_test(tests, test_missing_and_invalid_files);
-    tcase_add_loop_test(tests, test_cut_at_every_byte, 0, SAMPLES);
-    tcase_add_loop_test(tests, test_random_damage, 0, SAMPLES);
-    tcase_add_test(tests, test_real_maps);
-    return tests;
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cloud_files");
-    suite_add_tcase(suite, pcd_tests());
-    suite_add_tcase(suite, other_tests());
-    return run_suite(suite);
 }

@@ -29,7 +29,9 @@ static void must_parse(const char *line)
     ck_assert_msg(parse(line) == NDT_OK, "%s: %s", line, err.text);
 }
 
-START_TEST(every_action)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(every_action)
 {
     static const struct {
         const char *line;
@@ -55,9 +57,8 @@ START_TEST(every_action)
         ck_assert_msg(command.action == cases[i].action, "%s", cases[i].line);
     }
 }
-END_TEST
 
-START_TEST(every_flag_of_a_replay)
+TEST(every_flag_of_a_replay)
 {
     must_parse(
         "--replay=a.bag --map m.pcd --skip 3 --limit=40 --out o.tum --out-all --timing t.csv --results r.jsonl "
@@ -101,10 +102,9 @@ START_TEST(every_flag_of_a_replay)
     must_parse("--compile-map=o.ndtmap --map m");
     ck_assert_str_eq(command.compiled, "o.ndtmap");
 }
-END_TEST
 
 /* The command line wins over the file, wherever it stands. */
-START_TEST(flags_win_over_the_file)
+TEST(flags_win_over_the_file)
 {
     char line[1200];
     temp_text("c.yaml", "ndt: {max_iterations: 11}\nlive: {queue_depth: 4}\n");
@@ -122,10 +122,9 @@ START_TEST(flags_win_over_the_file)
     ck_assert_int_eq(parse(line), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "c.yaml:1: "));
 }
-END_TEST
 
 /* Later files win key by key, whatever stands between them, also when they are read again. */
-START_TEST(several_files)
+TEST(several_files)
 {
     char line[4000], names[2000];
     temp_text("a.yaml", "ndt: {max_iterations: 11, step_limit_m: 0.5}\nlive: {queue_depth: 4}\n");
@@ -162,10 +161,9 @@ START_TEST(several_files)
     ck_assert_int_eq(parse(line), NDT_ERR_ARGUMENT);
     ck_assert_str_eq(err.text, "--config: more than 16 files");
 }
-END_TEST
 
 /* Of the command line and of every file; contradictions only where each option is right. */
-START_TEST(all_mistakes_are_named)
+TEST(all_mistakes_are_named)
 {
     static const char *const lines[] = {"--repaly is not known; did you mean '--replay'?",
                                         "--skip is given twice",
@@ -197,9 +195,8 @@ START_TEST(all_mistakes_are_named)
     ck_assert_int_eq(parse("--nonsense=1 a.bag"), NDT_ERR_ARGUMENT);
     ck_assert_uint_eq(command.faults.count, 2);
 }
-END_TEST
 
-START_TEST(mistakes_are_named)
+TEST(mistakes_are_named)
 {
     static const struct {
         const char *line, *reason;
@@ -243,9 +240,8 @@ START_TEST(mistakes_are_named)
     }
     must_parse("--replay a.bag --map m --out /dev/null --summary /dev/null");
 }
-END_TEST
 
-START_TEST(help_lists_every_flag)
+TEST(help_lists_every_flag)
 {
     static char text[16384];
     FILE *file = fmemopen(text, sizeof(text), "w");
@@ -262,19 +258,4 @@ START_TEST(help_lists_every_flag)
     for (const char *at = text; (at = strstr(at, "\n  -")); at++)
         flags++;
     ck_assert_int_ge(flags, 31);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("command_line");
-    tcase_add_checked_fixture(tcase, temp_dir_make, temp_dir_remove);
-    tcase_add_test(tcase, every_action);
-    tcase_add_test(tcase, every_flag_of_a_replay);
-    tcase_add_test(tcase, flags_win_over_the_file);
-    tcase_add_test(tcase, several_files);
-    tcase_add_test(tcase, all_mistakes_are_named);
-    tcase_add_test(tcase, mistakes_are_named);
-    tcase_add_test(tcase, help_lists_every_flag);
-    return run_case("command_line", tcase);
 }

@@ -295,7 +295,9 @@ static const struct forgery {
 };
 enum { FORGERIES = sizeof(forgeries) / sizeof(forgeries[0]) };
 
-START_TEST(a_forged_map_is_refused)
+FIXTURE(set_up, tear_down)
+
+TEST_EACH(a_forged_map_is_refused, 0, FORGERIES)
 {
     struct ndt_map *map;
     ck_assert_int_eq(ndt_map_open(&map, forge(), &err), NDT_OK); /* as it is */
@@ -307,7 +309,6 @@ START_TEST(a_forged_map_is_refused)
     ck_assert_msg(strstr(err.text, "not a valid map") != NULL, "%s: %s", forgeries[_i].name, err.text);
     ck_assert_ptr_null(map);
 }
-END_TEST
 
 /* ---- the hashed index ---- */
 
@@ -325,8 +326,10 @@ static void expect_bad_index(void)
     ck_assert_msg(strstr(err.text, "brick") != NULL, "%s", err.text);
 }
 
+FIXTURE(set_up_hashed, tear_down)
+
 /* A search that finds nothing would go through all of them. */
-START_TEST(a_full_hash_table_is_refused)
+TEST(a_full_hash_table_is_refused)
 {
     uint64_t *keys = array(NDT_FILE_KEYS);
     for (uint32_t i = 1; i < header()->levels[2].brick_slots; i++)
@@ -334,9 +337,8 @@ START_TEST(a_full_hash_table_is_refused)
             keys[i] = (uint64_t)1 << 63 | i;
     expect_bad_index();
 }
-END_TEST
 
-START_TEST(a_key_outside_of_the_box_is_refused)
+TEST(a_key_outside_of_the_box_is_refused)
 {
     uint64_t *keys = array(NDT_FILE_KEYS);
     while (*keys == 0)
@@ -344,9 +346,8 @@ START_TEST(a_key_outside_of_the_box_is_refused)
     *keys |= 0x1fffff;
     expect_bad_index();
 }
-END_TEST
 
-START_TEST(a_brick_without_a_key_is_refused)
+TEST(a_brick_without_a_key_is_refused)
 {
     uint64_t *keys = array(NDT_FILE_KEYS);
     struct ndt_map *map;
@@ -357,12 +358,13 @@ START_TEST(a_brick_without_a_key_is_refused)
     *keys = 0;
     expect_bad_index();
 }
-END_TEST
 
 /* ---- files ---- */
 
+FIXTURE(set_up, tear_down)
+
 /* A daemon reads its map for years: what happens to the file does not reach it. */
-START_TEST(a_file_may_change_after_it_was_opened)
+TEST(a_file_may_change_after_it_was_opened)
 {
     struct ndt_map *map;
     const char *path = forge();
@@ -377,9 +379,8 @@ START_TEST(a_file_may_change_after_it_was_opened)
     close(fd);
     ndt_map_release(map);
 }
-END_TEST
 
-START_TEST(opening_can_be_cancelled)
+TEST(opening_can_be_cancelled)
 {
     struct ndt_progress progress;
     struct ndt_map *map;
@@ -392,34 +393,12 @@ START_TEST(opening_can_be_cancelled)
     ck_assert_int_eq(ndt_map_open_with(&map, forge(), &progress, &err), NDT_ERR_CANCELLED);
     ck_assert_ptr_null(map);
 }
-END_TEST
 
-START_TEST(a_file_larger_than_the_memory_is_refused)
+TEST(a_file_larger_than_the_memory_is_refused)
 {
     struct ndt_map *map;
     header()->file_bytes = (uint64_t)1 << 42;
     ck_assert_int_eq(truncate(forge(), (off_t)1 << 42), 0); /* a hole */
     ck_assert_int_eq(ndt_map_open(&map, temp_path("forged.ndtmap"), &err), NDT_ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(err.text, "memory"));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("compiled map");
-    TCase *forged = tcase_create("forged"), *hashed = tcase_create("hashed"), *files = tcase_create("files");
-    tcase_add_checked_fixture(forged, set_up, tear_down);
-    tcase_add_checked_fixture(hashed, set_up_hashed, tear_down);
-    tcase_add_checked_fixture(files, set_up, tear_down);
-    tcase_add_loop_test(forged, a_forged_map_is_refused, 0, FORGERIES);
-    tcase_add_test(hashed, a_full_hash_table_is_refused);
-    tcase_add_test(hashed, a_key_outside_of_the_box_is_refused);
-    tcase_add_test(hashed, a_brick_without_a_key_is_refused);
-    tcase_add_test(files, a_file_may_change_after_it_was_opened);
-    tcase_add_test(files, opening_can_be_cancelled);
-    tcase_add_test(files, a_file_larger_than_the_memory_is_refused);
-    suite_add_tcase(suite, forged);
-    suite_add_tcase(suite, hashed);
-    suite_add_tcase(suite, files);
-    return run_suite(suite);
 }

@@ -31,7 +31,7 @@ static double good_with(int at, double value)
     return ndt_confidence(&features);
 }
 
-START_TEST(equals_the_script)
+TEST(equals_the_script)
 {
     const size_t count = sizeof(confidence_rows) / sizeof(confidence_rows[0]);
     ck_assert_uint_ge(count, 10);
@@ -40,9 +40,8 @@ START_TEST(equals_the_script)
         ck_assert_double_eq_tol(ndt_confidence(&features), confidence_rows[i].confidence, 1e-6);
     }
 }
-END_TEST
 
-START_TEST(every_feature_counts_in_its_direction)
+TEST(every_feature_counts_in_its_direction)
 {
     static const struct {
         int at;
@@ -65,9 +64,8 @@ START_TEST(every_feature_counts_in_its_direction)
                       "feature %d has no part", cases[i].at);
     }
 }
-END_TEST
 
-START_TEST(unknown_features_are_no_confidence)
+TEST(unknown_features_are_no_confidence)
 {
     for (int at = 0; at < 7; at++)
         if (at != 2 && at != 5) /* coverage has no part; no innovation: no prediction */
@@ -77,16 +75,14 @@ START_TEST(unknown_features_are_no_confidence)
     ck_assert_double_eq(good_with(4, INFINITY), 0);
     ck_assert_double_lt(good_with(5, INFINITY), 1e-9);
 }
-END_TEST
 
 /* Nothing in the scan holds the axis: only a prediction with a deviation up to about 0.17 m may vouch. */
-START_TEST(a_tunnel_needs_a_prediction)
+TEST(a_tunnel_needs_a_prediction)
 {
     ck_assert_double_gt(good_with(3, 0.1), 0.95);
     ck_assert_double_lt(good_with(3, 0.3), 0.8);
     ck_assert_double_lt(good_with(3, 1), 0.2);
 }
-END_TEST
 
 static struct ndt_observation observation_of(const double information[6])
 {
@@ -97,7 +93,7 @@ static struct ndt_observation observation_of(const double information[6])
     return observation;
 }
 
-START_TEST(scan_and_prediction_hold_a_pose)
+TEST(scan_and_prediction_hold_a_pose)
 {
     const double street[6] = {1e4, 1e4, 1e4, 1e6, 1e6, 1e6}; /* an arm of 10 m */
     const double tunnel[6] = {0, 1e4, 1e4, 1e6, 1e6, 1e6};
@@ -132,9 +128,8 @@ START_TEST(scan_and_prediction_hold_a_pose)
     ndt_confidence_set_hold(&features, &observation, prior, &turned);
     ck_assert_double_eq_tol(features.moved_m, 0.03 * arm_m, 5e-3);
 }
-END_TEST
 
-START_TEST(nothing_observed_holds_nothing)
+TEST(nothing_observed_holds_nothing)
 {
     const double nothing[6] = {0};
     const struct ndt_observation observation = observation_of(nothing);
@@ -142,17 +137,4 @@ START_TEST(nothing_observed_holds_nothing)
     memset(&features, 0, sizeof(features));
     ndt_confidence_set_hold(&features, &observation, NULL, NULL);
     ck_assert(isinf(features.slack_m));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("confidence");
-    tcase_add_test(tcase, equals_the_script);
-    tcase_add_test(tcase, every_feature_counts_in_its_direction);
-    tcase_add_test(tcase, unknown_features_are_no_confidence);
-    tcase_add_test(tcase, a_tunnel_needs_a_prediction);
-    tcase_add_test(tcase, scan_and_prediction_hold_a_pose);
-    tcase_add_test(tcase, nothing_observed_holds_nothing);
-    return run_case("confidence", tcase);
 }

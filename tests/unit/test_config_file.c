@@ -37,7 +37,9 @@ static void must_refuse(const char *text, const char *start_of_error)
     ck_assert_ptr_null(strchr(err.text, '\n'));
 }
 
-START_TEST(nested_dotted_and_wrapped_are_equivalent)
+FIXTURE(setup, NULL)
+
+TEST(nested_dotted_and_wrapped_are_equivalent)
 {
     must_read("ndt:\n  max_iterations: 7\n  levels: [2.0, 1.0]\n");
     ck_assert_int_eq(settings.align.max_iterations, 7);
@@ -50,9 +52,8 @@ START_TEST(nested_dotted_and_wrapped_are_equivalent)
     must_read("covariance:\n  covariance_estimation:\n    scale_factor: 2.5\n");
     ck_assert_double_eq(settings.align.covariance_scale, 2.5);
 }
-END_TEST
 
-START_TEST(lists_in_both_styles)
+TEST(lists_in_both_styles)
 {
     must_read("ndt:\n  levels:\n    - 3.0\n    - 1.5\n  neighbours: direct1\n");
     ck_assert_double_eq(settings.align.levels[1].leaf_m, 1.5);
@@ -62,9 +63,8 @@ START_TEST(lists_in_both_styles)
     must_read("initial_pose.pose: []\n");
     ck_assert_int_eq(settings.has_initial_pose, 0);
 }
-END_TEST
 
-START_TEST(empty_files_and_sections_change_nothing)
+TEST(empty_files_and_sections_change_nothing)
 {
     struct ndtd_settings before = settings;
     must_read("");
@@ -73,9 +73,8 @@ START_TEST(empty_files_and_sections_change_nothing)
     must_read("ndt:\ncpu:\n");
     ck_assert_int_eq(memcmp(&before, &settings, sizeof(before)), 0);
 }
-END_TEST
 
-START_TEST(strings_are_read_verbatim)
+TEST(strings_are_read_verbatim)
 {
     must_read("map:\n  path: \"a: b # c\"\n");
     ck_assert_str_eq(settings.map_path, "a: b # c");
@@ -84,9 +83,8 @@ START_TEST(strings_are_read_verbatim)
     must_read("map: {path: }\n");
     ck_assert_str_eq(settings.map_path, "");
 }
-END_TEST
 
-START_TEST(unknown_names_suggest_the_nearest)
+TEST(unknown_names_suggest_the_nearest)
 {
     must_refuse("ndt:\n  levels: [1.0]\n  max_iteration: 3\n",
                 "a.yaml:3: 'ndt.max_iteration' is not an option; did you mean 'ndt.max_iterations'?");
@@ -95,9 +93,8 @@ START_TEST(unknown_names_suggest_the_nearest)
     must_refuse("nope: 1\n", "a.yaml:1: 'nope' is not an option");
     must_refuse("? {a: b}\n: 1\n", "a.yaml:1: a key that is not a scalar");
 }
-END_TEST
 
-START_TEST(wrong_values_name_the_line)
+TEST(wrong_values_name_the_line)
 {
     must_refuse("ndt:\n  max_iterations: many\n", "a.yaml:2: ndt.max_iterations: 'many' is not a whole number");
     must_refuse("ndt:\n  max_iterations: 0\n", "a.yaml:2: ndt.max_iterations: 0 is outside 1 .. 512");
@@ -112,19 +109,17 @@ START_TEST(wrong_values_name_the_line)
                 "a.yaml:2: ndt.levels: 17 values, but 1 to 6 are possible");
     must_refuse("map:\n  path: \"a\\0b\"\n", "a.yaml:2: map.path: a zero byte");
 }
-END_TEST
 
 /* Names and values are quoted as they are, but an error is one line: it goes to the log. */
-START_TEST(errors_are_one_line_whatever_they_quote)
+TEST(errors_are_one_line_whatever_they_quote)
 {
     must_refuse("cpu:\n  threads: \"4\\nndtd: started\\e[2J\"\n", "a.yaml:2: cpu.threads");
     must_refuse("\"cpu\\nx\": 4\n", "a.yaml:1: 'cpu?x' is not an option");
     ck_assert_ptr_null(strchr(err.text, '\033'));
 }
-END_TEST
 
 /* The whole file is read, and the other lines still count. */
-START_TEST(all_faults_are_found)
+TEST(all_faults_are_found)
 {
     const char *const text = "ndt:\n"
                              "  levls: [1.0, [2.0]]\n"
@@ -162,9 +157,8 @@ START_TEST(all_faults_are_found)
     ck_assert_int_eq(ndtd_faults_status(&faults, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "a list inside a list (and 7 more)"));
 }
-END_TEST
 
-START_TEST(faults_are_bounded)
+TEST(faults_are_bounded)
 {
     static char text[40 * 8 + 1];
     char *printed = NULL;
@@ -192,9 +186,8 @@ START_TEST(faults_are_bounded)
     ck_assert_ptr_nonnull(strstr(err.text, "xxx (and 1 more)"));
     ck_assert_int_eq(ndtd_faults_status(&faults, NULL), NDT_ERR_ARGUMENT);
 }
-END_TEST
 
-START_TEST(options_given_twice_are_refused)
+TEST(options_given_twice_are_refused)
 {
     must_refuse("ndt:\n  max_iterations: 3\n  max_iterations: 4\n",
                 "a.yaml:3: ndt.max_iterations was already set in line 2");
@@ -202,9 +195,8 @@ START_TEST(options_given_twice_are_refused)
                 "a.yaml:2: ndt.max_iterations was already set");
     must_refuse("ndt:\n  levels: [1.0]\n  resolution: 2.0\n", "a.yaml:3: ndt.levels was already set in line 2");
 }
-END_TEST
 
-START_TEST(unsupported_yaml_is_refused)
+TEST(unsupported_yaml_is_refused)
 {
     must_refuse("- a\n- b\n", "a.yaml:1: expected sections and options, not a list");
     must_refuse("word\n", "a.yaml:1: expected sections and options, not a single value");
@@ -215,9 +207,8 @@ START_TEST(unsupported_yaml_is_refused)
     must_refuse("ndt: {max_iterations: 3\n", "a.yaml:2: not YAML");
     must_refuse("ndt: \"\xff\xfe\"\n", "a.yaml:1: not YAML");
 }
-END_TEST
 
-START_TEST(depth_and_size_are_bounded)
+TEST(depth_and_size_are_bounded)
 {
     must_refuse("a: {b: {c: {d: {e: {f: {g: {h: {i: 1}}}}}}}}\n", "a.yaml:1: sections deeper than 8");
     size_t size = NDTD_CONFIG_MAX_BYTES + 1;
@@ -234,10 +225,9 @@ START_TEST(depth_and_size_are_bounded)
     ck_assert_int_eq(ndtd_config_parse(&settings, "a.yaml", text, size - 2, &err), NDT_ERR_ARGUMENT);
     free(text);
 }
-END_TEST
 
 /* No truncation of a valid file crashes the parser. */
-START_TEST(every_truncation_is_handled)
+TEST(every_truncation_is_handled)
 {
     char *text = NULL;
     size_t size = 0;
@@ -251,9 +241,8 @@ START_TEST(every_truncation_is_handled)
     }
     free(text);
 }
-END_TEST
 
-START_TEST(files_are_read_and_missing_ones_named)
+TEST(files_are_read_and_missing_ones_named)
 {
     char directory[] = "/tmp/ndtd-test-XXXXXX", path[64];
     ck_assert_ptr_nonnull(mkdtemp(directory));
@@ -271,9 +260,8 @@ START_TEST(files_are_read_and_missing_ones_named)
     unlink(path);
     rmdir(directory);
 }
-END_TEST
 
-START_TEST(profiles_in_the_tree_are_valid)
+TEST(profiles_in_the_tree_are_valid)
 {
     const char *const profiles[] = {"ndtd.yaml", "kitti.yaml", "autoware.yaml"};
     for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++) {
@@ -284,27 +272,4 @@ START_TEST(profiles_in_the_tree_are_valid)
         ck_assert_msg(ndtd_settings_finish(&settings, &err) == NDT_OK, "%s: %s", path, err.text);
     }
     ck_assert_int_eq(settings.align.variant, NDT_AUTOWARE);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("config_file");
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, nested_dotted_and_wrapped_are_equivalent);
-    tcase_add_test(tests, lists_in_both_styles);
-    tcase_add_test(tests, empty_files_and_sections_change_nothing);
-    tcase_add_test(tests, strings_are_read_verbatim);
-    tcase_add_test(tests, unknown_names_suggest_the_nearest);
-    tcase_add_test(tests, wrong_values_name_the_line);
-    tcase_add_test(tests, errors_are_one_line_whatever_they_quote);
-    tcase_add_test(tests, all_faults_are_found);
-    tcase_add_test(tests, faults_are_bounded);
-    tcase_add_test(tests, options_given_twice_are_refused);
-    tcase_add_test(tests, unsupported_yaml_is_refused);
-    tcase_add_test(tests, depth_and_size_are_bounded);
-    tcase_add_test(tests, every_truncation_is_handled);
-    tcase_add_test(tests, files_are_read_and_missing_ones_named);
-    tcase_add_test(tests, profiles_in_the_tree_are_valid);
-    return run_case("config_file", tests);
 }

@@ -55,7 +55,9 @@ static enum ndt_status decode_golden(const char *name)
 
 /* ---- requests ---- */
 
-START_TEST(golden_request_pose)
+FIXTURE(setup, teardown)
+
+TEST(golden_request_pose)
 {
     ASSERT_OK(decode_golden("request_pose"));
     ck_assert(id == BIG_ID && request.id == BIG_ID);
@@ -69,9 +71,8 @@ START_TEST(golden_request_pose)
     ASSERT_OK(ndt_request_encode(&frame, &request, &error));
     assert_frame("request_pose");
 }
-END_TEST
 
-START_TEST(golden_request_path)
+TEST(golden_request_path)
 {
     ASSERT_OK(decode_golden("request_path"));
     ck_assert(id == 7 && request.id == 7);
@@ -80,9 +81,8 @@ START_TEST(golden_request_path)
     ASSERT_OK(ndt_request_encode(&frame, &request, &error));
     assert_frame("request_path");
 }
-END_TEST
 
-START_TEST(golden_request_timings)
+TEST(golden_request_timings)
 {
     ASSERT_OK(decode_golden("request_timings"));
     ck_assert_int_eq(request.op, NDT_OP_TIMINGS);
@@ -90,9 +90,8 @@ START_TEST(golden_request_timings)
     ASSERT_OK(ndt_request_encode(&frame, &request, &error));
     assert_frame("request_timings");
 }
-END_TEST
 
-START_TEST(golden_request_localize)
+TEST(golden_request_localize)
 {
     ASSERT_OK(decode_golden("request_localize"));
     ck_assert_int_eq(request.op, NDT_OP_LOCALIZE);
@@ -108,9 +107,8 @@ START_TEST(golden_request_localize)
     ck_assert(!request.pose.has_pose && !request.hint.has_position && !request.hint.has_heading);
     ck_assert(request.hint.apply);
 }
-END_TEST
 
-START_TEST(golden_request_pose_at)
+TEST(golden_request_pose_at)
 {
     ASSERT_OK(decode_golden("request_pose_at"));
     ck_assert_int_eq(request.op, NDT_OP_POSE_AT);
@@ -120,9 +118,8 @@ START_TEST(golden_request_pose_at)
     ASSERT_OK(DECODE("\x84" HEAD "\xa2id\x05\xa2op\xa7pose_at")); /* now */
     ck_assert_int_eq(request.pose.stamp_ns, 0);
 }
-END_TEST
 
-START_TEST(search_hints_are_checked)
+TEST(search_hints_are_checked)
 {
     static const struct {
         struct ndt_localize_hint hint;
@@ -147,9 +144,8 @@ START_TEST(search_hints_are_checked)
     ck_assert_int_ne(ndt_request_encode(&frame, &sent, &error), NDT_OK);
     ck_assert_ptr_nonnull(strstr(error.text, "operation 'localize': field 'pose' is missing"));
 }
-END_TEST
 
-START_TEST(defaults)
+TEST(defaults)
 {
     ASSERT_OK(DECODE("\x84" HEAD "\xa2id\x05\xa2op\xa7timings"));
     ck_assert_uint_eq(request.count, 100);
@@ -162,9 +158,8 @@ START_TEST(defaults)
     ck_assert_int_eq(request.pose.stamp_ns, 0);
     ck_assert(!request.pose.has_twist && !request.pose.has_covariance && request.pose.pose.t_m[2] == 3);
 }
-END_TEST
 
-START_TEST(every_operation_in_both_directions)
+TEST_EACH(every_operation_in_both_directions, 0, NDT_OP_COUNT)
 {
     const enum ndt_operation op = (enum ndt_operation)_i;
     struct ndt_request_message sent = {.id = 1000 + (uint64_t)_i, .op = op, .path = "a/b", .count = 3};
@@ -177,9 +172,8 @@ START_TEST(every_operation_in_both_directions)
     if (request.path[0])
         ck_assert_str_eq(request.path, "a/b");
 }
-END_TEST
 
-START_TEST(operations_out_of_range)
+TEST(operations_out_of_range)
 {
     request.op = NDT_OP_COUNT;
     ck_assert_str_eq(ndt_operation_name(NDT_OP_COUNT), "unknown");
@@ -188,9 +182,8 @@ START_TEST(operations_out_of_range)
     ck_assert_int_eq(ndt_request_encode(&frame, &request, &error), NDT_ERR_ARGUMENT);
     ck_assert_uint_eq(frame.size, 0);
 }
-END_TEST
 
-START_TEST(encoder_refuses_what_the_decoder_refuses)
+TEST(encoder_refuses_what_the_decoder_refuses)
 {
     static const enum ndt_operation with_path[] = {NDT_OP_LOAD_MAP, NDT_OP_LOAD_TILE, NDT_OP_UNLOAD_TILE,
                                                    NDT_OP_START_RECORDING};
@@ -208,11 +201,10 @@ START_TEST(encoder_refuses_what_the_decoder_refuses)
     ck_assert_int_eq(ndt_request_encode(&frame, &sent, &error), NDT_ERR_ARGUMENT);
     ck_assert_uint_eq(frame.size, 0);
 }
-END_TEST
 
 /* ---- bad requests ---- */
 
-START_TEST(bad_requests_keep_their_id)
+TEST(bad_requests_keep_their_id)
 {
     request.id = 77;
     ck_assert_int_eq(DECODE("\x84" HEAD "\xa2id\x05\xa2op\xa4"
@@ -243,9 +235,8 @@ START_TEST(bad_requests_keep_their_id)
     ck_assert_uint_eq(id, 14); /* cut */
     ck_assert_uint_eq(request.id, 77);
 }
-END_TEST
 
-START_TEST(ids_that_cannot_be_read_are_zero)
+TEST(ids_that_cannot_be_read_are_zero)
 {
     static const char *const bytes[] = {"",
                                         "\xc0",
@@ -268,7 +259,6 @@ START_TEST(ids_that_cannot_be_read_are_zero)
     ck_assert_uint_eq(id, 0);
     ck_assert_str_eq(error.text, "request message: field 'id': -1 is below 0");
 }
-END_TEST
 
 /* A request with a path of `length` bytes in the frame. */
 static void build_path(size_t length)
@@ -282,7 +272,7 @@ static void build_path(size_t length)
     frame.size = frame.capacity = sizeof(head) + 1 + length;
 }
 
-START_TEST(paths_are_bounded)
+TEST(paths_are_bounded)
 {
     build_path(NDT_PROTO_MAX_PATH);
     ASSERT_OK(ndt_request_decode(frame.data, frame.size, &request, &id, &error));
@@ -299,7 +289,6 @@ START_TEST(paths_are_bounded)
                             "count\xcf\x00\x00\x00\x01\x00\x00\x00\x00"),
                      NDT_ERR_LIMIT);
 }
-END_TEST
 
 /* Arrays in each other as the value of an unknown key that comes before the id. */
 static const char *describe(void)
@@ -309,7 +298,7 @@ static const char *describe(void)
     return text;
 }
 
-START_TEST(requests_are_described)
+TEST(requests_are_described)
 {
     request = (struct ndt_request_message){.op = NDT_OP_INITIAL_POSE,
                                            .pose = {.has_pose = 1, .pose = {{1, -2, 0.5}, {0, 0, 0.6, 0.8}}}};
@@ -329,9 +318,8 @@ START_TEST(requests_are_described)
     request.op = NDT_OP_COUNT;
     ck_assert_str_eq(describe(), "unknown");
 }
-END_TEST
 
-START_TEST(nesting_bombs)
+TEST(nesting_bombs)
 {
     static const char head[] = "\x85" HEAD "\xa1z", tail[] = "\x01\xa2id\x05\xa2op\xa5hello";
     for (size_t depth = 1; depth < 100000; depth = depth < 12 ? depth + 1 : depth * 3) {
@@ -346,13 +334,12 @@ START_TEST(nesting_bombs)
         free(bytes);
     }
 }
-END_TEST
 
 /* ---- replies ---- */
 
 static struct ndt_reply_writer writer;
 
-START_TEST(golden_reply)
+TEST(golden_reply)
 {
     enum ndt_message_type type;
     ndt_reply_begin(&writer, &frame, 7, NULL);
@@ -382,7 +369,6 @@ START_TEST(golden_reply)
     ck_assert_int_eq(type, NDT_MESSAGE_REPLY);
     ck_assert_str_eq(ndt_message_name(type), "reply");
 }
-END_TEST
 
 static struct ndt_reply_message received;
 
@@ -398,7 +384,7 @@ static void write_search(const struct ndt_localize_report *report)
     ASSERT_OK(ndt_reply_finish(&writer, &error));
 }
 
-START_TEST(golden_reply_search)
+TEST(golden_reply_search)
 {
     const struct golden_vector golden = golden_read("reply_localize");
     ASSERT_OK(ndt_reply_decode(golden.bytes, golden.size, &received, &error));
@@ -417,9 +403,8 @@ START_TEST(golden_reply_search)
     write_search(&copy);
     assert_frame("reply_localize");
 }
-END_TEST
 
-START_TEST(golden_reply_pose_at)
+TEST(golden_reply_pose_at)
 {
     struct ndt_moment_message moment = {.stamp_ns = INT64_C(1317042272349000123),
                                         .frame_id = "map",
@@ -442,9 +427,8 @@ START_TEST(golden_reply_pose_at)
     ck_assert_mem_eq(received.moment.covariance, moment.covariance, sizeof(moment.covariance));
     ck_assert(received.moment.kind == moment.kind && received.moment.scan_ns == moment.scan_ns);
 }
-END_TEST
 
-START_TEST(a_running_search_has_no_result)
+TEST(a_running_search_has_no_result)
 {
     const struct ndt_localize_report running = {.search_id = 4, .running = 1, .percent = 41, .elapsed_ms = 12};
     write_search(&running);
@@ -457,9 +441,8 @@ START_TEST(a_running_search_has_no_result)
     ck_assert(received.id == 11 && !received.ok && !received.has_search);
     ck_assert_str_eq(received.error, "there is no map");
 }
-END_TEST
 
-START_TEST(search_reports_are_bounded)
+TEST(search_reports_are_bounded)
 {
     struct ndt_localize_report report = {.search_id = 4, .has_result = 1, .percent = 101};
     write_search(&report);
@@ -495,9 +478,8 @@ START_TEST(search_reports_are_bounded)
     ck_assert_int_eq(decode_reply(), NDT_ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(error.text, "11 poses are above the limit of 10"));
 }
-END_TEST
 
-START_TEST(golden_reply_error)
+TEST(golden_reply_error)
 {
     ck_assert_int_eq(DECODE("\x82" HEAD), NDT_ERR_FORMAT);
     ck_assert_int_eq(DECODE("\x83" HEAD "\xa2id\x00"), NDT_ERR_FORMAT);
@@ -505,9 +487,8 @@ START_TEST(golden_reply_error)
     ASSERT_OK(ndt_reply_finish(&writer, &error));
     assert_frame("reply_error");
 }
-END_TEST
 
-START_TEST(long_texts_in_replies_are_cut)
+TEST(long_texts_in_replies_are_cut)
 {
     static char text[100000], key[200];
     memset(text, 't', sizeof(text) - 1);
@@ -518,7 +499,6 @@ START_TEST(long_texts_in_replies_are_cut)
     ck_assert_uint_lt(frame.size, 2 * NDT_PROTO_MAX_PATH + NDT_PROTO_MAX_NAME + 64);
     ck_assert_mem_eq(frame.data + frame.size - 5, "tt...", 5);
 }
-END_TEST
 
 static void assert_misuse(void)
 {
@@ -527,7 +507,7 @@ static void assert_misuse(void)
     ndt_reply_begin(&writer, &frame, 1, NULL);
 }
 
-START_TEST(misuse_of_the_writer_is_reported)
+TEST(misuse_of_the_writer_is_reported)
 {
     ndt_reply_begin(&writer, &frame, 1, NULL);
     ndt_reply_uint(&writer, NULL, 1); /* a map requires keys */
@@ -545,9 +525,8 @@ START_TEST(misuse_of_the_writer_is_reported)
     ndt_reply_uint(&writer, "late", 1);
     assert_misuse();
 }
-END_TEST
 
-START_TEST(replies_nest_eight_deep)
+TEST(replies_nest_eight_deep)
 {
     for (int deep = 8; deep <= 9; deep++) {
         ndt_reply_begin(&writer, &frame, 1, NULL);
@@ -559,45 +538,4 @@ START_TEST(replies_nest_eight_deep)
         ck_assert_int_eq(status, deep == 8 ? NDT_OK : NDT_ERR_LIMIT);
         ck_assert_int_eq(frame.size == 0, deep == 9);
     }
-}
-END_TEST
-
-static void add_request_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, golden_request_pose);
-    tcase_add_test(tcase, golden_request_path);
-    tcase_add_test(tcase, golden_request_timings);
-    tcase_add_test(tcase, golden_request_localize);
-    tcase_add_test(tcase, golden_request_pose_at);
-    tcase_add_test(tcase, search_hints_are_checked);
-    tcase_add_test(tcase, defaults);
-    tcase_add_loop_test(tcase, every_operation_in_both_directions, 0, NDT_OP_COUNT);
-    tcase_add_test(tcase, operations_out_of_range);
-    tcase_add_test(tcase, encoder_refuses_what_the_decoder_refuses);
-    tcase_add_test(tcase, bad_requests_keep_their_id);
-    tcase_add_test(tcase, ids_that_cannot_be_read_are_zero);
-    tcase_add_test(tcase, paths_are_bounded);
-    tcase_add_test(tcase, requests_are_described);
-    tcase_add_test(tcase, nesting_bombs);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("control_message");
-    TCase *requests = tcase_create("requests"), *replies = tcase_create("replies");
-    tcase_add_checked_fixture(requests, setup, teardown);
-    tcase_add_checked_fixture(replies, setup, teardown);
-    add_request_tests(requests);
-    tcase_add_test(replies, golden_reply);
-    tcase_add_test(replies, golden_reply_search);
-    tcase_add_test(replies, golden_reply_pose_at);
-    tcase_add_test(replies, a_running_search_has_no_result);
-    tcase_add_test(replies, search_reports_are_bounded);
-    tcase_add_test(replies, golden_reply_error);
-    tcase_add_test(replies, long_texts_in_replies_are_cut);
-    tcase_add_test(replies, misuse_of_the_writer_is_reported);
-    tcase_add_test(replies, replies_nest_eight_deep);
-    suite_add_tcase(suite, requests);
-    suite_add_tcase(suite, replies);
-    return run_suite(suite);
 }

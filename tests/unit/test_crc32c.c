@@ -14,7 +14,7 @@ static void expect_crc(const void *data, size_t size, uint32_t expected)
 }
 
 /* RFC 3720, appendix B.4, and the usual check value. */
-START_TEST(test_known_values)
+TEST(test_known_values)
 {
     static const uint8_t read_command[48] = {
         0x01, 0xc0, [16] = 0x14, [22] = 0x04, [27] = 0x14, [31] = 0x18, [32] = 0x28, [40] = 0x02};
@@ -33,9 +33,8 @@ START_TEST(test_known_values)
     expect_crc("123456789", 9, 0xe3069283u);
     expect_crc(NULL, 0, 0);
 }
-END_TEST
 
-START_TEST(test_all_sizes_and_alignments)
+TEST(test_all_sizes_and_alignments)
 {
     uint8_t bytes[160];
     uint32_t state = 1;
@@ -45,9 +44,8 @@ START_TEST(test_all_sizes_and_alignments)
         for (size_t size = 0; offset + size <= sizeof(bytes); size++)
             ck_assert_uint_eq(ndt_crc32c(7, bytes + offset, size), ndt_crc32c_plain(7, bytes + offset, size));
 }
-END_TEST
 
-START_TEST(test_in_parts)
+TEST(test_in_parts)
 {
     static const char text[] = "a record is its head and its payload";
     const size_t size = sizeof(text) - 1;
@@ -56,14 +54,4 @@ START_TEST(test_in_parts)
         ck_assert_uint_eq(ndt_crc32c(ndt_crc32c(0, text, cut), text + cut, size - cut), whole);
         ck_assert_uint_eq(ndt_crc32c_plain(ndt_crc32c_plain(0, text, cut), text + cut, size - cut), whole);
     }
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("crc32c");
-    tcase_add_test(tests, test_known_values);
-    tcase_add_test(tests, test_all_sizes_and_alignments);
-    tcase_add_test(tests, test_in_parts);
-    return run_case("crc32c", tests);
 }

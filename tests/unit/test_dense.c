@@ -54,7 +54,9 @@ static void make_definite(int n, double condition, double *A)
             A[i * n + j] = A[j * n + i];
 }
 
-START_TEST(products)
+FIXTURE(setup, NULL)
+
+TEST(products)
 {
     double A[MAX * MAX], B[MAX * MAX], C[MAX * MAX];
     for (int a = 0; a < SIZES; a++)
@@ -76,9 +78,8 @@ START_TEST(products)
                 }
             }
 }
-END_TEST
 
-START_TEST(congruence_is_symmetric_to_the_last_bit)
+TEST(congruence_is_symmetric_to_the_last_bit)
 {
     double A[MAX * MAX], S[MAX * MAX], SA[MAX * MAX], out[MAX * MAX];
     for (int a = 0; a < SIZES; a++)
@@ -97,9 +98,8 @@ START_TEST(congruence_is_symmetric_to_the_last_bit)
                 }
         }
 }
-END_TEST
 
-START_TEST(cholesky_factor_and_solution)
+TEST(cholesky_factor_and_solution)
 {
     double A[MAX * MAX], L[MAX * MAX], x[MAX], b[MAX];
     for (int a = 0; a < SIZES; a++) {
@@ -122,9 +122,8 @@ START_TEST(cholesky_factor_and_solution)
             ck_assert_double_eq_tol(b[i], x[i], 1e-8);
     }
 }
-END_TEST
 
-START_TEST(what_is_not_positive_definite_is_refused)
+TEST(what_is_not_positive_definite_is_refused)
 {
     double A[MAX * MAX], out[MAX * MAX];
     for (int a = 0; a < SIZES; a++)
@@ -142,9 +141,8 @@ START_TEST(what_is_not_positive_definite_is_refused)
     const double indefinite[4] = {1, 2, 2, 1};
     ck_assert(!ndt_invert_symmetric(2, indefinite, out));
 }
-END_TEST
 
-START_TEST(inverse_of_condition_1e8)
+TEST(inverse_of_condition_1e8)
 {
     double A[MAX * MAX], inverse[MAX * MAX], in_place[MAX * MAX];
     for (int a = 0; a < SIZES; a++) {
@@ -161,9 +159,8 @@ START_TEST(inverse_of_condition_1e8)
         ck_assert_mem_eq(in_place, inverse, (size_t)(n * n) * sizeof(double));
     }
 }
-END_TEST
 
-START_TEST(eigenvalues_of_full_matrices)
+TEST(eigenvalues_of_full_matrices)
 {
     double A[MAX * MAX], values[MAX], V[MAX * MAX];
     for (int a = 0; a < SIZES; a++) {
@@ -185,9 +182,8 @@ START_TEST(eigenvalues_of_full_matrices)
         }
     }
 }
-END_TEST
 
-START_TEST(eigenvalues_that_are_equal_zero_or_negative)
+TEST(eigenvalues_that_are_equal_zero_or_negative)
 {
     double A[144] = {0}, values[12], V[144];
     ndt_eigen_full(12, A, values, V);
@@ -198,19 +194,4 @@ START_TEST(eigenvalues_that_are_equal_zero_or_negative)
     ndt_eigen_full(12, A, values, V);
     for (int k = 0; k < 12; k++)
         ck_assert_double_eq(values[k], k < 6 ? -2 : 5);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("dense");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_add_test(all, products);
-    tcase_add_test(all, congruence_is_symmetric_to_the_last_bit);
-    tcase_add_test(all, cholesky_factor_and_solution);
-    tcase_add_test(all, what_is_not_positive_definite_is_refused);
-    tcase_add_test(all, inverse_of_condition_1e8);
-    tcase_add_test(all, eigenvalues_of_full_matrices);
-    tcase_add_test(all, eigenvalues_that_are_equal_zero_or_negative);
-    return run_case("dense", all);
 }

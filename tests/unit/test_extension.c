@@ -40,27 +40,27 @@ static void beyond(void)
     edge = (struct ndtd_edge){.is_beyond = 1};
 }
 
-START_TEST(hardly_any_point_in_the_map_is_an_edge)
+FIXTURE(inside, NULL)
+
+TEST(hardly_any_point_in_the_map_is_an_edge)
 {
     ck_assert_int_eq(unmatched(0.2), NDTD_EDGE_LEAVE);
     ck_assert(edge.is_beyond);
     ck_assert_int_eq(unmatched(0.0), NDTD_EDGE_STAY);
     ck_assert(edge.is_beyond);
 }
-END_TEST
 
 /* A scan that fits nothing, though its points meet voxels: what is mapped there has changed, or the pose is wrong.
  */
-START_TEST(a_changed_map_is_no_edge)
+TEST(a_changed_map_is_no_edge)
 {
     for (int i = 1; i < 20; i++)
         ck_assert_int_eq(unmatched(0.9), NDTD_EDGE_STAY);
     ck_assert_int_eq(unmatched(0.9), NDTD_EDGE_GIVE_UP); /* odometry need not go along any more */
     ck_assert(!edge.is_beyond);
 }
-END_TEST
 
-START_TEST(scans_that_agree_attach)
+TEST(scans_that_agree_attach)
 {
     beyond();
     ck_assert_int_eq(accepted(0, 0.5, 1), NDTD_EDGE_STAY);
@@ -68,9 +68,8 @@ START_TEST(scans_that_agree_attach)
     ck_assert_int_eq(accepted(2, 0.6, 1), NDTD_EDGE_ATTACH);
     ck_assert(!edge.is_beyond);
 }
-END_TEST
 
-START_TEST(one_scan_that_disagrees_begins_anew)
+TEST(one_scan_that_disagrees_begins_anew)
 {
     beyond();
     ck_assert_int_eq(accepted(0, 0, 0), NDTD_EDGE_STAY);
@@ -82,9 +81,8 @@ START_TEST(one_scan_that_disagrees_begins_anew)
     ck_assert_int_eq(accepted(5, 0.5, 3), NDTD_EDGE_STAY);
     ck_assert_int_eq(accepted(6, 0.5, 3), NDTD_EDGE_ATTACH);
 }
-END_TEST
 
-START_TEST(scans_that_meet_the_map_in_vain_give_up)
+TEST(scans_that_meet_the_map_in_vain_give_up)
 {
     int scans = 1;
     beyond();
@@ -95,10 +93,9 @@ START_TEST(scans_that_meet_the_map_in_vain_give_up)
     ck_assert_int_eq(scans, 20);
     ck_assert(!edge.is_beyond);
 }
-END_TEST
 
 /* The map contradicts odometry: it has slipped, or taken one place for another. */
-START_TEST(scans_that_fit_elsewhere_give_up)
+TEST(scans_that_fit_elsewhere_give_up)
 {
     const struct ndtd_edge_facts elsewhere = {.part = 0.5, .is_refuted = 1};
     beyond();
@@ -109,14 +106,12 @@ START_TEST(scans_that_fit_elsewhere_give_up)
     ck_assert_int_eq(ndtd_edge_decide(&edge, &elsewhere), NDTD_EDGE_STAY);
     ck_assert_int_eq(ndtd_edge_decide(&edge, &elsewhere), NDTD_EDGE_GIVE_UP);
 }
-END_TEST
 
-START_TEST(few_points_are_not_worth_an_alignment)
+TEST(few_points_are_not_worth_an_alignment)
 {
     ck_assert(!ndtd_edge_is_met(0.39));
     ck_assert(ndtd_edge_is_met(0.41));
 }
-END_TEST
 
 /* Deviations of position across the heading and of yaw. */
 static void drive(double step_m, double turn_deg, int steps, double covariance[36])
@@ -126,7 +121,7 @@ static void drive(double step_m, double turn_deg, int steps, double covariance[3
         ndtd_edge_carry(&D, covariance);
 }
 
-START_TEST(certainty_is_lost_along_the_way)
+TEST(certainty_is_lost_along_the_way)
 {
     double covariance[36] = {0};
     ndtd_edge_carry(&(struct ndt_pose){.q_xyzw = {0, 0, 0, 1}}, covariance);
@@ -141,10 +136,9 @@ START_TEST(certainty_is_lost_along_the_way)
     ck_assert_double_eq_tol(sqrt(covariance[35]), 2 * yaw_rad, 1e-12);
     ck_assert_double_gt(sqrt(covariance[7]), 4 * across_m);
 }
-END_TEST
 
 /* A wrong heading at the edge moves the far end aside, and no longer the pose back at the edge. */
-START_TEST(a_wrong_heading_cancels_on_the_way_back)
+TEST(a_wrong_heading_cancels_on_the_way_back)
 {
     double covariance[36] = {0}, drift[36] = {0};
     covariance[35] = 1e-4;
@@ -156,21 +150,4 @@ START_TEST(a_wrong_heading_cancels_on_the_way_back)
     drive(1, 0, 100, covariance);
     drive(1, 0, 100, drift);
     ck_assert_double_eq_tol(covariance[7] - drift[7], 0, 1e-9);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("extension");
-    tcase_add_checked_fixture(tcase, inside, NULL);
-    tcase_add_test(tcase, hardly_any_point_in_the_map_is_an_edge);
-    tcase_add_test(tcase, a_changed_map_is_no_edge);
-    tcase_add_test(tcase, scans_that_agree_attach);
-    tcase_add_test(tcase, one_scan_that_disagrees_begins_anew);
-    tcase_add_test(tcase, scans_that_meet_the_map_in_vain_give_up);
-    tcase_add_test(tcase, scans_that_fit_elsewhere_give_up);
-    tcase_add_test(tcase, few_points_are_not_worth_an_alignment);
-    tcase_add_test(tcase, certainty_is_lost_along_the_way);
-    tcase_add_test(tcase, a_wrong_heading_cancels_on_the_way_back);
-    return run_case("extension", tcase);
 }

@@ -43,7 +43,9 @@ static void assert_pose(const struct ndt_pose *got, const struct ndt_pose *want)
     ck_assert_double_le(ndt_pose_angle_rad(got, want), 1e-7);
 }
 
-START_TEST(the_identity_is_the_default)
+FIXTURE(setup, NULL)
+
+TEST(the_identity_is_the_default)
 {
     const struct ndt_pose identity = ndt_pose_identity();
     assert_pose(&settings.frames.T_base_sensor, &identity);
@@ -53,10 +55,9 @@ START_TEST(the_identity_is_the_default)
     ck_assert_ptr_null(ndtd_extrinsics_sensor(&settings.frames, "lidar"));
     ck_assert_ptr_eq(ndtd_extrinsics_of(&settings.frames, "lidar"), &settings.frames.T_base_sensor);
 }
-END_TEST
 
 /* One mount, yawed by 30 deg, as quaternion, angles and matrix; as list and as text. */
-START_TEST(every_form_of_a_transform_is_read)
+TEST(every_form_of_a_transform_is_read)
 {
     static const char *const forms[] = {
         "[1.2, 0, 1.8, 0, 0, 0.25881904510252074, 0.9659258262890683]",
@@ -76,10 +77,9 @@ START_TEST(every_form_of_a_transform_is_read)
         assert_pose(&settings.frames.T_base_imu, &settings.frames.T_base_sensor);
     }
 }
-END_TEST
 
 /* Roll about x first, then pitch about y, then yaw about z, all fixed axes. */
-START_TEST(angles_are_those_of_urdf)
+TEST(angles_are_those_of_urdf)
 {
     const double roll = 0.3, pitch = -0.4, yaw = 2.5, x[3] = {0.2, -1, 0.7};
     const struct ndt_pose about_x = {{0}, {sin(roll / 2), 0, 0, cos(roll / 2)}},
@@ -94,9 +94,8 @@ START_TEST(angles_are_those_of_urdf)
     for (int i = 0; i < 3; i++)
         ck_assert_double_eq_tol(got[i], want[i], 1e-14);
 }
-END_TEST
 
-START_TEST(wrong_transforms_name_line_and_limit)
+TEST(wrong_transforms_name_line_and_limit)
 {
     must_refuse("frames:\n  T_base_sensor: [1, 2, 3]\n", "a.yaml:2: frames.T_base_sensor: 3 numbers, but");
     must_refuse("frames:\n  T_base_imu: []\n", "a.yaml:2: frames.T_base_imu: 0 numbers, but");
@@ -115,9 +114,8 @@ START_TEST(wrong_transforms_name_line_and_limit)
     must_refuse("frames:\n  gnss_antenna_m: [1, 2]\n", "2 values, but 3 to 3");
     must_refuse("frames:\n  gnss_antenna_m: [1, 2, 1001]\n", "1001 is outside");
 }
-END_TEST
 
-START_TEST(several_sensors_are_found_by_their_frame)
+TEST(several_sensors_are_found_by_their_frame)
 {
     must_read("frames:\n  T_base_sensor: [9, 0, 0, 0, 0, 0]\n  sensors:\n    - lidar/left 0 0.5 1.8 0 0 1.57\n"
               "    - right_2, 0, -0.5, 1.8, 0, 0, 0, 1\n  merge_sensors: true\n");
@@ -132,9 +130,8 @@ START_TEST(several_sensors_are_found_by_their_frame)
     ck_assert_int_eq(ndtd_option_set_text(&settings, "frames.sensors", "[]", &err), NDT_OK);
     ck_assert_uint_eq(settings.frames.sensor_count, 0);
 }
-END_TEST
 
-START_TEST(wrong_sensors_are_refused)
+TEST(wrong_sensors_are_refused)
 {
     char text[400], name[80];
     memset(name, 'n', 64);
@@ -153,9 +150,8 @@ START_TEST(wrong_sensors_are_refused)
                 "preprocess: {deskew: azimuth_cw}\n",
                 "frames.merge_sensors: preprocess.deskew is 'azimuth_cw', but merged scans");
 }
-END_TEST
 
-START_TEST(printed_frames_read_back_bit_equal)
+TEST(printed_frames_read_back_bit_equal)
 {
     char *text = NULL;
     size_t size = 0;
@@ -171,9 +167,8 @@ START_TEST(printed_frames_read_back_bit_equal)
     ck_assert_mem_eq(&settings.frames, &wanted, sizeof(wanted));
     free(text);
 }
-END_TEST
 
-START_TEST(a_reload_takes_sensors_but_not_the_mount)
+TEST(a_reload_takes_sensors_but_not_the_mount)
 {
     char restart[100];
     struct ndtd_settings wanted = settings;
@@ -186,20 +181,4 @@ START_TEST(a_reload_takes_sensors_but_not_the_mount)
     ck_assert_mem_eq(settings.frames.sensors, wanted.frames.sensors, sizeof(wanted.frames.sensors));
     ck_assert_uint_eq(settings.frames.sensor_count, 2);
     ck_assert_int_eq(settings.frames.merge_sensors, 1);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("frames");
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, the_identity_is_the_default);
-    tcase_add_test(tests, every_form_of_a_transform_is_read);
-    tcase_add_test(tests, angles_are_those_of_urdf);
-    tcase_add_test(tests, wrong_transforms_name_line_and_limit);
-    tcase_add_test(tests, several_sensors_are_found_by_their_frame);
-    tcase_add_test(tests, wrong_sensors_are_refused);
-    tcase_add_test(tests, printed_frames_read_back_bit_equal);
-    tcase_add_test(tests, a_reload_takes_sensors_but_not_the_mount);
-    return run_case("frames", tests);
 }

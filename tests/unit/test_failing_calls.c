@@ -147,7 +147,9 @@ static void put_cloud(const char *name)
     ndt_cloud_free(&cloud);
 }
 
-START_TEST(interrupted_reads_go_on)
+FIXTURE(set_up, tear_down)
+
+TEST(interrupted_reads_go_on)
 {
     struct ndt_map_config config;
     struct ndt_map *map;
@@ -158,9 +160,8 @@ START_TEST(interrupted_reads_go_on)
     ck_assert_int_eq(failing.count, 0);
     ndt_map_release(map);
 }
-END_TEST
 
-START_TEST(metadata_without_memory)
+TEST(metadata_without_memory)
 {
     struct ndt_tile_set set;
     int without_memory = 0;
@@ -177,10 +178,9 @@ START_TEST(metadata_without_memory)
     }
     ck_assert_int_eq(without_memory, 3); /* the keys; libyaml, whose calls come first, gives no reason */
 }
-END_TEST
 
 /* Each allocation fails once: the map is loaded and saved whole, or not at all. */
-START_TEST(maps_without_memory)
+TEST(maps_without_memory)
 {
     struct ndt_map_config config;
     int failed[2] = {0};
@@ -209,9 +209,8 @@ START_TEST(maps_without_memory)
         }
     ck_assert_int_gt(failed[0], 0);
 }
-END_TEST
 
-START_TEST(keys_are_whole_or_absent)
+TEST(keys_are_whole_or_absent)
 {
     let_fail("zmq_curve_keypair", 0, 1, ENOTSUP);
     ck_assert_int_eq(ndtd_make_keys(temp_path("k"), &err), NDT_ERR_UNSUPPORTED);
@@ -225,9 +224,8 @@ START_TEST(keys_are_whole_or_absent)
     }
     ck_assert_int_eq(ndtd_make_keys(temp_path("k"), &err), NDT_OK);
 }
-END_TEST
 
-START_TEST(admission_outlasts_signals)
+TEST(admission_outlasts_signals)
 {
     const char *parts[] = {"1.0", "1", "", "peer", "", "NULL", ""};
     const int patience_ms = 20000, no_linger = 0;
@@ -252,9 +250,8 @@ START_TEST(admission_outlasts_signals)
     ndtd_zap_stop(handler);
     zmq_ctx_term(context);
 }
-END_TEST
 
-START_TEST(sockets_that_cannot_be_opened)
+TEST(sockets_that_cannot_be_opened)
 {
     struct ndtd_sockets *sockets;
     const struct ndtd_endpoint endpoint = live_endpoint("ipc://%s", temp_path("s"));
@@ -272,19 +269,4 @@ START_TEST(sockets_that_cannot_be_opened)
     ck_assert_int_eq(ndtd_socket_bind(&socket_of, sockets, ZMQ_PULL, &endpoint, &err), NDT_ERR_IO);
     says("cannot remove the socket of a dead process");
     ndtd_sockets_close(sockets);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("failing calls");
-    tcase_set_timeout(tests, 30);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, interrupted_reads_go_on);
-    tcase_add_test(tests, metadata_without_memory);
-    tcase_add_test(tests, maps_without_memory);
-    tcase_add_test(tests, keys_are_whole_or_absent);
-    tcase_add_test(tests, admission_outlasts_signals);
-    tcase_add_test(tests, sockets_that_cannot_be_opened);
-    return run_case("failing calls", tests);
 }

@@ -35,7 +35,7 @@ static uint8_t cell_bits(const struct ndt_field *of, int layer, int level, int32
     return bits;
 }
 
-START_TEST(test_ground)
+TEST(test_ground)
 {
     const struct world_wish wish = {
         .seed = 3, .size_m = 50, .slope = 0.08, .boxes = 30, .origin_m = {4e5, 5e6, 300}};
@@ -58,7 +58,6 @@ START_TEST(test_ground)
     ck_assert_uint_eq(field->layer_count, 1);
     close_world();
 }
-END_TEST
 
 /* A tile and its neighbours by brute force: which samples fall within a cell of a cell. */
 static int count_wrong_bits(const struct ndt_field *tested)
@@ -98,7 +97,7 @@ static int count_wrong_bits(const struct ndt_field *tested)
 }
 
 /* A sample within a millimetre of the edge of a band may fall on either side: heights are stored in centimetres. */
-START_TEST(test_bits)
+TEST(test_bits)
 {
     const struct world_wish wish = {.seed = 5, .size_m = 40, .boxes = 25};
     open_world(&wish);
@@ -117,9 +116,8 @@ START_TEST(test_bits)
     free(tiles);
     close_world();
 }
-END_TEST
 
-START_TEST(test_known)
+TEST(test_known)
 {
     const struct world_wish wish = {.seed = 9, .size_m = 40, .boxes = 6, .hole_m = 12};
     open_world(&wish);
@@ -135,9 +133,8 @@ START_TEST(test_known)
     ck_assert_uint_eq(known, 255);
     close_world();
 }
-END_TEST
 
-START_TEST(test_layers)
+TEST(test_layers)
 {
     const struct world_wish storey = {.seed = 11, .size_m = 50, .boxes = 10, .has_floor = 1};
     const struct world_wish ceiling = {.seed = 11, .size_m = 50, .boxes = 10, .has_ceiling = 1};
@@ -156,9 +153,8 @@ START_TEST(test_layers)
     ck_assert_msg(tiles_above == 0, "%d tiles", tiles_above);
     close_world();
 }
-END_TEST
 
-START_TEST(test_memory)
+TEST(test_memory)
 {
     const struct world_wish wish = {.seed = 13, .size_m = 60, .boxes = 20};
     open_world(&wish);
@@ -172,10 +168,9 @@ START_TEST(test_memory)
     ndt_field_release(NULL);
     close_world();
 }
-END_TEST
 
 /* A map without ground, and one that covers too much. */
-START_TEST(test_odd_maps)
+TEST(test_odd_maps)
 {
     struct ndt_random random = {17};
     struct ndt_error err = {""};
@@ -200,17 +195,4 @@ START_TEST(test_odd_maps)
     ck_assert_ptr_null(field);
     ndt_map_release(map);
     ndt_cloud_free(&world);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("field");
-    tcase_add_test(tests, test_ground);
-    tcase_add_test(tests, test_bits);
-    tcase_add_test(tests, test_known);
-    tcase_add_test(tests, test_layers);
-    tcase_add_test(tests, test_memory);
-    tcase_add_test(tests, test_odd_maps);
-    return run_case("field", tests);
 }

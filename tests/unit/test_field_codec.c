@@ -41,7 +41,9 @@ static void close_field(void)
     ndt_map_release(map);
 }
 
-START_TEST(test_round_trip)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(test_round_trip)
 {
     struct ndt_field *again;
     struct ndt_error err;
@@ -55,9 +57,8 @@ START_TEST(test_round_trip)
     ndt_field_release(again);
     close_field();
 }
-END_TEST
 
-START_TEST(test_truncated)
+TEST(test_truncated)
 {
     struct ndt_field *again;
     struct ndt_error err;
@@ -73,10 +74,9 @@ START_TEST(test_truncated)
     }
     close_field();
 }
-END_TEST
 
 /* Any single changed byte is noticed. */
-START_TEST(test_damaged)
+TEST(test_damaged)
 {
     struct ndt_random random = {3};
     struct ndt_field *again;
@@ -90,7 +90,6 @@ START_TEST(test_damaged)
     }
     close_field();
 }
-END_TEST
 
 static void sign(uint8_t *data, size_t length)
 {
@@ -113,7 +112,7 @@ static void read_all(const struct ndt_field *of)
 }
 
 /* Mutations with a correct hash: refused, or readable. */
-START_TEST(test_fuzzed)
+TEST(test_fuzzed)
 {
     struct ndt_random random = {4};
     struct ndt_field *again;
@@ -147,7 +146,6 @@ START_TEST(test_fuzzed)
     free(mine);
     close_field();
 }
-END_TEST
 
 static void expect(enum ndt_status expected, const char *part)
 {
@@ -158,7 +156,7 @@ static void expect(enum ndt_status expected, const char *part)
     ck_assert_msg(strstr(err.text, part) != NULL, "%s", err.text);
 }
 
-START_TEST(test_one_line)
+TEST(test_one_line)
 {
     open_field();
     uint32_t word = NDT_FIELD_TILES_MAX + 1;
@@ -177,7 +175,6 @@ START_TEST(test_one_line)
     expect(NDT_ERR_FORMAT, "out of range");
     close_field();
 }
-END_TEST
 
 /* ---- attached to a compiled map ---- */
 
@@ -197,7 +194,7 @@ static void expect_field(const char *path, size_t attached)
     ndt_map_release(opened);
 }
 
-START_TEST(test_attached)
+TEST(test_attached)
 {
     struct ndt_error err;
     const void *data;
@@ -223,18 +220,4 @@ START_TEST(test_attached)
     ck_assert_int_eq(ndt_map_open(&opened, path, &err), NDT_ERR_FORMAT);
     ck_assert_ptr_nonnull(strstr(err.text, "damaged"));
     close_field();
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("field_codec");
-    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
-    tcase_add_test(tests, test_round_trip);
-    tcase_add_test(tests, test_truncated);
-    tcase_add_test(tests, test_damaged);
-    tcase_add_test(tests, test_fuzzed);
-    tcase_add_test(tests, test_one_line);
-    tcase_add_test(tests, test_attached);
-    return run_case("field_codec", tests);
 }

@@ -41,7 +41,9 @@ static void must_refuse(const char *text, const char *reason)
     ck_assert_str_eq(err.text, reason);
 }
 
-START_TEST(table_is_well_formed)
+FIXTURE(setup, NULL)
+
+TEST(table_is_well_formed)
 {
     for (size_t i = 0; ndtd_foreign_key_at(i); i++) {
         const struct ndtd_foreign_key *key = ndtd_foreign_key_at(i);
@@ -58,10 +60,9 @@ START_TEST(table_is_well_formed)
         must(ndtd_option_set_text(&settings, given->option, given->value, &err));
     }
 }
-END_TEST
 
 /* Every key of Autoware 1.9. */
-START_TEST(the_keys_of_today)
+TEST(the_keys_of_today)
 {
     must_read("frame: {base_frame: base_link, ndt_base_frame: ndt_base_link, map_frame: map},\n"
               "sensor_points: {timeout_sec: 1.0, required_distance: 12.5},\n"
@@ -105,10 +106,9 @@ START_TEST(the_keys_of_today)
     ck_assert_double_eq(settings.map_radius_m, 151);
     ck_assert_int_eq(settings.dynamic_map, 1);
 }
-END_TEST
 
 /* Before 2024-02 there were no sections. */
-START_TEST(keys_without_sections)
+TEST(keys_without_sections)
 {
     must_read("use_dynamic_map_loading: false, base_frame: base_link, ndt_base_frame: b, map_frame: map,\n"
               "input_sensor_points_queue_size: 1, trans_epsilon: 0.02, step_size: 0.2, resolution: 3.0,\n"
@@ -143,9 +143,8 @@ START_TEST(keys_without_sections)
     must_refuse("neighborhood_search_method: 4", "a.yaml:2: ndt.neighbours: '4' is not one of radius, direct1, "
                                                  "direct7, direct27");
 }
-END_TEST
 
-START_TEST(types_of_covariance_before_the_fixed_one)
+TEST(types_of_covariance_before_the_fixed_one)
 {
     static const struct {
         const char *text;
@@ -166,10 +165,9 @@ START_TEST(types_of_covariance_before_the_fixed_one)
     must_read("use_covariance_estimation: true");
     ck_assert_int_eq(settings.pose_covariance.kind, NDT_POSE_COVARIANCE_MULTI_NDT);
 }
-END_TEST
 
 /* What the file says itself counts, wherever it stands. */
-START_TEST(defaults_of_such_a_file)
+TEST(defaults_of_such_a_file)
 {
     must_read("frame.map_frame: map");
     ck_assert_int_eq(settings.align.variant, NDT_AUTOWARE);
@@ -187,10 +185,9 @@ START_TEST(defaults_of_such_a_file)
     ck_assert_int_eq(parse("/a/ndt_scan_matcher:\n  ros__parameters:\n    frame: {map_frame: map}\n"), NDT_OK);
     ck_assert_int_eq(settings.align.variant, NDT_AUTOWARE);
 }
-END_TEST
 
 /* Those of another release of Autoware: warnings. A file without a key that only Autoware has is one of ours. */
-START_TEST(unknown_keys)
+TEST(unknown_keys)
 {
     must_read("ndt: {step_size: 0.2}, frame: {map_frame: map}, later: {number: 1, list: [1, 2], deep: {text: a}}");
     ck_assert_double_eq(settings.align.step_size, 0.2);
@@ -203,9 +200,8 @@ START_TEST(unknown_keys)
                 "a.yaml:2: ndt.step_size: 'high' is not a number");
     ck_assert_int_eq(parse("frame_id: 1\n"), NDT_ERR_ARGUMENT);
 }
-END_TEST
 
-START_TEST(mistakes_in_such_a_file)
+TEST(mistakes_in_such_a_file)
 {
     must_refuse("frame: {map_fram: map}",
                 "a.yaml:2: 'frame.map_fram' is not an option; did you mean 'frame.map_frame'?");
@@ -224,19 +220,4 @@ START_TEST(mistakes_in_such_a_file)
     ck_assert_str_eq(err.text,
                      "a.yaml:1: 'frame.map_frame' is a parameter of Autoware, whose files begin with /**: "
                      "and ros__parameters:");
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("foreign_keys");
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, table_is_well_formed);
-    tcase_add_test(tests, the_keys_of_today);
-    tcase_add_test(tests, keys_without_sections);
-    tcase_add_test(tests, types_of_covariance_before_the_fixed_one);
-    tcase_add_test(tests, defaults_of_such_a_file);
-    tcase_add_test(tests, unknown_keys);
-    tcase_add_test(tests, mistakes_in_such_a_file);
-    return run_case("foreign_keys", tests);
 }

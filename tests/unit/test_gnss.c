@@ -68,7 +68,9 @@ static double heading_of(const struct ndt_pose *pose)
     return atan2(x_m[1] - pose->t_m[1], x_m[0] - pose->t_m[0]);
 }
 
-START_TEST(terms_match_the_formula)
+FIXTURE(setup, teardown)
+
+TEST(terms_match_the_formula)
 {
     for (int k = 0; k < 8; k++) {
         struct ndt_solve solve = solve_at(k * 0.8);
@@ -95,10 +97,9 @@ START_TEST(terms_match_the_formula)
         ck_assert_double_eq(with.nearest_score, without.nearest_score);
     }
 }
-END_TEST
 
 /* Gradient and Hessian against finite differences of the added score at a fixed weight. */
-START_TEST(terms_match_finite_differences)
+TEST(terms_match_finite_differences)
 {
     struct ndt_solve solve = solve_at(0.7);
     const double p[6] = {30 - drive.map->origin_m[0], 0.3 - drive.map->origin_m[1], 1.8 - drive.map->origin_m[2]};
@@ -117,7 +118,6 @@ START_TEST(terms_match_finite_differences)
         ck_assert_double_eq_tol((added[1] - added[0]) / 2e-3, slope, 1e-6);
     }
 }
-END_TEST
 
 static struct ndt_pose align_towards(double x_m, double scale)
 {
@@ -129,7 +129,7 @@ static struct ndt_pose align_towards(double x_m, double scale)
     return result.T_map_sensor;
 }
 
-START_TEST(position_corrects_the_pose_along_the_heading)
+TEST(position_corrects_the_pose_along_the_heading)
 {
     const struct ndt_pose free = align_towards(0, 0), weak = align_towards(31, 0.01), strong = align_towards(31, 1);
     ck_assert_double_gt(weak.t_m[0], free.t_m[0]);
@@ -137,10 +137,9 @@ START_TEST(position_corrects_the_pose_along_the_heading)
     ck_assert_double_lt(strong.t_m[0], 31.05);
     ck_assert_double_lt(fabs(weak.t_m[1] - free.t_m[1]), 0.02);
 }
-END_TEST
 
 /* A corridor hardly constrains its axis: the pose stays near the guess there, unless a position is given. */
-START_TEST(corridor_pose_follows_the_position)
+TEST(corridor_pose_follows_the_position)
 {
     const struct world corridor = {WORLD_CORRIDOR, 4, 80, 0.02};
     const struct ndt_pose truth = {.t_m = {40, 0, 1.8}, .q_xyzw = {0, 0, 0, 1}};
@@ -159,7 +158,6 @@ START_TEST(corridor_pose_follows_the_position)
     ndt_map_release(map);
     ndt_cloud_free(&points);
 }
-END_TEST
 
 /* The pipeline uses a position only when configured, and only for scans of the same second. */
 static struct ndt_pose drive_with_gnss(int use, double age_s)
@@ -184,7 +182,7 @@ static struct ndt_pose drive_with_gnss(int use, double age_s)
     return record.result.T_map_sensor;
 }
 
-START_TEST(pipeline_uses_recent_positions_when_enabled)
+TEST(pipeline_uses_recent_positions_when_enabled)
 {
     const struct ndt_pose off = drive_with_gnss(0, 0), fresh = drive_with_gnss(1, 0.9);
     const struct ndt_pose stale = drive_with_gnss(1, 1.1), future = drive_with_gnss(1, -1.1);
@@ -192,7 +190,6 @@ START_TEST(pipeline_uses_recent_positions_when_enabled)
     ck_assert_mem_eq(&off, &future, sizeof(off));
     ck_assert_double_gt(fresh.t_m[0], off.t_m[0] + 0.02);
 }
-END_TEST
 
 /* ---- a position that is wrong, while the pose is searched for ---- */
 
@@ -268,24 +265,9 @@ static int scans_until_tracking(enum lie lie, int is_lost)
     return is_lost ? needed - LIE_LOST_AT : needed;
 }
 
-START_TEST(a_wrong_position_does_not_keep_the_pose_away)
+TEST_EACH(a_wrong_position_does_not_keep_the_pose_away, 0, 2 * LIES)
 {
     const int is_lost = _i / LIES, needed = scans_until_tracking((enum lie)(_i % LIES), is_lost);
     ck_assert_msg(needed <= (_i % LIES == NO_LIE ? 1 : 12), "lie %d, %s: %d scans", _i % LIES,
                   is_lost ? "lost" : "without a first pose", needed);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("gnss");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_set_timeout(all, 60);
-    tcase_add_test(all, terms_match_the_formula);
-    tcase_add_test(all, terms_match_finite_differences);
-    tcase_add_test(all, position_corrects_the_pose_along_the_heading);
-    tcase_add_test(all, corridor_pose_follows_the_position);
-    tcase_add_test(all, pipeline_uses_recent_positions_when_enabled);
-    tcase_add_loop_test(all, a_wrong_position_does_not_keep_the_pose_away, 0, 2 * LIES);
-    return run_case("gnss", all);
 }

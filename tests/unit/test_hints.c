@@ -56,7 +56,9 @@ static void scan(double sign, double at_m, double sweep_s, const struct ndt_pose
     ndt_cloud_free(&cloud);
 }
 
-START_TEST(times_that_are_not_used)
+FIXTURE(setup, NULL)
+
+TEST(times_that_are_not_used)
 {
     settings.preprocess.deskew = NDT_DESKEW_OFF;
     scan(1, 0, 0.1, &still);
@@ -64,9 +66,8 @@ START_TEST(times_that_are_not_used)
     scan(1, 0, 0.1, &still); /* said once */
     expect("0.100 s");
 }
-END_TEST
 
-START_TEST(times_that_are_used_or_none)
+TEST(times_that_are_used_or_none)
 {
     scan(1, 0, 0.1, &still); /* auto */
     expect(NULL);
@@ -83,9 +84,8 @@ START_TEST(times_that_are_used_or_none)
     scan(1, 0, -1, &still);
     expect(NULL);
 }
-END_TEST
 
-START_TEST(points_in_the_frame_of_the_map)
+TEST(points_in_the_frame_of_the_map)
 {
     scan(1, 5e5, -1, &still);
     expect("up to 500 km from the sensor");
@@ -93,7 +93,6 @@ START_TEST(points_in_the_frame_of_the_map)
     scan(1, 200, -1, &still);
     expect(NULL);
 }
-END_TEST
 
 static void finish(uint64_t scans, uint64_t untrusted)
 {
@@ -101,7 +100,7 @@ static void finish(uint64_t scans, uint64_t untrusted)
     ndtd_hints_finish(&hints, &none, scans, untrusted);
 }
 
-START_TEST(a_scan_that_is_upside_down)
+TEST(a_scan_that_is_upside_down)
 {
     const struct ndt_pose hanging = {{0, 0, 1.8}, {1, 0, 0, 0}};
     scan(-1, 0, -1, &still);
@@ -124,7 +123,6 @@ START_TEST(a_scan_that_is_upside_down)
     finish(10, 9);
     expect("turns the sensor over");
 }
-END_TEST
 
 /* ---- the start ---- */
 
@@ -155,7 +153,7 @@ static void start(const char *what, double x_m, double y_m, double z_m)
     ndt_map_release(map);
 }
 
-START_TEST(a_start_outside_the_map)
+TEST(a_start_outside_the_map)
 {
     start("initial pose", 0, 0, 0);
     expect("the first initial pose, x 0.0 y 0.0, is 400000 m outside the map (x 400000 to 400100, y 0 to 40)");
@@ -168,15 +166,13 @@ START_TEST(a_start_outside_the_map)
     start("initial pose", 400050, 20, 600);
     expect("z 600.0, is ");
 }
-END_TEST
 
-START_TEST(a_start_in_the_map_or_near_it)
+TEST(a_start_in_the_map_or_near_it)
 {
     start("initial pose", 400050, 20, 1);
     start("GNSS position", 400150, -30, -40);
     expect(NULL);
 }
-END_TEST
 
 /* ---- errors ---- */
 
@@ -203,7 +199,7 @@ static void errors(const struct ndt_pose *left, const struct ndt_pose *right, in
     ndtd_trajectory_error_free(&error);
 }
 
-START_TEST(frames_that_are_mixed_up)
+TEST(frames_that_are_mixed_up)
 {
     const struct ndt_pose turn = {{0, 0, 0}, {0, 0, sqrt(0.5), sqrt(0.5)}}, mount = {{1.2, 0, 1.8}, {0, 0, 0, 1}};
     const struct ndt_pose other_map = {{100, -20, 0}, {0, 0, 1, 0}};
@@ -217,9 +213,8 @@ START_TEST(frames_that_are_mixed_up)
     errors(&other_map, &still, 0);
     expect("one transform of the map in 100 % of the scans: x 100.");
 }
-END_TEST
 
-START_TEST(errors_of_a_run_that_is_right_or_lost)
+TEST(errors_of_a_run_that_is_right_or_lost)
 {
     const struct ndt_pose small = {{0.2, 0.1, 0}, {0, 0, 0.01, 1}},
                           turn = {{0, 0, 0}, {0, 0, sqrt(0.5), sqrt(0.5)}};
@@ -228,7 +223,6 @@ START_TEST(errors_of_a_run_that_is_right_or_lost)
     errors(&still, &turn, 20); /* half of them are anywhere */
     expect(NULL);
 }
-END_TEST
 
 /* ---- coordinates in float32 ---- */
 
@@ -263,7 +257,9 @@ static int is_coarse(const char *name, char *line, size_t size)
     return coarse;
 }
 
-START_TEST(a_map_in_utm)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(a_map_in_utm)
 {
     char line[1280] = "";
     write_map("utm.pcd", 0, 412345);
@@ -277,25 +273,4 @@ START_TEST(a_map_in_utm)
     write_map("tiles/a.pcd", 1, 412345);
     write_map("tiles/b.pcd", 0, 412345);
     ck_assert(is_coarse("tiles", line, sizeof(line)));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("hints");
-    TCase *all = tcase_create("hints"), *files = tcase_create("files");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_add_test(all, times_that_are_not_used);
-    tcase_add_test(all, times_that_are_used_or_none);
-    tcase_add_test(all, points_in_the_frame_of_the_map);
-    tcase_add_test(all, a_scan_that_is_upside_down);
-    tcase_add_test(all, a_start_outside_the_map);
-    tcase_add_test(all, a_start_in_the_map_or_near_it);
-    tcase_add_test(all, frames_that_are_mixed_up);
-    tcase_add_test(all, errors_of_a_run_that_is_right_or_lost);
-    tcase_add_checked_fixture(files, temp_dir_make, temp_dir_remove);
-    tcase_add_test(files, a_map_in_utm);
-    suite_add_tcase(suite, all);
-    suite_add_tcase(suite, files);
-    return run_suite(suite);
 }

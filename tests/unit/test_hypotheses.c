@@ -41,7 +41,9 @@ static void setup(void)
 
 /* ---- guesses ---- */
 
-START_TEST(the_obvious_come_in_order)
+FIXTURE(setup, NULL)
+
+TEST(the_obvious_come_in_order)
 {
     ndtd_guesses_obvious(&list, &sources);
     ck_assert_uint_eq(list.count, 2);
@@ -55,10 +57,9 @@ START_TEST(the_obvious_come_in_order)
     assert_pose(&list.T_map_base[2], 10, 22, 4, 0); /* half a second later */
     assert_pose(&list.T_map_base[3], 7, 8, 9, -1);
 }
-END_TEST
 
 /* Guesses nearer than 0.5 m and 0.1 rad lead to the same optimum; what is not finite leads nowhere. */
-START_TEST(near_guesses_are_one)
+TEST(near_guesses_are_one)
 {
     sources.verified = &verified;
     verified.T_map_base = pose_at(10, 20, 3.499, 0.099);
@@ -74,11 +75,10 @@ START_TEST(near_guesses_are_one)
     ndtd_guesses_obvious(&list, &sources);
     ck_assert_uint_eq(list.count, 2);
 }
-END_TEST
 
 /* ---- optima ---- */
 
-START_TEST(speeds_and_distances)
+TEST(speeds_and_distances)
 {
     ck_assert_double_eq(ndtd_speed_mps(&(struct ndt_twist){.v_mps = {2, -3, 6}}), 7);
     const struct ndt_pose here = pose_at(0, 0, 0, 0);
@@ -91,7 +91,6 @@ START_TEST(speeds_and_distances)
     there = pose_at(0, 0, 0, -5.01 * DEG);
     ck_assert(ndtd_are_distinct(&here, &there));
 }
-END_TEST
 
 static struct ndt_align_result result_of(enum ndt_outcome outcome, double nvtl, double ratio)
 {
@@ -101,7 +100,7 @@ static struct ndt_align_result result_of(enum ndt_outcome outcome, double nvtl, 
     return result;
 }
 
-START_TEST(fit_of_every_outcome)
+TEST(fit_of_every_outcome)
 {
     for (int outcome = 0; outcome < NDT_OUTCOME_COUNT; outcome++) {
         const struct ndt_align_result result = result_of((enum ndt_outcome)outcome, 0.5, 0.75);
@@ -110,9 +109,8 @@ START_TEST(fit_of_every_outcome)
         ck_assert_double_eq(ndtd_fit(&result), is_optimum ? 0.375 : 0);
     }
 }
-END_TEST
 
-START_TEST(distance_in_sigmas)
+TEST(distance_in_sigmas)
 {
     const struct ndt_pose mean = pose_at(1, 2, 3, 0);
     struct ndt_pose pose = pose_at(1, 2.5, 3.25, 0);
@@ -126,9 +124,8 @@ START_TEST(distance_in_sigmas)
     memset(P, 0, sizeof(P)); /* not invertible: far away */
     ck_assert(isinf(ndtd_squared_mahalanobis(&mean, P, &mean)));
 }
-END_TEST
 
-START_TEST(room_for_optima)
+TEST(room_for_optima)
 {
     struct ndtd_optima optima = {0};
     const struct ndt_pose here = pose_at(1, 2, 3, 0);
@@ -137,10 +134,9 @@ START_TEST(room_for_optima)
         ndtd_optima_add(&optima, &here);
     }
 }
-END_TEST
 
 /* From the first scan on there is a mean, from the third on a fit that is too bad. */
-START_TEST(fit_that_is_usual)
+TEST(fit_that_is_usual)
 {
     struct ndtd_usual_fit usual = {0};
     ck_assert_double_eq(ndtd_usual_fit(&usual), 0);
@@ -157,7 +153,6 @@ START_TEST(fit_that_is_usual)
     ck_assert_double_eq_tol(usual.matched, 0.6, 1e-9);
     ck_assert_double_eq_tol(ndtd_fit_deficit(&usual, 0.2), 0.2 / hypot(0.1, 0.03), 0.2);
 }
-END_TEST
 
 /* ---- places ---- */
 
@@ -171,7 +166,7 @@ static void add_place(double x_m, double fit, uint32_t agreements)
 }
 
 /* The mean of the first five fits, then a fifth of each new one; three scans without a fit. */
-START_TEST(a_place_is_followed)
+TEST(a_place_is_followed)
 {
     struct ndtd_hypothesis place = {0};
     for (int i = 1; i <= 5; i++)
@@ -195,9 +190,8 @@ START_TEST(a_place_is_followed)
     ck_assert(place.agreements == 0 && place.contradictions == 0 && place.scans == 0 && place.fit == 0);
     ck_assert_mem_eq(&place.test, &none, sizeof(none));
 }
-END_TEST
 
-START_TEST(the_best_place_has_the_most_agreements)
+TEST(the_best_place_has_the_most_agreements)
 {
     memset(&places, 0, sizeof(places));
     ck_assert_ptr_null(ndtd_hypotheses_best(&places));
@@ -212,9 +206,8 @@ START_TEST(the_best_place_has_the_most_agreements)
     places.count = 1;
     ck_assert_double_eq(ndtd_hypotheses_second(&places, &second), 0);
 }
-END_TEST
 
-START_TEST(a_full_list_loses_the_worst)
+TEST(a_full_list_loses_the_worst)
 {
     memset(&places, 0, sizeof(places));
     for (int i = 0; i < NDTD_HYPOTHESES_MAX; i++)
@@ -230,9 +223,8 @@ START_TEST(a_full_list_loses_the_worst)
     ck_assert_double_eq(places.list[4].state.T_map_base.t_m[0], 500);
     ck_assert_uint_eq(places.count, NDTD_HYPOTHESES_MAX);
 }
-END_TEST
 
-START_TEST(places_that_met_are_one)
+TEST(places_that_met_are_one)
 {
     memset(&places, 0, sizeof(places));
     add_place(0, 0.5, 1);
@@ -248,23 +240,4 @@ START_TEST(places_that_met_are_one)
     ck_assert_double_eq(places.list[0].state.T_map_base.t_m[0], 0.9);
     ck_assert_double_eq(places.list[1].state.T_map_base.t_m[0], 10);
     ck_assert_double_eq(places.list[2].state.T_map_base.t_m[0], 30);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("hypotheses");
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, the_obvious_come_in_order);
-    tcase_add_test(tcase, near_guesses_are_one);
-    tcase_add_test(tcase, speeds_and_distances);
-    tcase_add_test(tcase, fit_of_every_outcome);
-    tcase_add_test(tcase, distance_in_sigmas);
-    tcase_add_test(tcase, room_for_optima);
-    tcase_add_test(tcase, fit_that_is_usual);
-    tcase_add_test(tcase, a_place_is_followed);
-    tcase_add_test(tcase, the_best_place_has_the_most_agreements);
-    tcase_add_test(tcase, a_full_list_loses_the_worst);
-    tcase_add_test(tcase, places_that_met_are_one);
-    return run_case("hypotheses", tcase);
 }

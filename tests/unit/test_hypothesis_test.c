@@ -55,7 +55,7 @@ static int is_believed_after(uint32_t i, int count, double step_m, double turn_d
 static const double CLEAR[] = {0.75, 0.3, 0.28, 0.25}, TWINS[] = {0.75, 0.74, 0.28, 0.25},
                     WRONG[] = {0.32, 0.28, 0.27, 0.25}, FAIR[] = {0.6, 0.43, 0.3, 0.25};
 
-START_TEST(clear_place_is_believed_at_the_first_search)
+TEST(clear_place_is_believed_at_the_first_search)
 {
     set_search(4, CLEAR);
     ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 1);
@@ -66,10 +66,9 @@ START_TEST(clear_place_is_believed_at_the_first_search)
     set_search(0, CLEAR);
     ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 0);
 }
-END_TEST
 
 /* However well it fits, however long it is followed. */
-START_TEST(twins_are_never_believed)
+TEST(twins_are_never_believed)
 {
     set_search(4, TWINS);
     for (int count = 1; count <= 200; count += 7)
@@ -78,10 +77,9 @@ START_TEST(twins_are_never_believed)
     set_search(4, WRONG);
     ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 0);
 }
-END_TEST
 
 /* Standing still is one experiment; moving on makes more of them. A wide view does not change by turning. */
-START_TEST(only_new_views_add_evidence)
+TEST(only_new_views_add_evidence)
 {
     set_search(4, FAIR);
     const struct ndt_hypothesis_test once = gathered(0, 1, 0, 0), same = gathered(0, 100, 0.001, 0),
@@ -97,9 +95,8 @@ START_TEST(only_new_views_add_evidence)
     result.view.sectors = 0.2;
     ck_assert_uint_eq(gathered(0, 4, 0, 30).views, 4);
 }
-END_TEST
 
-START_TEST(narrow_views_need_motion_points_and_an_explanation)
+TEST(narrow_views_need_motion_points_and_an_explanation)
 {
     set_search(4, CLEAR);
     result.view.sectors = 0.2;
@@ -115,10 +112,9 @@ START_TEST(narrow_views_need_motion_points_and_an_explanation)
     result.view.dense_points = NDT_HYPOTHESIS_POINTS - 1;
     ck_assert_int_eq(is_believed_after(0, 10, 1.5, 0), 0);
 }
-END_TEST
 
 /* Being found is not enough, and having been found is not either. */
-START_TEST(contradictions_count_and_fade)
+TEST(contradictions_count_and_fade)
 {
     struct ndt_hypothesis_features found, missing;
     set_search(4, CLEAR);
@@ -141,10 +137,9 @@ START_TEST(contradictions_count_and_fade)
     }
     ck_assert(ndt_hypothesis_test_accepts(&evidence, 1));
 }
-END_TEST
 
 /* z is a number of standard errors: it falls with the points and with the rival, and nothing makes it infinite. */
-START_TEST(difference_is_in_standard_errors)
+TEST(difference_is_in_standard_errors)
 {
     struct ndt_hypothesis_features f = {.inliers = 0.5, .rival_inliers = 0.3, .points = 100, .is_found = 1};
     const double z = ndt_hypothesis_test_difference(&f);
@@ -165,7 +160,6 @@ START_TEST(difference_is_in_standard_errors)
     ck_assert(!ndt_hypothesis_test_accepts(&evidence, 1));
     ck_assert(ndt_hypothesis_test_probability(&evidence) >= 0);
 }
-END_TEST
 
 /* ---- the places that a recovery follows ---- */
 
@@ -193,7 +187,7 @@ static void take(struct ndtd_hypotheses *places, struct ndtd_hypothesis *lead)
     take_within(places, lead, NULL);
 }
 
-START_TEST(belief_needs_fit_evidence_and_no_rival)
+TEST(belief_needs_fit_evidence_and_no_rival)
 {
     struct ndtd_hypotheses none = {0};
     struct ndtd_hypothesis candidate = place(0.95, 0.6);
@@ -205,9 +199,8 @@ START_TEST(belief_needs_fit_evidence_and_no_rival)
     candidate.confidence = 0.7;
     ck_assert_int_eq(ndtd_hypothesis_is_accepted(&candidate, 0, 0.8, 0), 0);
 }
-END_TEST
 
-START_TEST(places_that_are_not_found_are_contradicted)
+TEST(places_that_are_not_found_are_contradicted)
 {
     struct ndtd_hypotheses places = {.count = 2, .list = {place(0.95, 0.6), place(0.95, 0.5)}};
     places.list[1].state.T_map_base.t_m[0] = 1000;
@@ -223,10 +216,9 @@ START_TEST(places_that_are_not_found_are_contradicted)
     take(&places, NULL);
     ck_assert_int_eq(ndtd_hypothesis_is_accepted(&places.list[0], 0, 0.8, 0), 0);
 }
-END_TEST
 
 /* A search near a position that may be wrong says nothing of places elsewhere, and its best place was told. */
-START_TEST(places_elsewhere_lose_nothing_by_a_doubted_hint)
+TEST(places_elsewhere_lose_nothing_by_a_doubted_hint)
 {
     const struct ndt_search_region near = {.has_position = 1, .radius_m = 20};
     struct ndtd_hypotheses places = {.count = 2, .list = {place(0.95, 0.6), place(0.95, 0.5)}};
@@ -238,10 +230,9 @@ START_TEST(places_elsewhere_lose_nothing_by_a_doubted_hint)
     ck_assert_uint_eq(places.list[1].test.searches, 0);
     ck_assert_uint_eq(places.list[1].contradictions, 0);
 }
-END_TEST
 
 /* A search of an earlier moment names the places where they were then. */
-START_TEST(places_are_met_where_they_were)
+TEST(places_are_met_where_they_were)
 {
     struct ndtd_hypotheses places = {.count = 1, .list = {place(0.95, 0.6)}};
     struct ndt_track_state *state = &places.list[0].state;
@@ -253,21 +244,4 @@ START_TEST(places_are_met_where_they_were)
     take(&places, NULL);
     ck_assert_uint_eq(places.count, 1);
     ck_assert_uint_eq(places.list[0].agreements, 1);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("evidence");
-    tcase_add_test(tests, clear_place_is_believed_at_the_first_search);
-    tcase_add_test(tests, twins_are_never_believed);
-    tcase_add_test(tests, only_new_views_add_evidence);
-    tcase_add_test(tests, narrow_views_need_motion_points_and_an_explanation);
-    tcase_add_test(tests, contradictions_count_and_fade);
-    tcase_add_test(tests, difference_is_in_standard_errors);
-    tcase_add_test(tests, belief_needs_fit_evidence_and_no_rival);
-    tcase_add_test(tests, places_that_are_not_found_are_contradicted);
-    tcase_add_test(tests, places_elsewhere_lose_nothing_by_a_doubted_hint);
-    tcase_add_test(tests, places_are_met_where_they_were);
-    return run_case("evidence", tests);
 }

@@ -90,7 +90,7 @@ static void begin(void)
     now_s = 0;
 }
 
-START_TEST(honest_inputs_are_kept)
+TEST(honest_inputs_are_kept)
 {
     for (int input = 0; input < NDT_TRACK_INPUT_COUNT; input++)
         for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -102,7 +102,6 @@ START_TEST(honest_inputs_are_kept)
             ck_assert_uint_gt(check.turns.count, 5);
         }
 }
-END_TEST
 
 static const struct {
     enum ndt_track_input input;
@@ -119,7 +118,7 @@ static const struct {
             {NDT_TRACK_INPUT_GYRO, SWAPPED, NDT_TRACK_OTHER_TURN, 0}};
 
 /* Also in mid-drive; when the lie ends, the input is used again. */
-START_TEST(lies_are_named_and_end)
+TEST_EACH(lies_are_named_and_end, 0, (int)(sizeof(lies) / sizeof(lies[0])))
 {
     const enum ndt_track_input input = lies[_i].input;
     struct ndt_track_state predicted;
@@ -138,10 +137,9 @@ START_TEST(lies_are_named_and_end)
     ck_assert_int_eq(track.ignores[input], 0);
     ck_assert_uint_eq(check.faults, 1);
 }
-END_TEST
 
 /* Where nothing moves there is nothing to compare. */
-START_TEST(standing_tells_nothing)
+TEST(standing_tells_nothing)
 {
     begin();
     for (int i = 0; i < 300; i++) {
@@ -154,14 +152,4 @@ START_TEST(standing_tells_nothing)
     }
     ck_assert_uint_eq(check.moves.count, 0);
     ck_assert_uint_eq(check.turns.count, 0);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("input_check");
-    tcase_add_test(all, honest_inputs_are_kept);
-    tcase_add_loop_test(all, lies_are_named_and_end, 0, (int)(sizeof(lies) / sizeof(lies[0])));
-    tcase_add_test(all, standing_tells_nothing);
-    return run_case("input_check", all);
 }

@@ -120,13 +120,20 @@ static const struct {
     int may_be_map; /* a map may be a folder */
 } kinds[] = {
     {"pipe", make_pipe, 0}, {"socket", make_socket, 0}, {"device", make_device, 0}, {"directory", make_folder, 1}};
-enum { READERS = sizeof(readers) / sizeof(readers[0]), KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+enum {
+    READERS = sizeof(readers) / sizeof(readers[0]),
+    KINDS = sizeof(kinds) / sizeof(kinds[0]),
+    PAIRS = READERS * KINDS
+};
 
-/* Check ends the test if a reader waits. */
-START_TEST(what_is_not_a_file_is_refused_at_once)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+/* The alarm ends the test if a reader waits. */
+TEST_EACH(what_is_not_a_file_is_refused_at_once, 0, PAIRS)
 {
     const int reader = _i / KINDS, kind = _i % KINDS;
     const char *path = temp_path(readers[reader].name);
+    alarm(30);
     ck_assert_int_eq(mkdir(temp_path("tiles"), 0700), 0);
     kinds[kind].make(path);
     strcpy(err.text, "");
@@ -136,9 +143,8 @@ START_TEST(what_is_not_a_file_is_refused_at_once)
         ck_assert_msg(strstr(err.text, kinds[kind].name) != NULL, "%s: '%s' does not say %s", readers[reader].name,
                       err.text, kinds[kind].name);
 }
-END_TEST
 
-START_TEST(a_path_can_be_checked)
+TEST(a_path_can_be_checked)
 {
     temp_text("file", "text");
     ck_assert_int_eq(ndt_input_file_check(temp_path("file"), 0, &err), NDT_OK);
@@ -149,9 +155,8 @@ START_TEST(a_path_can_be_checked)
     make_pipe(temp_path("pipe"));
     ck_assert_int_eq(ndt_input_file_check(temp_path("pipe"), 1, &err), NDT_ERR_IO);
 }
-END_TEST
 
-START_TEST(a_whole_file_is_read_up_to_a_limit)
+TEST(a_whole_file_is_read_up_to_a_limit)
 {
     char *text;
     size_t size;
@@ -163,16 +168,4 @@ START_TEST(a_whole_file_is_read_up_to_a_limit)
     ck_assert_int_eq(ndt_input_file_read(&text, &size, temp_path("file"), 2, &err), NDT_ERR_LIMIT);
     ck_assert_ptr_null(text);
     ck_assert_ptr_nonnull(strstr(err.text, "3 bytes"));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("input file");
-    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
-    tcase_set_timeout(tests, 0.3); /* times the multiplier of the build */
-    tcase_add_loop_test(tests, what_is_not_a_file_is_refused_at_once, 0, READERS * KINDS);
-    tcase_add_test(tests, a_path_can_be_checked);
-    tcase_add_test(tests, a_whole_file_is_read_up_to_a_limit);
-    return run_case("input file", tests);
 }

@@ -164,14 +164,15 @@ static void expect_exit(int status)
     ck_assert_msg(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77, "test %d", WEXITSTATUS(status));
 }
 
-START_TEST(calls_that_are_not_needed_fail)
+FIXTURE(setup, temp_dir_remove)
+
+TEST(calls_that_are_not_needed_fail)
 {
     expect_exit(isolated(denied_with_eperm, NULL));
     expect_exit(isolated(starts_a_thread, NULL));
 }
-END_TEST
 
-START_TEST(a_gpu_keeps_what_it_needs)
+TEST(a_gpu_keeps_what_it_needs)
 {
     settings.isolation = NDTD_ISOLATION_GPU;
     expect_exit(isolated(has_what_a_gpu_needs, NULL));
@@ -179,9 +180,8 @@ START_TEST(a_gpu_keeps_what_it_needs)
     ck_assert((WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) ||
               (WIFEXITED(status) && WEXITSTATUS(status) == 77));
 }
-END_TEST
 
-START_TEST(calls_of_attackers_kill)
+TEST(calls_of_attackers_kill)
 {
     int (*const tests[])(void) = {runs_a_program, traces_a_process};
     for (int i = 0; i < 2; i++) {
@@ -190,9 +190,8 @@ START_TEST(calls_of_attackers_kill)
                   (WIFEXITED(status) && WEXITSTATUS(status) == 77));
     }
 }
-END_TEST
 
-START_TEST(threads_that_run_already_are_filtered)
+TEST(threads_that_run_already_are_filtered)
 {
     int pipes[2], status;
     ck_assert_int_eq(pipe(pipes), 0);
@@ -210,16 +209,14 @@ START_TEST(threads_that_run_already_are_filtered)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     expect_exit(status);
 }
-END_TEST
 
-START_TEST(files_that_are_not_needed_are_denied)
+TEST(files_that_are_not_needed_are_denied)
 {
     mkdir(temp_path("written"), 0700);
     expect_exit(isolated(uses_files, temp_path("written")));
 }
-END_TEST
 
-START_TEST(contradictions_are_named)
+TEST(contradictions_are_named)
 {
     strcpy(settings.backend, "cuda");
     ck_assert_int_eq(ndtd_isolation_check(&settings, &err), NDT_ERR_ARGUMENT);
@@ -238,18 +235,4 @@ START_TEST(contradictions_are_named)
     settings.isolation = NDTD_ISOLATION_OFF;
     ck_assert_int_eq(ndtd_isolation_check(&settings, &err), NDT_OK);
     ck_assert(ndtd_settings_allow_backend(&settings, "cuda"));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("isolation");
-    tcase_add_checked_fixture(all, setup, temp_dir_remove);
-    tcase_add_test(all, calls_that_are_not_needed_fail);
-    tcase_add_test(all, a_gpu_keeps_what_it_needs);
-    tcase_add_test(all, calls_of_attackers_kill);
-    tcase_add_test(all, threads_that_run_already_are_filtered);
-    tcase_add_test(all, files_that_are_not_needed_are_denied);
-    tcase_add_test(all, contradictions_are_named);
-    return run_case("isolation", all);
 }

@@ -35,7 +35,9 @@ static void names_all(unsigned owner, const char *mode)
     ck_assert_msg(strstr(err.text, path) && strstr(err.text, words), "no '%s' in '%s'", words, err.text);
 }
 
-START_TEST(secret_keys_are_of_one_user)
+FIXTURE(setup, temp_dir_remove)
+
+TEST(secret_keys_are_of_one_user)
 {
     static const struct {
         mode_t mode;
@@ -52,9 +54,8 @@ START_TEST(secret_keys_are_of_one_user)
         ck_assert_int_eq(ndtd_key_read(path, 1, key, &err), NDT_OK);
     }
 }
-END_TEST
 
-START_TEST(lists_are_not_writable_for_all)
+TEST(lists_are_not_writable_for_all)
 {
     ck_assert_int_eq(chmod(path, 0644), 0);
     ck_assert_int_eq(read_list(), NDT_OK);
@@ -65,9 +66,8 @@ START_TEST(lists_are_not_writable_for_all)
     names_all(getuid(), "0666");
     ck_assert_int_eq(ndtd_key_read(path, 0, key, &err), NDT_ERR_IO);
 }
-END_TEST
 
-START_TEST(files_of_others_are_refused)
+TEST(files_of_others_are_refused)
 {
     ck_assert_int_eq(chmod(path, 0644), 0);
     if (chown(path, 12345, (gid_t)-1) != 0)
@@ -78,16 +78,14 @@ START_TEST(files_of_others_are_refused)
     ck_assert_int_eq(ndtd_key_read(path, 1, key, &err), NDT_ERR_IO);
     names_all(12345, "0600");
 }
-END_TEST
 
-START_TEST(a_fifo_does_not_block)
+TEST(a_fifo_does_not_block)
 {
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     ck_assert_int_eq(ndtd_key_read(path, 1, key, &err), NDT_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "is not a regular file"));
 }
-END_TEST
 
 /* Sends a request for admission as libzmq does and receives the code of the reply. */
 static void ask_for_admission(void *socket, const char *mechanism, const void *credentials, size_t size,
@@ -109,7 +107,7 @@ static void ask_for_admission(void *socket, const char *mechanism, const void *c
     }
 }
 
-START_TEST(keys_of_the_list_are_admitted)
+TEST(keys_of_the_list_are_admitted)
 {
     char public[NDTD_KEY_TEXT + 1], secret[NDTD_KEY_TEXT + 1], code[4] = "";
     uint8_t bytes[2][NDTD_KEY_BYTES];
@@ -140,17 +138,4 @@ START_TEST(keys_of_the_list_are_admitted)
     zmq_close(socket);
     ndtd_zap_stop(handler);
     zmq_ctx_term(context);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("key_files");
-    tcase_add_checked_fixture(all, setup, temp_dir_remove);
-    tcase_add_test(all, secret_keys_are_of_one_user);
-    tcase_add_test(all, lists_are_not_writable_for_all);
-    tcase_add_test(all, files_of_others_are_refused);
-    tcase_add_test(all, a_fifo_does_not_block);
-    tcase_add_test(all, keys_of_the_list_are_admitted);
-    return run_case("key_files", all);
 }

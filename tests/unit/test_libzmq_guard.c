@@ -78,21 +78,21 @@ static void leave_messages(int with_ping, int wait_ms)
     is_alive();
 }
 
+FIXTURE(set_up, tear_down)
+
 /* Two seconds: heartbeats, where a socket has them, are due. */
-START_TEST(test_client_leaves)
+TEST(test_client_leaves)
 {
     bind_socket(4, 64);
     leave_messages(0, 2500);
 }
-END_TEST
 
-START_TEST(test_client_with_heartbeats_leaves)
+TEST(test_client_with_heartbeats_leaves)
 {
     bind_socket(4, 64);
     for (int i = 0; i < 20; i++)
         leave_messages(1, 5);
 }
-END_TEST
 
 /* libzmq closes its side of a connection a little later than the client. */
 static int open_when_admitted(void)
@@ -107,7 +107,7 @@ static int open_when_admitted(void)
 }
 
 /* A client stays while others come and go; the one beyond the limit is closed. */
-START_TEST(test_connection_limit)
+TEST(test_connection_limit)
 {
     int clients[3];
     bind_socket(1000, 3);
@@ -126,10 +126,9 @@ START_TEST(test_connection_limit)
     }
     is_alive();
 }
-END_TEST
 
 /* A client of libzmq beyond the limit connects again until there is a place. */
-START_TEST(test_refused_client_gets_in_later)
+TEST(test_refused_client_gets_in_later)
 {
     bind_socket(1000, 1);
     const unsigned long long before = ndtd_guard_refused();
@@ -144,7 +143,6 @@ START_TEST(test_refused_client_gets_in_later)
     receives(1);
     zmq_close(second);
 }
-END_TEST
 
 static int tcp_connect(void)
 {
@@ -156,7 +154,7 @@ static int tcp_connect(void)
 }
 
 /* Also over tcp, for peers that have shown no key, and with two sockets, each with a limit of its own. */
-START_TEST(test_connection_limit_over_tcp)
+TEST(test_connection_limit_over_tcp)
 {
     void *other;
     int clients[3];
@@ -177,10 +175,9 @@ START_TEST(test_connection_limit_over_tcp)
     is_alive();
     ndtd_socket_close(other, &local);
 }
-END_TEST
 
 /* More connections than descriptors: some are refused, the reserve stays, and nothing ends. */
-START_TEST(test_no_descriptors)
+TEST(test_no_descriptors)
 {
     enum { CLIENTS = 400, FILES = 128 };
     static int clients[CLIENTS];
@@ -213,10 +210,9 @@ START_TEST(test_no_descriptors)
     is_alive();
     zmq_close(early);
 }
-END_TEST
 
 /* A peer that says nothing does not keep its place. */
-START_TEST(test_silent_peer)
+TEST(test_silent_peer)
 {
     bind_socket(1000, 64);
     const int fd = raw_connect(temp_path("s"));
@@ -225,7 +221,6 @@ START_TEST(test_silent_peer)
     close(fd);
     is_alive();
 }
-END_TEST
 
 static int tcp_option(int fd, int level, int option)
 {
@@ -236,7 +231,7 @@ static int tcp_option(int fd, int level, int option)
 }
 
 /* The system finds out within 10 s that a tcp peer is gone: while nothing is sent, and while something is. */
-START_TEST(test_keepalive)
+TEST(test_keepalive)
 {
     zmq_msg_t message;
     endpoint = live_tcp();
@@ -255,21 +250,4 @@ START_TEST(test_keepalive)
     ck_assert_int_ge(tcp_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 6000);
     zmq_msg_close(&message);
     zmq_close(client);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("libzmq_guard");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, test_client_leaves);
-    tcase_add_test(tests, test_client_with_heartbeats_leaves);
-    tcase_add_test(tests, test_connection_limit);
-    tcase_add_test(tests, test_refused_client_gets_in_later);
-    tcase_add_test(tests, test_connection_limit_over_tcp);
-    tcase_add_test(tests, test_no_descriptors);
-    tcase_add_test(tests, test_silent_peer);
-    tcase_add_test(tests, test_keepalive);
-    return run_case("libzmq_guard", tests);
 }

@@ -309,7 +309,9 @@ static struct ndt_result_message localise(size_t i)
 
 static const char *const PATIENT = "live: {budget_ms: 60000}\n";
 
-START_TEST(a_drive_is_answered)
+FIXTURE(setup, teardown)
+
+TEST(a_drive_is_answered)
 {
     struct ndt_buffer frame = {0};
     start_daemon(1, PATIENT, NULL);
@@ -330,10 +332,9 @@ START_TEST(a_drive_is_answered)
     ck_assert(!temp_exists(temp_path("scans.ipc")));
     ck_assert(!temp_exists(temp_path("control.ipc")));
 }
-END_TEST
 
 /* A burst of more scans than the queue holds, and a slow aligner: each is answered, the newest is aligned. */
-START_TEST(overload_is_answered)
+TEST(overload_is_answered)
 {
     unsigned seen[DRIVE_SCANS] = {0}, dropped = 0;
     start_daemon(1, "live: {budget_ms: 60000}\nsockets.scans_kind: pull\ndebug: {align_delay_ms: 50}\n", NULL);
@@ -354,9 +355,8 @@ START_TEST(overload_is_answered)
     ck_assert_uint_eq(status_number("dropped"), dropped);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
-END_TEST
 
-START_TEST(shutdown_answers_waiting_scans)
+TEST(shutdown_answers_waiting_scans)
 {
     start_daemon(1, "live: {budget_ms: 60000}\nsockets.scans_kind: pull\ndebug: {align_delay_ms: 100}\n", NULL);
     send_frame(&drive.start);
@@ -368,9 +368,8 @@ START_TEST(shutdown_answers_waiting_scans)
         ck_assert_uint_eq(next_result().seq, i);
     ck_assert_int_eq(end_daemon(0), 0);
 }
-END_TEST
 
-START_TEST(missing_map_is_reported)
+TEST(missing_map_is_reported)
 {
     struct ndt_buffer reply = {0};
     struct ndt_request_message load = {.id = 77, .op = NDT_OP_LOAD_MAP};
@@ -399,7 +398,6 @@ START_TEST(missing_map_is_reported)
     ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(SIGINT), 0);
 }
-END_TEST
 
 /* Sections and keys of the replies, in their order. */
 static const char timings_shape[] =
@@ -424,7 +422,7 @@ static const char status_shape[] =
     "source,backend,pipeline,threads,batch,reason,meets_budget,budget_ms,points,"
     "measured_s,";
 
-START_TEST(requests_are_answered)
+TEST(requests_are_answered)
 {
     struct ndt_buffer reply = {0};
     start_daemon(1, PATIENT, NULL);
@@ -475,10 +473,9 @@ START_TEST(requests_are_answered)
     ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(0), 0);
 }
-END_TEST
 
 /* A client that asks again at once, more often than libzmq looks for what its peers have read. */
-START_TEST(every_request_in_a_row_is_answered)
+TEST(every_request_in_a_row_is_answered)
 {
     struct ndt_buffer reply = {0};
     start_daemon(0, "", NULL);
@@ -487,9 +484,8 @@ START_TEST(every_request_in_a_row_is_answered)
     ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
-END_TEST
 
-START_TEST(bad_requests_are_answered_with_an_error)
+TEST(bad_requests_are_answered_with_an_error)
 {
     struct ndt_buffer reply = {0};
     start_daemon(0, PATIENT, NULL);
@@ -516,9 +512,8 @@ START_TEST(bad_requests_are_answered_with_an_error)
     ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
-END_TEST
 
-START_TEST(configuration_is_reloaded)
+TEST(configuration_is_reloaded)
 {
     struct ndt_buffer reply = {0};
     start_daemon(1, PATIENT, NULL);
@@ -545,11 +540,10 @@ START_TEST(configuration_is_reloaded)
     ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
-END_TEST
 
 /* Pipeline (iterations), worker and receiver (configuration hash of results and of rejections) and status follow.
  */
-START_TEST(a_reload_reaches_every_part)
+TEST(a_reload_reaches_every_part)
 {
     struct ndt_buffer reply = {0};
     start_daemon(1, PATIENT, NULL);
@@ -576,7 +570,6 @@ START_TEST(a_reload_reaches_every_part)
     ndt_buffer_free(&reply);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
-END_TEST
 
 /* The street in squares of 10 m along x. */
 static void write_tiles(void)
@@ -605,7 +598,7 @@ static void write_tiles(void)
 }
 
 /* Tiles are loaded before the first scan and follow the sensor, while every scan is aligned. */
-START_TEST(tiles_follow_the_sensor)
+TEST(tiles_follow_the_sensor)
 {
     char more[1024];
     write_tiles();
@@ -632,7 +625,6 @@ START_TEST(tiles_follow_the_sensor)
     ck_assert_uint_ne(status_number("map_id"), first);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
-END_TEST
 
 /* Feeds the recording to a pipeline, as the replay does. */
 static void replay_and_compare(const struct ndt_result_message *live, size_t count)
@@ -665,7 +657,7 @@ static void replay_and_compare(const struct ndt_result_message *live, size_t cou
     ndt_bag_close(bag);
 }
 
-START_TEST(recording_replays_bit_identically)
+TEST(recording_replays_bit_identically)
 {
     static struct ndt_result_message live[DRIVE_SCANS];
     struct ndt_pose_message message = {.frame_id = "odom", .has_twist = 1, .twist = {{8, 0.1, 0}, {0, 0, 0.05}}};
@@ -684,9 +676,8 @@ START_TEST(recording_replays_bit_identically)
     replay_and_compare(live, DRIVE_SCANS);
     ndt_buffer_free(&frame);
 }
-END_TEST
 
-START_TEST(invalid_start_fails_with_one_line)
+TEST(invalid_start_fails_with_one_line)
 {
     (void)temp_text("map.pcd", "this is no cloud");
     write_config(PATIENT);
@@ -704,25 +695,4 @@ START_TEST(invalid_start_fails_with_one_line)
     ck_assert_msg(strstr(text, "map.pcd") != NULL, "%s", text);
     free(text);
     ck_assert(!temp_exists(temp_path("poses.ipc")));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("live");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_set_timeout(all, 600);
-    tcase_add_test(all, a_drive_is_answered);
-    tcase_add_test(all, overload_is_answered);
-    tcase_add_test(all, shutdown_answers_waiting_scans);
-    tcase_add_test(all, missing_map_is_reported);
-    tcase_add_test(all, requests_are_answered);
-    tcase_add_test(all, every_request_in_a_row_is_answered);
-    tcase_add_test(all, bad_requests_are_answered_with_an_error);
-    tcase_add_test(all, configuration_is_reloaded);
-    tcase_add_test(all, a_reload_reaches_every_part);
-    tcase_add_test(all, tiles_follow_the_sensor);
-    tcase_add_test(all, recording_replays_bit_identically);
-    tcase_add_test(all, invalid_start_fails_with_one_line);
-    return run_case("live", all);
 }

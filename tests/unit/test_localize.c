@@ -58,7 +58,9 @@ static void is_found(const struct ndt_pose *T_base_sensor)
     ck_assert_double_le(ndt_pose_angle_rad(&found, &drive.truth[report.seq]), 0.02);
 }
 
-START_TEST(a_heading_is_an_angle)
+FIXTURE(street_drive_make, street_drive_free)
+
+TEST(a_heading_is_an_angle)
 {
     const struct ndt_pose same = {.q_xyzw = {0, 0, 0, 1}};
     for (int turn = -1; turn <= 1; turn++) {
@@ -67,9 +69,8 @@ START_TEST(a_heading_is_an_angle)
         is_found(&same);
     }
 }
-END_TEST
 
-START_TEST(a_heading_excludes_others)
+TEST(a_heading_excludes_others)
 {
     const struct ndt_request_message request = near_start(M_PI / 2);
     localize(&request);
@@ -77,10 +78,9 @@ START_TEST(a_heading_excludes_others)
     ck_assert(!report.has_pose || off_m > 1 ||
               ndt_pose_angle_rad(&report.best.T_map_base, &drive.truth[report.seq % DRIVE_SCANS]) > 0.5);
 }
-END_TEST
 
 /* A position that is wrong ends with an answer, which says that no place is believed and why. */
-START_TEST(a_wrong_position_is_answered)
+TEST(a_wrong_position_is_answered)
 {
     for (int k = 0; k < 2; k++) {
         struct ndt_request_message request = {.op = NDT_OP_LOCALIZE};
@@ -94,10 +94,9 @@ START_TEST(a_wrong_position_is_answered)
                       "%s", report.reason);
     }
 }
-END_TEST
 
 /* The window around a pose of the base holds a sensor that is far from it. */
-START_TEST(the_sensor_is_far_from_the_base)
+TEST(the_sensor_is_far_from_the_base)
 {
     const struct ndt_pose T_base_sensor = {.t_m = {32, 0, 0}, .q_xyzw = {0, 0, 0, 1}};
     struct ndt_request_message request = {.op = NDT_OP_LOCALIZE};
@@ -107,7 +106,6 @@ START_TEST(the_sensor_is_far_from_the_base)
     localize(&request);
     is_found(&T_base_sensor);
 }
-END_TEST
 
 /* The points of all scans, as a sensor measures them that is turned in its place. */
 static void turn_sensor(const struct ndt_pose *T_upright_sensor)
@@ -138,7 +136,7 @@ static const double attitudes_rad[][3] = {{M_PI, 0, 0},      {0, M_PI, 1},      
 
 /* A sensor that hangs, lies on its side or leans, in front of the base: found at once, and a heading is that of the
  * base. */
-START_TEST(a_sensor_is_mounted_in_any_way)
+TEST_EACH(a_sensor_is_mounted_in_any_way, 0, sizeof(attitudes_rad) / sizeof(attitudes_rad[0]))
 {
     const double *rpy = attitudes_rad[_i];
     const struct ndt_pose T_base_upright = {.t_m = {1.2, -0.3, 0.9}, .q_xyzw = {0, 0, 0, 1}};
@@ -159,10 +157,9 @@ START_TEST(a_sensor_is_mounted_in_any_way)
     const struct ndt_pose found = ndt_pose_compose(&report.best.T_map_base, &T_base_upright);
     ck_assert(!report.accepted || ndt_pose_distance_m(&found, &drive.truth[report.seq % DRIVE_SCANS]) > 1);
 }
-END_TEST
 
 /* What carries the sensor lies on its side: an IMU at rest tells. */
-START_TEST(gravity_tells_what_is_upward)
+TEST(gravity_tells_what_is_upward)
 {
     const struct ndt_pose T_upright_base = ndt_pose_from_rpy((double[3]){0}, (double[3]){M_PI / 2, 0, 0});
     const struct ndt_pose T_base_upright = ndt_pose_inverse(&T_upright_base);
@@ -177,29 +174,12 @@ START_TEST(gravity_tells_what_is_upward)
     is_found(&T_base_upright);
     ndt_buffer_free(&imu);
 }
-END_TEST
 
-START_TEST(times_sum_up)
+TEST(times_sum_up)
 {
     const struct ndt_request_message request = near_start(0);
     localize(&request);
     ck_assert_double_gt(report.search_ms, 0);
     ck_assert_double_gt(report.verification_ms, 0);
     ck_assert_double_eq_tol(report.queue_ms + report.search_ms + report.verification_ms, report.elapsed_ms, 1e-6);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("localize");
-    tcase_set_timeout(all, 120);
-    tcase_add_checked_fixture(all, street_drive_make, street_drive_free);
-    tcase_add_test(all, a_heading_is_an_angle);
-    tcase_add_test(all, a_heading_excludes_others);
-    tcase_add_test(all, a_wrong_position_is_answered);
-    tcase_add_test(all, the_sensor_is_far_from_the_base);
-    tcase_add_loop_test(all, a_sensor_is_mounted_in_any_way, 0, sizeof(attitudes_rad) / sizeof(attitudes_rad[0]));
-    tcase_add_test(all, gravity_tells_what_is_upward);
-    tcase_add_test(all, times_sum_up);
-    return run_case("localize", all);
 }

@@ -50,7 +50,9 @@ static size_t lines(const char *text)
     return count;
 }
 
-START_TEST(levels_are_kept)
+FIXTURE(setup, teardown)
+
+TEST(levels_are_kept)
 {
     ndtd_log(NDTD_LOG_DEBUG, "too much %d", 1);
     ndtd_log(NDTD_LOG_INFO, "good to know %d", 2);
@@ -65,9 +67,8 @@ START_TEST(levels_are_kept)
     ck_assert_ptr_nonnull(strstr(text, "Z ndtd: error: bad 4\n"));
     free(text);
 }
-END_TEST
 
-START_TEST(journal_lines_have_priority_prefixes)
+TEST(journal_lines_have_priority_prefixes)
 {
     setenv("JOURNAL_STREAM", "8:1234", 1);
     ndtd_log(NDTD_LOG_INFO, "a");
@@ -76,14 +77,13 @@ START_TEST(journal_lines_have_priority_prefixes)
     ck_assert_str_eq(text, "<6>a\n<3>b\n");
     free(text);
 }
-END_TEST
 
 static void tell(int number)
 {
     ndtd_log(NDTD_LOG_WARNING, "number %d", number);
 }
 
-START_TEST(repeated_lines_are_throttled)
+TEST(repeated_lines_are_throttled)
 {
     setenv("JOURNAL_STREAM", "8:1234", 1);
     for (int i = 0; i < 5; i++)
@@ -93,9 +93,8 @@ START_TEST(repeated_lines_are_throttled)
     ck_assert_str_eq(text, "<4>number 0\n<4>another kind\n");
     free(text);
 }
-END_TEST
 
-START_TEST(next_line_has_the_repeat_count)
+TEST(next_line_has_the_repeat_count)
 {
     setenv("JOURNAL_STREAM", "8:1234", 1);
     for (int i = 0; i < 4; i++)
@@ -107,9 +106,8 @@ START_TEST(next_line_has_the_repeat_count)
     ck_assert_str_eq(text, "<4>number 0\n<4>number 4 (repeated 3 more times)\n<4>number 5\n");
     free(text);
 }
-END_TEST
 
-START_TEST(replies_to_requests_are_not_throttled)
+TEST(replies_to_requests_are_not_throttled)
 {
     for (int i = 0; i < 3; i++)
         ndtd_log_always(NDTD_LOG_INFO, "read again");
@@ -117,9 +115,8 @@ START_TEST(replies_to_requests_are_not_throttled)
     ck_assert_uint_eq(lines(text), 3);
     free(text);
 }
-END_TEST
 
-START_TEST(line_breaks_are_removed)
+TEST(line_breaks_are_removed)
 {
     char long_text[3000];
     memset(long_text, 'x', sizeof(long_text));
@@ -132,7 +129,6 @@ START_TEST(line_breaks_are_removed)
     ck_assert_uint_lt(strlen(text), 1200);
     free(text);
 }
-END_TEST
 
 /* Fills a pipe that replaces standard error; returns the end to read from. */
 static int unread_pipe(void)
@@ -176,7 +172,7 @@ static unsigned read_lines(int fd, const char *text)
 /* Without a reader no call waits, the ring keeps the oldest lines, and their loss is said as soon as somebody
  * reads.
  */
-START_TEST(no_call_waits_for_a_reader)
+TEST(no_call_waits_for_a_reader)
 {
     const int reader = unread_pipe();
     ndtd_log_start();
@@ -189,9 +185,8 @@ START_TEST(no_call_waits_for_a_reader)
     ndtd_log_stop();
     close(reader);
 }
-END_TEST
 
-START_TEST(the_loss_is_said)
+TEST(the_loss_is_said)
 {
     const int reader = unread_pipe();
     ndtd_log_start();
@@ -201,10 +196,9 @@ START_TEST(the_loss_is_said)
     ndtd_log_stop();
     close(reader);
 }
-END_TEST
 
 /* The end waits a second for a reader, not for ever. */
-START_TEST(the_end_does_not_wait_for_a_reader)
+TEST(the_end_does_not_wait_for_a_reader)
 {
     const int reader = unread_pipe();
     ndtd_log_start();
@@ -213,9 +207,8 @@ START_TEST(the_end_does_not_wait_for_a_reader)
     ck_assert(!ndtd_log_is_read(0));
     close(reader);
 }
-END_TEST
 
-START_TEST(a_reader_that_goes_is_no_error)
+TEST(a_reader_that_goes_is_no_error)
 {
     int ends[2];
     signal(SIGPIPE, SIG_IGN);
@@ -229,10 +222,9 @@ START_TEST(a_reader_that_goes_is_no_error)
     ndtd_log_stop();
     ck_assert_uint_eq(ndtd_log_lost(), 10);
 }
-END_TEST
 
 /* Lines are in order, and the last ones are written at the end. */
-START_TEST(the_thread_writes_every_line)
+TEST(the_thread_writes_every_line)
 {
     setenv("JOURNAL_STREAM", "8:1234", 1);
     ndtd_log_start();
@@ -246,23 +238,4 @@ START_TEST(the_thread_writes_every_line)
         ck_assert_int_eq(atoi(at += 3), i);
     }
     free(text);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("log");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_add_test(all, levels_are_kept);
-    tcase_add_test(all, journal_lines_have_priority_prefixes);
-    tcase_add_test(all, repeated_lines_are_throttled);
-    tcase_add_test(all, next_line_has_the_repeat_count);
-    tcase_add_test(all, replies_to_requests_are_not_throttled);
-    tcase_add_test(all, line_breaks_are_removed);
-    tcase_add_test(all, no_call_waits_for_a_reader);
-    tcase_add_test(all, the_loss_is_said);
-    tcase_add_test(all, the_end_does_not_wait_for_a_reader);
-    tcase_add_test(all, a_reader_that_goes_is_no_error);
-    tcase_add_test(all, the_thread_writes_every_line);
-    return run_case("log", all);
 }

@@ -127,7 +127,9 @@ static void check_close(const struct ndtd_scan_record *together, const struct nd
     ck_assert_double_le(ndt_pose_distance_m(a, &drive.truth[scan]), 0.05);
 }
 
-START_TEST(waiting_scans_go_together)
+FIXTURE(setup, teardown)
+
+TEST_EACH(waiting_scans_go_together, 0, 4)
 {
     struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     if (_i & 1)
@@ -151,10 +153,9 @@ START_TEST(waiting_scans_go_together)
         ck_assert_double_gt(together[i].preprocess_us, 0);
     }
 }
-END_TEST
 
 /* Nothing counts but an equal guess: every scan has the bits that it has one after the other. */
-START_TEST(scans_outside_the_basin_are_aligned_again)
+TEST(scans_outside_the_basin_are_aligned_again)
 {
     struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     drive.settings.align.basin = 1e-9;
@@ -166,10 +167,9 @@ START_TEST(scans_outside_the_basin_are_aligned_again)
         ck_assert(same_record(&together[i], &alone[i]));
     }
 }
-END_TEST
 
 /* A wrong velocity carries the second prediction out of the basin and the first update corrects it. */
-START_TEST(a_wrong_prediction_is_noticed)
+TEST(a_wrong_prediction_is_noticed)
 {
     struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     enqueue_scans(LEAD, 2);
@@ -180,9 +180,8 @@ START_TEST(a_wrong_prediction_is_noticed)
     ck_assert(is_ahead(&together[0]));
     ck_assert(!is_ahead(&together[3]));
 }
-END_TEST
 
-START_TEST(an_initial_pose_ends_the_group)
+TEST(an_initial_pose_ends_the_group)
 {
     struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     enqueue_scans(LEAD, 2);
@@ -201,10 +200,9 @@ START_TEST(an_initial_pose_ends_the_group)
     check_close(&together[3], &alone[3], LEAD + 3);
     ndt_buffer_free(&again);
 }
-END_TEST
 
 /* It counts from the next scan on, and not for those before it that wait with it. */
-START_TEST(a_transform_ends_the_group)
+TEST(a_transform_ends_the_group)
 {
     struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     enqueue_scans(LEAD, 2);
@@ -224,7 +222,6 @@ START_TEST(a_transform_ends_the_group)
     ck_assert(same_record(&together[0], &alone[0]));
     ndt_buffer_free(&moved);
 }
-END_TEST
 
 static void change(struct ndtd_pipeline *pipeline, int what)
 {
@@ -247,7 +244,7 @@ static void change(struct ndtd_pipeline *pipeline, int what)
 }
 
 /* Whatever is changed before their turn: nothing of what was done ahead is used. */
-START_TEST(a_change_undoes_what_was_done_ahead)
+TEST_EACH(a_change_undoes_what_was_done_ahead, 0, 3)
 {
     struct ndtd_scan_record together[GROUP] = {0}, alone[GROUP] = {0};
     struct ndtd_pipeline *one = lead_in(), *other = lead_in();
@@ -264,10 +261,9 @@ START_TEST(a_change_undoes_what_was_done_ahead)
     ndtd_pipeline_destroy(one);
     ndtd_pipeline_destroy(other);
 }
-END_TEST
 
 /* As the autotuner found it to pay: two at once, then two of the rest; or each for itself. */
-START_TEST(as_many_go_together_as_pay)
+TEST_EACH(as_many_go_together_as_pay, 0, 7)
 {
     enum { ALL = 5 };
     static const size_t first[] = {5, 0, 2, 3, 4, 5, 5}; /* by the number that pays; 0: not measured */
@@ -290,10 +286,9 @@ START_TEST(as_many_go_together_as_pay)
     ndtd_pipeline_destroy(one);
     ndtd_pipeline_destroy(other);
 }
-END_TEST
 
 /* Without an option, without threads, without a pose, without time, or with a single scan nothing is done ahead. */
-START_TEST(nothing_is_done_ahead_where_it_does_not_pay)
+TEST_EACH(nothing_is_done_ahead_where_it_does_not_pay, 0, 5)
 {
     struct ndtd_scan_record together[GROUP] = {0};
     drive.settings.batch_together = _i != 0;
@@ -310,10 +305,9 @@ START_TEST(nothing_is_done_ahead_where_it_does_not_pay)
         ck_assert(!is_ahead(&together[i]));
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* A scan without points, and one whose message is cut off behind its header. */
-START_TEST(a_bad_scan_concerns_only_itself)
+TEST(a_bad_scan_concerns_only_itself)
 {
     struct ndtd_pipeline *pipeline = lead_in();
     struct ndtd_scan_record record;
@@ -327,9 +321,8 @@ START_TEST(a_bad_scan_concerns_only_itself)
     }
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
-START_TEST(nothing_is_allocated_after_warm_up)
+TEST(nothing_is_allocated_after_warm_up)
 {
     struct ndtd_pipeline *pipeline = lead_in();
     unsigned long taken = 0;
@@ -348,23 +341,4 @@ START_TEST(nothing_is_allocated_after_warm_up)
     }
     ck_assert_uint_eq(taken, 0);
     ndtd_pipeline_destroy(pipeline);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("lookahead");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_loop_test(tcase, waiting_scans_go_together, 0, 4);
-    tcase_add_test(tcase, scans_outside_the_basin_are_aligned_again);
-    tcase_add_test(tcase, a_wrong_prediction_is_noticed);
-    tcase_add_test(tcase, an_initial_pose_ends_the_group);
-    tcase_add_test(tcase, a_transform_ends_the_group);
-    tcase_add_loop_test(tcase, a_change_undoes_what_was_done_ahead, 0, 3);
-    tcase_add_loop_test(tcase, as_many_go_together_as_pay, 0, 7);
-    tcase_add_loop_test(tcase, nothing_is_done_ahead_where_it_does_not_pay, 0, 5);
-    tcase_add_test(tcase, a_bad_scan_concerns_only_itself);
-    tcase_add_test(tcase, nothing_is_allocated_after_warm_up);
-    return run_case("lookahead", tcase);
 }

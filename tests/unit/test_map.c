@@ -59,7 +59,9 @@ static struct ndt_map *build(struct ndt_map_builder *builder)
     return map;
 }
 
-START_TEST(mixture_constants_match_the_publication)
+FIXTURE(setup, teardown)
+
+TEST(mixture_constants_match_the_publication)
 {
     struct ndt_map *map;
     must(ndt_map_from_cloud(&map, &config, &cloud, &err));
@@ -72,9 +74,8 @@ START_TEST(mixture_constants_match_the_publication)
     ck_assert_int_eq(ndt_map_find_level(map, 3.0), -1);
     ndt_map_release(map);
 }
-END_TEST
 
-START_TEST(order_of_points_and_tiles_does_not_matter)
+TEST(order_of_points_and_tiles_does_not_matter)
 {
     struct ndt_map_builder *forward, *backward;
     must(ndt_map_builder_create(&forward, &config, &err));
@@ -91,7 +92,6 @@ START_TEST(order_of_points_and_tiles_does_not_matter)
     ndt_map_builder_destroy(forward);
     ndt_map_builder_destroy(backward);
 }
-END_TEST
 
 static void same_level(const struct ndt_map_level *a, const struct ndt_map_level *b)
 {
@@ -106,7 +106,7 @@ static void same_level(const struct ndt_map_level *a, const struct ndt_map_level
 }
 
 /* Enough points and cells that threads are started: more than 7 x 32768 points, more than 7 x 2048 cells. */
-START_TEST(any_number_of_threads_builds_the_same_map)
+TEST(any_number_of_threads_builds_the_same_map)
 {
     static const int counts[] = {2, 3, 7};
     struct ndt_cloud many;
@@ -129,10 +129,9 @@ START_TEST(any_number_of_threads_builds_the_same_map)
     ndt_map_release(one);
     ndt_cloud_free(&many);
 }
-END_TEST
 
 /* Two points out of range, found by different threads: the first of them is named, and nothing was added. */
-START_TEST(first_bad_point_is_reported_with_threads)
+TEST(first_bad_point_is_reported_with_threads)
 {
     struct ndt_map_builder *builder;
     struct ndt_cloud many;
@@ -150,10 +149,9 @@ START_TEST(first_bad_point_is_reported_with_threads)
     }
     ndt_cloud_free(&many);
 }
-END_TEST
 
 /* A street that moves on by its length, a hundred times: memory is that of the newest two. */
-START_TEST(empty_cells_are_freed)
+TEST(empty_cells_are_freed)
 {
     struct ndt_map_builder *builder;
     struct ndt_map *driven, *fresh;
@@ -188,7 +186,6 @@ START_TEST(empty_cells_are_freed)
     ndt_map_release(fresh);
     ndt_map_builder_destroy(builder);
 }
-END_TEST
 
 /* The map of a cloud at this origin, built from its points there. */
 static struct ndt_map *build_at(const double origin_m[3])
@@ -211,7 +208,7 @@ static struct ndt_map *build_at(const double origin_m[3])
     return map;
 }
 
-START_TEST(moved_origin_equals_original_origin)
+TEST(moved_origin_equals_original_origin)
 {
     static const double places_m[][3] = {{1024, 0, 0}, {2048, -3072, 0}, {0, 1024, 1024}, {0, 0, 0}};
     struct ndt_map_builder *builder;
@@ -228,10 +225,9 @@ START_TEST(moved_origin_equals_original_origin)
     }
     ndt_map_builder_destroy(builder);
 }
-END_TEST
 
 /* If the move would not be exact, or the cells do not coincide, nothing changes. */
-START_TEST(inexact_origin_move_changes_nothing)
+TEST(inexact_origin_move_changes_nothing)
 {
     struct ndt_map_builder *builder;
     must(ndt_map_builder_create(&builder, &config, &err));
@@ -256,9 +252,8 @@ START_TEST(inexact_origin_move_changes_nothing)
     ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1024, 0, 0}), 0);
     ndt_map_builder_destroy(builder);
 }
-END_TEST
 
-START_TEST(a_removed_tile_leaves_no_trace)
+TEST(a_removed_tile_leaves_no_trace)
 {
     struct ndt_map_builder *builder;
     must(ndt_map_builder_create(&builder, &config, &err));
@@ -276,9 +271,8 @@ START_TEST(a_removed_tile_leaves_no_trace)
     ndt_map_release(after);
     ndt_map_builder_destroy(builder);
 }
-END_TEST
 
-START_TEST(removing_an_unknown_tile_changes_nothing)
+TEST(removing_an_unknown_tile_changes_nothing)
 {
     struct ndt_map_builder *builder;
     must(ndt_map_builder_create(&builder, &config, &err));
@@ -292,10 +286,9 @@ START_TEST(removing_an_unknown_tile_changes_nothing)
     ndt_map_release(after);
     ndt_map_builder_destroy(builder);
 }
-END_TEST
 
 /* 4 m and 2 m from the 1 m sums against the same levels built from the points. */
-START_TEST(coarser_levels_are_derived_from_finer_ones)
+TEST(coarser_levels_are_derived_from_finer_ones)
 {
     struct ndt_map *derived, *direct;
     must(ndt_map_from_cloud(&derived, &config, &cloud, &err));
@@ -317,10 +310,9 @@ START_TEST(coarser_levels_are_derived_from_finer_ones)
     }
     ndt_map_release(derived);
 }
-END_TEST
 
 /* Mean and covariance of one voxel in double from its points. */
-START_TEST(a_voxel_is_the_sample_mean_and_covariance)
+TEST(a_voxel_is_the_sample_mean_and_covariance)
 {
     struct ndt_map *map;
     double n = 0, mean[3] = {0}, C[6] = {0}, lambda[3], V[9];
@@ -358,7 +350,6 @@ START_TEST(a_voxel_is_the_sample_mean_and_covariance)
         }
     ndt_map_release(map);
 }
-END_TEST
 
 /* Brute force: the list of a cell holds exactly the voxels of the 27 cells around it, faces first. */
 static void check_index(const struct ndt_map_level *level)
@@ -392,7 +383,7 @@ static void check_index(const struct ndt_map_level *level)
     }
 }
 
-START_TEST(the_index_finds_what_brute_force_finds)
+TEST(the_index_finds_what_brute_force_finds)
 {
     struct ndt_map *map;
     size_t bytes = 0;
@@ -406,10 +397,9 @@ START_TEST(the_index_finds_what_brute_force_finds)
     ck_assert_uint_eq(map->bytes, bytes);
     ndt_map_release(map);
 }
-END_TEST
 
 /* Two streets 300 km apart do not fit a dense box: the hashed index must give the same lists. */
-START_TEST(a_wide_map_uses_the_hashed_index)
+TEST(a_wide_map_uses_the_hashed_index)
 {
     struct ndt_cloud far;
     struct ndt_map_builder *builder;
@@ -426,11 +416,10 @@ START_TEST(a_wide_map_uses_the_hashed_index)
     ndt_map_builder_destroy(builder);
     ndt_cloud_free(&far);
 }
-END_TEST
 
 /* 2047 voxels and the empty one, each at a corner of eight bricks of its own: the table has 16 slots per voxel,
  * rounded up to a power of two, and is half full. */
-START_TEST(the_hashed_index_has_two_slots_per_brick)
+TEST(the_hashed_index_has_two_slots_per_brick)
 {
     enum { VOXELS = 2047 };
     struct ndt_moments *moments = calloc(VOXELS, sizeof(*moments));
@@ -461,10 +450,9 @@ START_TEST(the_hashed_index_has_two_slots_per_brick)
     ndt_pool_destroy(pool);
     free(moments);
 }
-END_TEST
 
 /* The same surfaces at UTM coordinates give the same Gaussians. */
-START_TEST(utm_coordinates_keep_precision)
+TEST(utm_coordinates_keep_precision)
 {
     struct ndt_cloud utm;
     struct ndt_map *here, *there;
@@ -486,9 +474,8 @@ START_TEST(utm_coordinates_keep_precision)
     ndt_map_release(there);
     ndt_cloud_free(&utm);
 }
-END_TEST
 
-START_TEST(seeded_covariances_are_larger)
+TEST(seeded_covariances_are_larger)
 {
     struct ndt_map *unbiased, *seeded;
     must(ndt_map_from_cloud(&unbiased, &config, &cloud, &err));
@@ -503,9 +490,8 @@ START_TEST(seeded_covariances_are_larger)
     ndt_map_release(unbiased);
     ndt_map_release(seeded);
 }
-END_TEST
 
-START_TEST(invalid_input_is_refused_with_a_reason)
+TEST(invalid_input_is_refused_with_a_reason)
 {
     struct ndt_map_builder *builder;
     struct ndt_map *map;
@@ -532,10 +518,9 @@ START_TEST(invalid_input_is_refused_with_a_reason)
     ndt_map_release(map);
     ndt_map_builder_destroy(builder);
 }
-END_TEST
 
 /* The limits of a configuration belong to it, but for the outlier ratio's; what lies behind them is refused. */
-START_TEST(limits_of_the_configuration)
+TEST(limits_of_the_configuration)
 {
     static const struct {
         size_t offset;
@@ -563,7 +548,6 @@ START_TEST(limits_of_the_configuration)
         ck_assert_str_eq(err.text, cases[i].reason);
     }
 }
-END_TEST
 
 static char folder[] = "/tmp/ndt-map-XXXXXX";
 static char path[64];
@@ -605,7 +589,9 @@ static void poke(long offset, unsigned char flip)
     fclose(file);
 }
 
-START_TEST(compiled_map_equals_the_built_map)
+FIXTURE(compiled_setup, compiled_teardown)
+
+TEST(compiled_map_equals_the_built_map)
 {
     struct ndt_map *built, *opened;
     must(ndt_map_from_cloud(&built, &config, &cloud, &err));
@@ -623,10 +609,9 @@ START_TEST(compiled_map_equals_the_built_map)
     ck_assert_int_ne(ndt_map_load(&opened, path, &other, &err), NDT_OK);
     ck_assert_msg(strstr(err.text, "min_points") != NULL, "%s", err.text);
 }
-END_TEST
 
 /* A table of bricks with gaps survives the file. */
-START_TEST(compiled_wide_map_equals_the_built_map)
+TEST(compiled_wide_map_equals_the_built_map)
 {
     struct ndt_cloud far;
     struct ndt_map_builder *builder;
@@ -655,9 +640,8 @@ START_TEST(compiled_wide_map_equals_the_built_map)
     ndt_map_builder_destroy(builder);
     ndt_cloud_free(&far);
 }
-END_TEST
 
-START_TEST(every_damaged_byte_is_detected)
+TEST(every_damaged_byte_is_detected)
 {
     struct ndt_map *map;
     const long size = file_size();
@@ -670,9 +654,8 @@ START_TEST(every_damaged_byte_is_detected)
     must(ndt_map_open(&map, path, &err));
     ndt_map_release(map);
 }
-END_TEST
 
-START_TEST(truncated_file_is_detected)
+TEST(truncated_file_is_detected)
 {
     struct ndt_map *map;
     const long size = file_size();
@@ -683,40 +666,4 @@ START_TEST(truncated_file_is_detected)
     }
     ck_assert_int_eq(ndt_map_open(&map, "/nonexistent.ndtmap", &err), NDT_ERR_IO);
     ck_assert_int_eq(ndt_map_open(&map, folder, &err), NDT_ERR_IO);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("map");
-    TCase *map = tcase_create("map"), *file = tcase_create("compiled map");
-    tcase_add_checked_fixture(map, setup, teardown);
-    tcase_add_checked_fixture(file, compiled_setup, compiled_teardown);
-    tcase_set_timeout(map, 60);
-    tcase_set_timeout(file, 60);
-    tcase_add_test(map, mixture_constants_match_the_publication);
-    tcase_add_test(map, order_of_points_and_tiles_does_not_matter);
-    tcase_add_test(map, any_number_of_threads_builds_the_same_map);
-    tcase_add_test(map, first_bad_point_is_reported_with_threads);
-    tcase_add_test(map, empty_cells_are_freed);
-    tcase_add_test(map, moved_origin_equals_original_origin);
-    tcase_add_test(map, inexact_origin_move_changes_nothing);
-    tcase_add_test(map, a_removed_tile_leaves_no_trace);
-    tcase_add_test(map, removing_an_unknown_tile_changes_nothing);
-    tcase_add_test(map, coarser_levels_are_derived_from_finer_ones);
-    tcase_add_test(map, a_voxel_is_the_sample_mean_and_covariance);
-    tcase_add_test(map, the_index_finds_what_brute_force_finds);
-    tcase_add_test(map, a_wide_map_uses_the_hashed_index);
-    tcase_add_test(map, the_hashed_index_has_two_slots_per_brick);
-    tcase_add_test(map, utm_coordinates_keep_precision);
-    tcase_add_test(map, seeded_covariances_are_larger);
-    tcase_add_test(map, invalid_input_is_refused_with_a_reason);
-    tcase_add_test(map, limits_of_the_configuration);
-    tcase_add_test(file, compiled_map_equals_the_built_map);
-    tcase_add_test(file, compiled_wide_map_equals_the_built_map);
-    tcase_add_test(file, every_damaged_byte_is_detected);
-    tcase_add_test(file, truncated_file_is_detected);
-    suite_add_tcase(suite, map);
-    suite_add_tcase(suite, file);
-    return run_suite(suite);
 }

@@ -197,7 +197,9 @@ static void load(const char *name, const double near_m[2])
     ndtd_map_loader_load(loader, temp_path(name), near_m);
 }
 
-START_TEST(test_file_folder_compiled)
+FIXTURE(set_up, tear_down)
+
+TEST(test_file_folder_compiled)
 {
     struct ndt_map *map;
     write_world(0, 0);
@@ -228,9 +230,8 @@ START_TEST(test_file_folder_compiled)
     expect_failure(&status, "compiled", map->id);
     ndt_map_release(map);
 }
-END_TEST
 
-START_TEST(test_unload)
+TEST(test_unload)
 {
     struct ndtd_map_loader_status status;
     write_cloud(temp_path("a.pcd"), 0, 0, 0);
@@ -242,10 +243,9 @@ START_TEST(test_unload)
     ck_assert_str_eq(status.path, "");
     ck_assert_uint_eq(status.points + status.tiles_loaded, 0);
 }
-END_TEST
 
 /* The matching thread never releases the last reference to a map: freeing takes too long between two scans. */
-START_TEST(test_old_maps_are_freed_by_the_loader)
+TEST(test_old_maps_are_freed_by_the_loader)
 {
     struct ndt_map *first, *second;
     write_cloud(temp_path("a.pcd"), 0, 0, 0);
@@ -262,9 +262,8 @@ START_TEST(test_old_maps_are_freed_by_the_loader)
     ndt_map_release(first);
     ndt_map_release(second);
 }
-END_TEST
 
-START_TEST(test_failure_keeps_the_map)
+TEST(test_failure_keeps_the_map)
 {
     struct ndtd_map_loader_status status;
     write_cloud(temp_path("a.pcd"), 0, 0, 0);
@@ -287,9 +286,8 @@ START_TEST(test_failure_keeps_the_map)
     status = settle();
     expect_good(&status, id);
 }
-END_TEST
 
-START_TEST(test_tiles_from_clients)
+TEST(test_tiles_from_clients)
 {
     struct ndtd_map_loader_status status;
     write_world(0, 0);
@@ -318,10 +316,9 @@ START_TEST(test_tiles_from_clients)
     status = settle();
     expect_good(&status, 0);
 }
-END_TEST
 
 /* A directory that is not followed keeps no sums before the first tile from a client; the ids are the same. */
-START_TEST(test_folder_and_client_tiles)
+TEST(test_folder_and_client_tiles)
 {
     struct ndtd_map_loader_status status;
     write_world(0, 1);
@@ -337,10 +334,9 @@ START_TEST(test_folder_and_client_tiles)
     status = settle();
     expect_good(&status, all);
 }
-END_TEST
 
 /* A file that changed after it was added is not subtracted. */
-START_TEST(test_changed_tile)
+TEST(test_changed_tile)
 {
     struct ndtd_map_loader_status status;
     write_world(0, 0);
@@ -378,11 +374,10 @@ START_TEST(test_changed_tile)
     status = settle();
     expect_good(&status, id_of(three, 1));
 }
-END_TEST
 
 /* Through all tiles and back: the map contains exactly the tiles that the circle touches. From _i = 1 on, the
  * origin of the map changes on the way. */
-START_TEST(test_drive)
+TEST_EACH(test_drive, 0, 2)
 {
     const double from_m = _i ? 400 : 0, radius_m = config.map_radius_m + config.lidar_radius_m;
     double at_m[2] = {from_m + 5, 30};
@@ -411,10 +406,9 @@ START_TEST(test_drive)
     ck_assert_uint_gt(changes, 20);
     ck_assert_uint_eq(status.tiles_known, COLUMNS * 4);
 }
-END_TEST
 
 /* The tile of an overlay comes and goes with its change. */
-START_TEST(test_overlay)
+TEST(test_overlay)
 {
     static const double near_m[2] = {50, 30}, far_m[2] = {200, 30};
     struct ndtd_map_loader_status status;
@@ -444,9 +438,8 @@ START_TEST(test_overlay)
     status = settle();
     expect_failure(&status, "was made for other points", changed);
 }
-END_TEST
 
-START_TEST(test_update_distance)
+TEST(test_update_distance)
 {
     double at_m[2] = {100, 30};
     uint64_t count;
@@ -471,9 +464,8 @@ START_TEST(test_update_distance)
     ndtd_map_loader_follow(loader, (const double[2]){1e300, 0});
     ck_assert_uint_eq(settle().loads, loads + 1);
 }
-END_TEST
 
-START_TEST(test_out_of_reach)
+TEST(test_out_of_reach)
 {
     struct ndtd_map_loader_status status;
     double at_m[2] = {5000, 0};
@@ -500,9 +492,8 @@ START_TEST(test_out_of_reach)
     settle();
     take_id();
 }
-END_TEST
 
-START_TEST(test_position_comes_later)
+TEST(test_position_comes_later)
 {
     const double at_m[2] = {50, 40};
     uint64_t count;
@@ -519,10 +510,9 @@ START_TEST(test_position_comes_later)
     status = settle();
     expect_good(&status, id_of_circle(0, at_m, 35, &count));
 }
-END_TEST
 
 /* A tile added by a client stays when the vehicle leaves; a removed one is not loaded again. */
-START_TEST(test_client_tiles_while_following)
+TEST(test_client_tiles_while_following)
 {
     double at_m[2] = {10, 10};
     write_world(0, 1);
@@ -551,10 +541,9 @@ START_TEST(test_client_tiles_while_following)
     const char *const one[] = {tile_name(1, 0)};
     expect_good(&status, id_of(one, 1));
 }
-END_TEST
 
 /* One unreadable tile on the path: it is reported, and the others are loaded. */
-START_TEST(test_unreadable_tile_while_following)
+TEST(test_unreadable_tile_while_following)
 {
     double at_m[2] = {10, 10};
     write_world(0, 1);
@@ -583,9 +572,8 @@ START_TEST(test_unreadable_tile_while_following)
     ck_assert_int_eq(status.failed, 0);
     ck_assert_uint_eq(status.tiles_loaded, 6);
 }
-END_TEST
 
-START_TEST(test_destroyed_while_loading)
+TEST(test_destroyed_while_loading)
 {
     struct ndt_map *map = NULL;
     write_world(0, 1);
@@ -605,7 +593,6 @@ START_TEST(test_destroyed_while_loading)
         map = NULL;
     }
 }
-END_TEST
 
 static atomic_int driving;
 
@@ -627,7 +614,7 @@ static void *give_orders(void *context)
 }
 
 /* One thread follows and takes maps while another sends requests: every map is complete and is taken once. */
-START_TEST(test_threads)
+TEST(test_threads)
 {
     struct ndt_map *map = NULL, *next;
     pthread_t other;
@@ -655,9 +642,8 @@ START_TEST(test_threads)
     ndt_map_release(map);
     ck_assert_uint_gt(taken, 0);
 }
-END_TEST
 
-START_TEST(test_limits)
+TEST(test_limits)
 {
     struct ndt_error err;
     config.dynamic = 1;
@@ -680,30 +666,4 @@ START_TEST(test_limits)
     }
     ck_assert_int_gt(refused, 0);
     ck_assert_int_eq(ndtd_map_loader_wait(loader, PATIENCE_S), 1);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("map_loader");
-    tcase_set_timeout(tests, 600);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, test_file_folder_compiled);
-    tcase_add_test(tests, test_unload);
-    tcase_add_test(tests, test_old_maps_are_freed_by_the_loader);
-    tcase_add_test(tests, test_failure_keeps_the_map);
-    tcase_add_test(tests, test_tiles_from_clients);
-    tcase_add_test(tests, test_folder_and_client_tiles);
-    tcase_add_test(tests, test_changed_tile);
-    tcase_add_loop_test(tests, test_drive, 0, 2);
-    tcase_add_test(tests, test_overlay);
-    tcase_add_test(tests, test_update_distance);
-    tcase_add_test(tests, test_out_of_reach);
-    tcase_add_test(tests, test_position_comes_later);
-    tcase_add_test(tests, test_client_tiles_while_following);
-    tcase_add_test(tests, test_unreadable_tile_while_following);
-    tcase_add_test(tests, test_destroyed_while_loading);
-    tcase_add_test(tests, test_threads);
-    tcase_add_test(tests, test_limits);
-    return run_case("map_loader", tests);
 }

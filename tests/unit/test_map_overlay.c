@@ -74,7 +74,9 @@ static void expect_change_refused(const char *reason)
     expect_refused(reason);
 }
 
-START_TEST(test_one_cloud)
+FIXTURE(set_up, temp_dir_remove)
+
+TEST(test_one_cloud)
 {
     struct ndt_cloud cloud, read;
     fill(&cloud, 5000);
@@ -114,10 +116,9 @@ START_TEST(test_one_cloud)
     ndt_cloud_free(&read);
     ndt_cloud_free(&cloud);
 }
-END_TEST
 
 /* More points go than are read at once. */
-START_TEST(test_many_points)
+TEST(test_many_points)
 {
     static uint8_t bytes[48 + 4 * 9000];
     uint32_t gone[9000];
@@ -138,9 +139,8 @@ START_TEST(test_many_points)
         ck_assert_float_eq(cloud.intensity[i], (float)(10 * i + 9));
     ndt_cloud_free(&cloud);
 }
-END_TEST
 
-START_TEST(test_tiles)
+TEST(test_tiles)
 {
     struct ndt_tile_set set;
     struct ndt_error err = {""};
@@ -170,9 +170,8 @@ START_TEST(test_tiles)
     overlay_write_change("overlay/C.pcd.change", &change, 0);
     expect_refused("2 files of changes for 1 files of the map");
 }
-END_TEST
 
-START_TEST(test_bad_heads)
+TEST(test_bad_heads)
 {
     const struct overlay_change good = change;
     change.base_sum++;
@@ -202,9 +201,8 @@ START_TEST(test_bad_heads)
     temp_write("overlay/map.pcd.change", &good, 20);
     expect_refused("map.pcd.change");
 }
-END_TEST
 
-START_TEST(test_bad_points)
+TEST(test_bad_points)
 {
     const struct overlay_change good = change;
     change.gone[2] = 7; /* twice */
@@ -219,9 +217,8 @@ START_TEST(test_bad_points)
     change.points_m[1][2] = NAN;
     expect_change_refused("adds a point that is not finite");
 }
-END_TEST
 
-START_TEST(test_bad_texts)
+TEST(test_bad_texts)
 {
     static const struct {
         const char *text, *reason;
@@ -243,18 +240,4 @@ START_TEST(test_bad_texts)
         temp_text("overlay/" NDT_MAP_OVERLAY, cases[i].text);
         expect_refused(cases[i].reason);
     }
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("map overlay");
-    tcase_add_checked_fixture(tests, set_up, temp_dir_remove);
-    tcase_add_test(tests, test_one_cloud);
-    tcase_add_test(tests, test_many_points);
-    tcase_add_test(tests, test_tiles);
-    tcase_add_test(tests, test_bad_heads);
-    tcase_add_test(tests, test_bad_points);
-    tcase_add_test(tests, test_bad_texts);
-    return run_case("map overlay", tests);
 }

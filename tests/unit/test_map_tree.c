@@ -144,7 +144,9 @@ static void walk(const struct web_tree *tree, const char *name, struct seen *see
         }
 }
 
-START_TEST(test_all_points)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(test_all_points)
 {
     enum { COUNT = 300000 };
     put_points("map.pcd", utm_m, COUNT, street);
@@ -177,10 +179,9 @@ START_TEST(test_all_points)
     ck_assert_double_eq_tol(info->origin_m[2] + info->max_m[2], 8, 0.1);
     web_tree_free(tree);
 }
-END_TEST
 
 /* Equal files give equal bytes; another order of the points the same nodes. */
-START_TEST(test_determinism)
+TEST(test_determinism)
 {
     put_points("map.pcd", zero_m, 100000, street);
     struct web_tree *a = tree_of(temp_path("map.pcd")), *b = tree_of(temp_path("map.pcd"));
@@ -200,10 +201,9 @@ START_TEST(test_determinism)
     web_tree_free(c);
     web_tree_free(d);
 }
-END_TEST
 
 /* The points of one place cannot be divided: the last node has as many as it may, and the others are counted. */
-START_TEST(test_equal_points)
+TEST(test_equal_points)
 {
     put_points("map.pcd", zero_m, 50000, same_place);
     struct web_tree *tree = tree_of(temp_path("map.pcd"));
@@ -217,9 +217,8 @@ START_TEST(test_equal_points)
     ck_assert_double_eq_tol(info->origin_m[0] + seen.sum_m[0] / (double)seen.points, 3.25, 1e-3);
     web_tree_free(tree);
 }
-END_TEST
 
-START_TEST(test_one_point)
+TEST(test_one_point)
 {
     put_points("map.pcd", utm_m, 1, same_place);
     struct web_tree *tree = tree_of(temp_path("map.pcd"));
@@ -236,7 +235,6 @@ START_TEST(test_one_point)
     ck_assert_int_eq(web_tree_describe(tree)->has_intensity, 0); /* there is nothing to tell apart */
     web_tree_free(tree);
 }
-END_TEST
 
 static void holed(size_t i, float *p)
 {
@@ -260,7 +258,7 @@ static void huge(size_t i, float *p)
     p[3] = 0;
 }
 
-START_TEST(test_points_left_out)
+TEST(test_points_left_out)
 {
     struct seen seen = {0};
     put_points("map.pcd", zero_m, 10000, holed);
@@ -278,9 +276,8 @@ START_TEST(test_points_left_out)
     ck_assert_double_lt(web_tree_describe(tree)->spacing_m, 4);
     web_tree_free(tree);
 }
-END_TEST
 
-START_TEST(test_huge_extent)
+TEST(test_huge_extent)
 {
     struct seen seen = {0};
     put_points("map.pcd", zero_m, 60000, huge);
@@ -290,9 +287,8 @@ START_TEST(test_huge_extent)
     ck_assert_uint_eq(web_tree_describe(tree)->left_out, 0);
     web_tree_free(tree);
 }
-END_TEST
 
-START_TEST(test_names)
+TEST(test_names)
 {
     static const char *const names[] = {
         "",     "R",     "rr",   "r8", "r-1", "r/0", "0", "r0 ", " r", "r ", "r0000000000000000000000000000000",
@@ -309,9 +305,8 @@ START_TEST(test_names)
     free(endless);
     web_tree_free(tree);
 }
-END_TEST
 
-START_TEST(test_refused)
+TEST(test_refused)
 {
     struct web_keys keys;
     struct ndt_error err = {""};
@@ -329,10 +324,9 @@ START_TEST(test_refused)
     ck_assert_ptr_null(tree);
     ck_assert_ptr_null(keys.keys);
 }
-END_TEST
 
 /* Tiles, and the same points in one file, have the same nodes; a compiled map has its voxels. */
-START_TEST(test_kinds_of_maps)
+TEST(test_kinds_of_maps)
 {
     char path[600], folder[512];
     snprintf(folder, sizeof(folder), "%s", temp_path("tiles"));
@@ -360,7 +354,6 @@ START_TEST(test_kinds_of_maps)
     web_tree_free(tree);
     ndt_map_release(map);
 }
-END_TEST
 
 /* ---- the thread ---- */
 
@@ -387,7 +380,7 @@ static void count_changes(void *user)
     __atomic_fetch_add((int *)user, 1, __ATOMIC_RELAXED);
 }
 
-START_TEST(test_worker)
+TEST(test_worker)
 {
     struct web_map *map;
     struct web_map_counters counters;
@@ -426,10 +419,9 @@ START_TEST(test_worker)
     web_blob_drop(blob);
     web_map_close(map);
 }
-END_TEST
 
 /* Requests that replace each other, and an end while one is worked on. */
-START_TEST(test_worker_ends)
+TEST(test_worker_ends)
 {
     put_points("map.pcd", zero_m, 400000, street);
     for (int i = 0; i < 8; i++) {
@@ -442,23 +434,4 @@ START_TEST(test_worker_ends)
         web_map_close(map);
     }
     web_map_close(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("map_tree");
-    tcase_add_checked_fixture(tcase, temp_dir_make, temp_dir_remove);
-    tcase_add_test(tcase, test_all_points);
-    tcase_add_test(tcase, test_determinism);
-    tcase_add_test(tcase, test_equal_points);
-    tcase_add_test(tcase, test_one_point);
-    tcase_add_test(tcase, test_points_left_out);
-    tcase_add_test(tcase, test_huge_extent);
-    tcase_add_test(tcase, test_names);
-    tcase_add_test(tcase, test_refused);
-    tcase_add_test(tcase, test_kinds_of_maps);
-    tcase_add_test(tcase, test_worker);
-    tcase_add_test(tcase, test_worker_ends);
-    return run_case("map_tree", tcase);
 }

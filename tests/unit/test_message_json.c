@@ -23,7 +23,7 @@ static char *json_of(const char *vector, enum ndt_status expected)
     return text;
 }
 
-START_TEST(messages_become_json)
+TEST(messages_become_json)
 {
     char *text = json_of("result_state", NDT_OK);
     ck_assert_ptr_eq(strstr(text, "\"seq\":303,\"stamp_ns\":1317042272349000123,\"frame_id\":\"map\","), text);
@@ -43,10 +43,9 @@ START_TEST(messages_become_json)
     free(text);
     free(json_of("scan", NDT_ERR_UNSUPPORTED)); /* binary data */
 }
-END_TEST
 
 /* The points themselves are binary data. */
-START_TEST(points_become_json_without_the_points)
+TEST(points_become_json_without_the_points)
 {
     const struct golden_vector golden = golden_read("points");
     char *text = NULL;
@@ -65,9 +64,8 @@ START_TEST(points_become_json_without_the_points)
     ck_assert_ptr_null(strstr(text, "count"));
     free(text);
 }
-END_TEST
 
-START_TEST(any_bytes_become_json_or_an_error)
+TEST_EACH(any_bytes_become_json_or_an_error, 0, VECTOR_COUNT)
 {
     const struct golden_vector golden = golden_read(vectors[_i]);
     FILE *null = fopen("/dev/null", "w");
@@ -84,14 +82,4 @@ START_TEST(any_bytes_become_json_or_an_error)
     }
     free(bytes);
     fclose(null);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("message_json");
-    tcase_add_test(tcase, messages_become_json);
-    tcase_add_test(tcase, points_become_json_without_the_points);
-    tcase_add_loop_test(tcase, any_bytes_become_json_or_an_error, 0, VECTOR_COUNT);
-    return run_case("message_json", tcase);
 }

@@ -58,7 +58,9 @@ static void check_frame(const struct ndtd_message *frame, enum ndt_message_type 
         ck_assert_uint_eq(frame->data[i], seq & 0xff);
 }
 
-START_TEST(frames_come_out_in_order)
+FIXTURE(setup, teardown)
+
+TEST(frames_come_out_in_order)
 {
     struct ndtd_message *frames[8];
     push_scan(1);
@@ -73,9 +75,8 @@ START_TEST(frames_come_out_in_order)
     ndtd_queue_release(queue, frames, 4);
     ck_assert_uint_eq(ndtd_queue_pop(queue, 0, 8, frames, 8), 0);
 }
-END_TEST
 
-START_TEST(a_batch_ends_with_its_last_scan)
+TEST(a_batch_ends_with_its_last_scan)
 {
     struct ndtd_message *frames[8];
     push_scan(1);
@@ -89,9 +90,8 @@ START_TEST(a_batch_ends_with_its_last_scan)
     ndtd_queue_release(queue, frames, 1);
     ck_assert_uint_eq(ndtd_queue_counters(queue).scans_waiting, 1);
 }
-END_TEST
 
-START_TEST(a_full_queue_pushes_out_the_oldest_scan)
+TEST(a_full_queue_pushes_out_the_oldest_scan)
 {
     struct ndtd_message *frames[8];
     uint64_t out = 99;
@@ -110,10 +110,9 @@ START_TEST(a_full_queue_pushes_out_the_oldest_scan)
     ck_assert_uint_eq(counters.dropped, 1);
     ck_assert_uint_eq(counters.scans_waiting, 0);
 }
-END_TEST
 
 /* Frames that the consumer holds do not count as waiting. */
-START_TEST(frames_held_by_the_consumer_do_not_count)
+TEST(frames_held_by_the_consumer_do_not_count)
 {
     struct ndtd_message *held[8];
     for (uint64_t i = 0; i < 3; i++)
@@ -125,9 +124,8 @@ START_TEST(frames_held_by_the_consumer_do_not_count)
         check_frame(held[i], NDT_MESSAGE_SCAN, i);
     ndtd_queue_release(queue, held, 3);
 }
-END_TEST
 
-START_TEST(small_messages_are_bounded)
+TEST(small_messages_are_bounded)
 {
     static struct ndtd_message *frames[NDTD_QUEUE_SMALL + 8];
     for (uint64_t i = 0; i < NDTD_QUEUE_SMALL + 5; i++)
@@ -137,7 +135,6 @@ START_TEST(small_messages_are_bounded)
     check_frame(frames[0], NDT_MESSAGE_ODOMETRY, 5);
     ndtd_queue_release(queue, frames, NDTD_QUEUE_SMALL);
 }
-END_TEST
 
 static int freed;
 
@@ -148,7 +145,7 @@ static void count_free(void *data, void *hint)
 }
 
 /* A released message is freed when its slot is reused, by the producer, and never by the consumer. */
-START_TEST(the_producer_frees_the_messages)
+TEST(the_producer_frees_the_messages)
 {
     static uint8_t bytes[100];
     struct ndtd_message *frames[8], frame = {.type = NDT_MESSAGE_SCAN}, out;
@@ -165,9 +162,8 @@ START_TEST(the_producer_frees_the_messages)
         ck_assert_int_eq(freed, i);
     }
 }
-END_TEST
 
-START_TEST(a_closed_queue_is_drained)
+TEST(a_closed_queue_is_drained)
 {
     struct ndtd_message *frames[8], frame = {.type = NDT_MESSAGE_SCAN}, out;
     zmq_msg_t message;
@@ -185,9 +181,8 @@ START_TEST(a_closed_queue_is_drained)
     ck_assert_uint_eq(ndtd_queue_pop(queue, 10e6, 8, frames, 8), 0);
     ck_assert_double_lt(ndt_clock_us() - start_us, 5e6);
 }
-END_TEST
 
-START_TEST(pop_ends_by_timeout_or_wake)
+TEST(pop_ends_by_timeout_or_wake)
 {
     struct ndtd_message *frames[8];
     double start_us = ndt_clock_us();
@@ -198,16 +193,14 @@ START_TEST(pop_ends_by_timeout_or_wake)
     ck_assert_uint_eq(ndtd_queue_pop(queue, 10e6, 8, frames, 8), 0);
     ck_assert_double_lt(ndt_clock_us() - start_us, 5e6);
 }
-END_TEST
 
-START_TEST(depth_is_checked)
+TEST(depth_is_checked)
 {
     struct ndtd_queue *other;
     ck_assert_int_eq(ndtd_queue_create(&other, 0, &err), NDT_ERR_ARGUMENT);
     ck_assert_int_eq(ndtd_queue_create(&other, NDTD_QUEUE_MAX_DEPTH + 1, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "9 scans"));
 }
-END_TEST
 
 /* ---- two threads ---- */
 
@@ -225,7 +218,7 @@ static void *push_all(void *unused)
     return NULL;
 }
 
-START_TEST(producer_and_consumer_at_once)
+TEST(producer_and_consumer_at_once)
 {
     pthread_t producer;
     struct ndtd_message *frames[16];
@@ -251,23 +244,4 @@ START_TEST(producer_and_consumer_at_once)
     ck_assert_uint_eq(counters.dropped, stress_dropped);
     ck_assert_uint_eq(scans + counters.dropped, STRESS / 4 * 3);
     ck_assert_uint_eq(small + counters.messages_lost, STRESS / 4);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("frame_queue");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_set_timeout(all, 60);
-    tcase_add_test(all, frames_come_out_in_order);
-    tcase_add_test(all, a_batch_ends_with_its_last_scan);
-    tcase_add_test(all, a_full_queue_pushes_out_the_oldest_scan);
-    tcase_add_test(all, frames_held_by_the_consumer_do_not_count);
-    tcase_add_test(all, small_messages_are_bounded);
-    tcase_add_test(all, the_producer_frees_the_messages);
-    tcase_add_test(all, a_closed_queue_is_drained);
-    tcase_add_test(all, pop_ends_by_timeout_or_wake);
-    tcase_add_test(all, depth_is_checked);
-    tcase_add_test(all, producer_and_consumer_at_once);
-    return run_case("frame_queue", all);
 }

@@ -4,7 +4,9 @@
 
 static struct trace other;
 
-START_TEST(quadratic_takes_one_step)
+FIXTURE(setup, NULL)
+
+TEST(quadratic_takes_one_step)
 {
     static const double near[6] = {0.12, -0.06, 0.02, 0.005, -0.004, 0.006};
     memcpy(ground.level[0].top, near, sizeof(near));
@@ -21,11 +23,10 @@ START_TEST(quadratic_takes_one_step)
         ck_assert_double_le(fabs(trace.rows[1].step[i]), 1e-12);
     assert_rows_tell_the_steps(&trace);
 }
-END_TEST
 
 /* Capping metres and radians separately could turn an ascent into a descent: then both are shortened by the same
  * factor. */
-START_TEST(capped_steps_are_ascents)
+TEST(capped_steps_are_ascents)
 {
     struct ndt_random random = {11};
     for (int round = 0; round < 200; round++) {
@@ -43,10 +44,9 @@ START_TEST(capped_steps_are_ascents)
         assert_at(trace.newton.p, ground.level[0].top, 2e-3);
     }
 }
-END_TEST
 
 /* Outside of the inflection the Hessian is indefinite: a plain Newton step would diverge. */
-START_TEST(gaussian_converges_from_outside_its_inflection)
+TEST(gaussian_converges_from_outside_its_inflection)
 {
     for (int i = 0; i < 3; i++)
         set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
@@ -66,9 +66,8 @@ START_TEST(gaussian_converges_from_outside_its_inflection)
     assert_at(trace.newton.p, ground.level[0].top, 1e-3);
     assert_rows_tell_the_steps(&trace);
 }
-END_TEST
 
-START_TEST(translation_and_rotation_are_capped_separately)
+TEST(translation_and_rotation_are_capped_separately)
 {
     const double far[6] = {7, 5, -1, 0.2, -0.1, 0.15};
     memcpy(ground.level[0].top, far, sizeof(far));
@@ -93,7 +92,6 @@ START_TEST(translation_and_rotation_are_capped_separately)
                      15); /* 8.8 m: 2 m in the first 4 steps, then 0.75 m each, and the last */
     assert_rows_tell_the_steps(&trace);
 }
-END_TEST
 
 /* After the first evaluation every other pose scores lower than its gradient predicts. */
 static void spoil_samples(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
@@ -105,7 +103,7 @@ static void spoil_samples(int call, const struct ndt_newton *newton, struct ndt_
 
 /* Two iterations: the first accepts a downhill step, the second gains nothing, at the latest with its shortest
  * length. */
-START_TEST(line_search_steps_are_cut_and_end)
+TEST(line_search_steps_are_cut_and_end)
 {
     ground.spoil = spoil_samples;
     for (rules.max_line_search_steps = 1; rules.max_line_search_steps <= 6; rules.max_line_search_steps++) {
@@ -122,7 +120,6 @@ START_TEST(line_search_steps_are_cut_and_end)
         assert_taken_at(&trace.newton.eval, GUESS, 0);
     }
 }
-END_TEST
 
 /* The best pose evaluated on this level, which the solver must keep. */
 static const struct entry *best_on_level(const struct trace *w)
@@ -172,7 +169,7 @@ static void give_up_everywhere(int phases[2])
     }
 }
 
-START_TEST(early_stop_keeps_the_best_pose)
+TEST(early_stop_keeps_the_best_pose)
 {
     static const double v[6] = {0, 0.8, 0, 0, 0, 0.6};
     int phases[2] = {0};
@@ -190,9 +187,8 @@ START_TEST(early_stop_keeps_the_best_pose)
     ck_assert_int_gt(phases[NDT_PHASE_OPEN], 2);
     ck_assert_int_gt(phases[NDT_PHASE_LINE_SEARCH], 5);
 }
-END_TEST
 
-START_TEST(early_stop_autoware)
+TEST(early_stop_autoware)
 {
     rules.variant = NDT_AUTOWARE;
     rules.level_count = 2;
@@ -210,9 +206,8 @@ START_TEST(early_stop_autoware)
         assert_rows_tell_the_steps(&other);
     }
 }
-END_TEST
 
-START_TEST(autoware_clamps_the_mixed_norm)
+TEST(autoware_clamps_the_mixed_norm)
 {
     rules.variant = NDT_AUTOWARE;
     rules.level_count = 2; /* the finest is the one */
@@ -231,7 +226,6 @@ START_TEST(autoware_clamps_the_mixed_norm)
     ck_assert_double_eq_tol(distance(trace.newton.p, ground.level[1].top, 0), 0, rules.trans_epsilon);
     assert_rows_tell_the_steps(&trace);
 }
-END_TEST
 
 /* A small step may lower the score a little; the better pose is kept. */
 static void spoil_a_little(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
@@ -241,7 +235,7 @@ static void spoil_a_little(int call, const struct ndt_newton *newton, struct ndt
         eval->score = ground.level[0].height * (1 - 2e-4);
 }
 
-START_TEST(tolerated_loss_keeps_the_best_pose)
+TEST(tolerated_loss_keeps_the_best_pose)
 {
     memcpy(ground.level[0].top, GUESS, sizeof(GUESS));
     ground.level[0].top[0] += 0.01;
@@ -251,7 +245,6 @@ START_TEST(tolerated_loss_keeps_the_best_pose)
     assert_at(trace.newton.p, GUESS, 0);
     assert_taken_at(&trace.newton.eval, GUESS, 0);
 }
-END_TEST
 
 static void spoil_first_sample(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
 {
@@ -260,7 +253,7 @@ static void spoil_first_sample(int call, const struct ndt_newton *newton, struct
         eval->score = -1e9;
 }
 
-START_TEST(cut_steps_shorten_the_next)
+TEST(cut_steps_shorten_the_next)
 {
     const double cut = NDT_TRUST_FIRST * NDT_CUT_LEAST, least = NDT_TRUST_LEAST;
     const double lengths[] = {cut, least, least * NDT_TRUST_GROWTH, least * NDT_TRUST_GROWTH * NDT_TRUST_GROWTH};
@@ -271,9 +264,8 @@ START_TEST(cut_steps_shorten_the_next)
         ck_assert_double_eq_tol(norm3(trace.rows[i].step), lengths[i] * rules.step_limit_m, 1e-9);
     ck_assert_int_eq(trace.rows[0].evaluations, 3);
 }
-END_TEST
 
-START_TEST(autoware_reverses_downhill_steps)
+TEST(autoware_reverses_downhill_steps)
 {
     rules.variant = NDT_AUTOWARE;
     ground.level[0].gaussian = 1;
@@ -284,10 +276,9 @@ START_TEST(autoware_reverses_downhill_steps)
     ck_assert(trace.rows[0].step[0] > 0);
     assert_at(trace.newton.p, ground.level[0].top, rules.trans_epsilon);
 }
-END_TEST
 
 /* Too few rows shorten the trace and change nothing else. */
-START_TEST(trace_of_one_row_suffices)
+TEST(trace_of_one_row_suffices)
 {
     for (int i = 0; i < 3; i++)
         set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
@@ -306,9 +297,8 @@ START_TEST(trace_of_one_row_suffices)
             ck_assert_uint_eq(((const unsigned char *)&other.rows[1])[i], 0xa5);
     }
 }
-END_TEST
 
-START_TEST(iterations_are_limited)
+TEST(iterations_are_limited)
 {
     for (int i = 0; i < 3; i++)
         ground.level[i].top[0] = 20;
@@ -328,9 +318,8 @@ START_TEST(iterations_are_limited)
         }
     }
 }
-END_TEST
 
-START_TEST(levels_without_matches)
+TEST(levels_without_matches)
 {
     rules.level_count = 3;
     ground.level[0].matched = 0;
@@ -360,7 +349,6 @@ START_TEST(levels_without_matches)
     ck_assert_int_eq(trace.newton.evaluations, 1);
     assert_at(trace.newton.p, GUESS, 0);
 }
-END_TEST
 
 static int nan_call;
 static unsigned nan_parts; /* 1 score, 2 gradient, 4 Hessian */
@@ -379,7 +367,7 @@ static void spoil_with_nan(int call, const struct ndt_newton *newton, struct ndt
 }
 
 /* For any sums the solve ends at a pose that it has queried. */
-START_TEST(nan_sums_end_the_solve)
+TEST(nan_sums_end_the_solve)
 {
     for (int i = 0; i < 3; i++)
         set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
@@ -393,10 +381,9 @@ START_TEST(nan_sums_end_the_solve)
                 ck_assert_int_le(trace.newton.evaluations, rules.max_iterations * rules.max_line_search_steps + 4);
             }
 }
-END_TEST
 
 /* They are reported; the solve goes to the maximum along them, too. */
-START_TEST(weak_directions_are_found)
+TEST(weak_directions_are_found)
 {
     struct ndt_random random = {5};
     for (int round = 0; round < 50; round++) {
@@ -415,7 +402,6 @@ START_TEST(weak_directions_are_found)
         assert_rows_tell_the_steps(&trace);
     }
 }
-END_TEST
 
 /* The ascent direction is opposite to the previous step. */
 static void spoil_by_turns(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
@@ -433,7 +419,7 @@ static void spoil_sideways(int call, const struct ndt_newton *newton, struct ndt
         eval->gradient[i] = i == call % 2 ? 400 : 0;
 }
 
-START_TEST(oscillation_is_counted)
+TEST(oscillation_is_counted)
 {
     diagonal(ground.level[0].A, 400, 40000);
     ground.spoil = spoil_by_turns;
@@ -449,7 +435,6 @@ START_TEST(oscillation_is_counted)
     ck_assert_int_gt(trace.newton.row_count, 5);
     ck_assert_int_eq(trace.newton.oscillation, 0);
 }
-END_TEST
 
 /* The same solve, but solver and rows are copied to other addresses before every call. */
 static void solve_while_moving(struct trace *w)
@@ -481,7 +466,7 @@ static void solve_while_moving(struct trace *w)
     memcpy(w->rows, rows, sizeof(rows_a));
 }
 
-START_TEST(solver_can_be_copied_between_calls)
+TEST(solver_can_be_copied_between_calls)
 {
     static const double v[6] = {0, 0.8, 0, 0, 0, 0.6};
     rules.level_count = 3;
@@ -496,36 +481,4 @@ START_TEST(solver_can_be_copied_between_calls)
         ck_assert_mem_eq(&trace.newton, &other.newton, sizeof(trace.newton));
         ck_assert_mem_eq(trace.rows, other.rows, ROWS * sizeof(trace.rows[0]));
     }
-}
-END_TEST
-
-static TCase *solves(void)
-{
-    TCase *all = tcase_create("solves");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_set_timeout(all, 60);
-    tcase_add_test(all, quadratic_takes_one_step);
-    tcase_add_test(all, gaussian_converges_from_outside_its_inflection);
-    tcase_add_test(all, translation_and_rotation_are_capped_separately);
-    tcase_add_test(all, capped_steps_are_ascents);
-    tcase_add_test(all, line_search_steps_are_cut_and_end);
-    tcase_add_test(all, early_stop_keeps_the_best_pose);
-    tcase_add_test(all, early_stop_autoware);
-    tcase_add_test(all, autoware_clamps_the_mixed_norm);
-    tcase_add_test(all, tolerated_loss_keeps_the_best_pose);
-    tcase_add_test(all, cut_steps_shorten_the_next);
-    tcase_add_test(all, autoware_reverses_downhill_steps);
-    tcase_add_test(all, trace_of_one_row_suffices);
-    tcase_add_test(all, iterations_are_limited);
-    tcase_add_test(all, levels_without_matches);
-    tcase_add_test(all, nan_sums_end_the_solve);
-    tcase_add_test(all, weak_directions_are_found);
-    tcase_add_test(all, oscillation_is_counted);
-    tcase_add_test(all, solver_can_be_copied_between_calls);
-    return all;
-}
-
-int main(void)
-{
-    return run_case("newton", solves());
 }

@@ -13,8 +13,10 @@ static void scale_units(struct ndt_random *random, double upper[21])
             upper[at++] *= unit[i] * unit[j];
 }
 
+FIXTURE(setup, NULL)
+
 /* Three rotations at a time, against one at a time. */
-START_TEST(eigenvalues_of_three_rotations_at_a_time)
+TEST(eigenvalues_of_three_rotations_at_a_time)
 {
     struct ndt_random random = {7};
     for (int round = 0; round < MATRICES; round++) {
@@ -45,10 +47,9 @@ START_TEST(eigenvalues_of_three_rotations_at_a_time)
         }
     }
 }
-END_TEST
 
 /* Nothing to turn, and what is no number: an answer all the same. */
-START_TEST(eigenvalues_of_special_matrices)
+TEST(eigenvalues_of_special_matrices)
 {
     double upper[21] = {0};
     struct eigen6 e;
@@ -62,9 +63,8 @@ START_TEST(eigenvalues_of_special_matrices)
     eigen6_run_alone(&e);
     ck_assert(isnan(e.values[0]) && e.values[5] == -2 && e.vectors[35] == 1);
 }
-END_TEST
 
-START_TEST(inverse_root_against_eigenvalues)
+TEST(inverse_root_against_eigenvalues)
 {
     struct ndt_random random = {1};
     int refused = 0, done = 0;
@@ -95,9 +95,8 @@ START_TEST(inverse_root_against_eigenvalues)
     ck_assert_int_gt(refused, MATRICES / 10);
     ck_assert_int_gt(done, MATRICES / 2);
 }
-END_TEST
 
-START_TEST(bound_of_the_largest_eigenvalue)
+TEST(bound_of_the_largest_eigenvalue)
 {
     struct ndt_random random = {2};
     const double most = pow(6, 0.125) * (1 + 1e-12);
@@ -114,10 +113,9 @@ START_TEST(bound_of_the_largest_eigenvalue)
     const double none[21] = {0};
     ck_assert(eigenvalue_bound6(none) == 0);
 }
-END_TEST
 
 /* No false positives; and a positive result in every clear case. */
-START_TEST(eigenvalues_above_a_part_of_the_largest)
+TEST(eigenvalues_above_a_part_of_the_largest)
 {
     struct ndt_random random = {3};
     int yes = 0, no = 0;
@@ -140,10 +138,9 @@ START_TEST(eigenvalues_above_a_part_of_the_largest)
     ck_assert_int_gt(yes, MATRICES / 10);
     ck_assert_int_gt(no, MATRICES / 10);
 }
-END_TEST
 
 /* The shortcut of find_weak agrees with the eigenvalues. */
-START_TEST(weak_directions_against_eigenvalues)
+TEST(weak_directions_against_eigenvalues)
 {
     struct ndt_random random = {4};
     int found[4] = {0};
@@ -172,7 +169,6 @@ START_TEST(weak_directions_against_eigenvalues)
     for (int i = 0; i < 4; i++)
         ck_assert_int_gt(found[i], 50);
 }
-END_TEST
 
 /* V |Lambda|^-1 V^T g, implemented independently. */
 static void saddle_free(const double upper[21], const double g[6], double d[6], double values[6])
@@ -189,7 +185,7 @@ static void saddle_free(const double upper[21], const double g[6], double d[6], 
     }
 }
 
-START_TEST(newton_step_against_eigenvalues)
+TEST(newton_step_against_eigenvalues)
 {
     struct ndt_random random = {6};
     int plain = 0, other_candidate = 0;
@@ -222,10 +218,9 @@ START_TEST(newton_step_against_eigenvalues)
     ck_assert_int_gt(plain, MATRICES / 5);
     ck_assert_int_gt(other_candidate, MATRICES / 10);
 }
-END_TEST
 
 /* Units that differ by ten thousand do not spoil the plain step: pivots are compared with their own diagonal. */
-START_TEST(plain_step_in_any_units)
+TEST(plain_step_in_any_units)
 {
     struct ndt_random random = {7};
     int plain = 0;
@@ -257,26 +252,4 @@ START_TEST(plain_step_in_any_units)
     const double nan[21] = {NAN}, one[6] = {1};
     double x[6];
     ck_assert_int_eq(solve_cholesky6(nan, one, NDT_SAFE_PIVOT, x), 0);
-}
-END_TEST
-
-static TCase *matrices(void)
-{
-    TCase *all = tcase_create("matrices");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_set_timeout(all, 60);
-    tcase_add_test(all, eigenvalues_of_three_rotations_at_a_time);
-    tcase_add_test(all, eigenvalues_of_special_matrices);
-    tcase_add_test(all, inverse_root_against_eigenvalues);
-    tcase_add_test(all, bound_of_the_largest_eigenvalue);
-    tcase_add_test(all, eigenvalues_above_a_part_of_the_largest);
-    tcase_add_test(all, weak_directions_against_eigenvalues);
-    tcase_add_test(all, newton_step_against_eigenvalues);
-    tcase_add_test(all, plain_step_in_any_units);
-    return all;
-}
-
-int main(void)
-{
-    return run_case("newton matrices", matrices());
 }

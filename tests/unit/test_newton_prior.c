@@ -44,7 +44,9 @@ static struct ndt_eval prior_at(const double p[6])
     return eval;
 }
 
-START_TEST(prior_against_differences)
+FIXTURE(setup, NULL)
+
+TEST(prior_against_differences)
 {
     struct ndt_random random = {8};
     for (int round = 0; round < 100; round++) {
@@ -75,10 +77,9 @@ START_TEST(prior_against_differences)
         ck_assert(fabs(mean.score) < 1e-20 && mean.matched == 0);
     }
 }
-END_TEST
 
 /* Hill and prior are both quadratic: the answer is known, and eval holds their sum. */
-START_TEST(solve_ends_at_the_maximum_with_the_prior)
+TEST(solve_ends_at_the_maximum_with_the_prior)
 {
     struct ndt_random random = {9};
     for (int round = 0; round < 50; round++) {
@@ -100,9 +101,8 @@ START_TEST(solve_ends_at_the_maximum_with_the_prior)
         ck_assert(last->eval.matched == hill.matched);
     }
 }
-END_TEST
 
-START_TEST(strong_and_weak_priors)
+TEST(strong_and_weak_priors)
 {
     for (int gaussian = 0; gaussian < 2; gaussian++) {
         for (int i = 0; i < 3; i++)
@@ -121,10 +121,9 @@ START_TEST(strong_and_weak_priors)
         assert_at(other.newton.p, trace.newton.p, 1e-9);
     }
 }
-END_TEST
 
 /* As if there were no prior: also with negative zeros, and far from the guess. */
-START_TEST(prior_of_zero_changes_no_bit)
+TEST(prior_of_zero_changes_no_bit)
 {
     struct ndt_random random = {10};
     for (int i = 0; i < 21; i++)
@@ -150,11 +149,10 @@ START_TEST(prior_of_zero_changes_no_bit)
     assert_rows_tell_the_steps(&trace); /* each eval has the bits of the sums */
     ck_assert_int_gt(trace.newton.row_count, 3);
 }
-END_TEST
 
 /* A corridor: the scan hardly observes one direction. The prior decides there and nowhere else, and does not hide
  * that the direction is weak. */
-START_TEST(prior_decides_where_the_scan_does_not)
+TEST(prior_decides_where_the_scan_does_not)
 {
     struct ndt_random random = {12};
     for (int round = 0; round < 50; round++) {
@@ -196,11 +194,10 @@ START_TEST(prior_decides_where_the_scan_does_not)
         ck_assert_msg(sqrt(rest) < 1e-9, "across it is %g away from the top", sqrt(rest));
     }
 }
-END_TEST
 
 /* Far from the guess a strong prior makes every score negative. A small step may lose a part of its size, whatever
  * its sign. */
-START_TEST(negative_scores_keep_the_slack)
+TEST(negative_scores_keep_the_slack)
 {
     double wanted[6];
     ground.level[0].height = 5;
@@ -230,10 +227,9 @@ START_TEST(negative_scores_keep_the_slack)
         ck_assert_int_eq(is_acceptable(&n, &to), 0);
     }
 }
-END_TEST
 
 /* A solve from a later level is the solve of a chain that begins there; the step rule of Autoware has one level. */
-START_TEST(first_level_shortens_the_chain)
+TEST(first_level_shortens_the_chain)
 {
     for (int i = 0; i < 3; i++)
         set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
@@ -269,25 +265,4 @@ START_TEST(first_level_shortens_the_chain)
     search_for(&other, ROWS, LOG);
     ck_assert_int_eq(other.queries[0].level, 2);
     ck_assert_mem_eq(trace.rows, other.rows, sizeof(trace.rows));
-}
-END_TEST
-
-static TCase *priors(void)
-{
-    TCase *all = tcase_create("priors");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_set_timeout(all, 60);
-    tcase_add_test(all, prior_against_differences);
-    tcase_add_test(all, solve_ends_at_the_maximum_with_the_prior);
-    tcase_add_test(all, strong_and_weak_priors);
-    tcase_add_test(all, prior_of_zero_changes_no_bit);
-    tcase_add_test(all, prior_decides_where_the_scan_does_not);
-    tcase_add_test(all, negative_scores_keep_the_slack);
-    tcase_add_test(all, first_level_shortens_the_chain);
-    return all;
-}
-
-int main(void)
-{
-    return run_case("newton prior", priors());
 }

@@ -52,16 +52,17 @@ static void tell_everything(void)
     expect("STOPPING=1");
 }
 
-START_TEST(test_path)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(test_path)
 {
     listen_at(temp_path("notify"));
     tell_everything();
     close(manager);
     ck_assert_int_eq(ndtd_notify_ready(), 0); /* the manager is gone */
 }
-END_TEST
 
-START_TEST(test_abstract)
+TEST(test_abstract)
 {
     char name[64];
     snprintf(name, sizeof(name), "@ndt-test-notify-%ld", (long)getpid());
@@ -69,9 +70,8 @@ START_TEST(test_abstract)
     tell_everything();
     close(manager);
 }
-END_TEST
 
-START_TEST(test_long_status)
+TEST(test_long_status)
 {
     char text[2001], wanted[512];
     memset(text, 'x', sizeof(text) - 1);
@@ -82,10 +82,9 @@ START_TEST(test_long_status)
     expect(wanted);
     close(manager);
 }
-END_TEST
 
 /* A manager that does not read must not block the matching thread. */
-START_TEST(test_full)
+TEST(test_full)
 {
     int taken = 0;
     listen_at(temp_path("notify"));
@@ -96,9 +95,8 @@ START_TEST(test_full)
     ck_assert_int_eq(ndtd_notify_status("full"), 0);
     close(manager);
 }
-END_TEST
 
-START_TEST(test_no_manager)
+TEST(test_no_manager)
 {
     static const char *const names[] = {"", "@", "/", "vsock:2:1234", "relative", "/no/such/socket"};
     char long_name[200];
@@ -113,9 +111,8 @@ START_TEST(test_no_manager)
     setenv("NOTIFY_SOCKET", long_name, 1);
     ck_assert_int_eq(ndtd_notify_status("?"), 0);
 }
-END_TEST
 
-START_TEST(test_interval)
+TEST(test_interval)
 {
     char pid[32];
     static const char *const bad[] = {"", "x", "-5", " 5", "5s", "99999999999999999999999"};
@@ -134,18 +131,4 @@ START_TEST(test_interval)
         setenv("WATCHDOG_USEC", bad[i], 1);
         ck_assert_double_eq(ndtd_notify_watchdog_interval_s(), 0);
     }
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("notify");
-    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
-    tcase_add_test(tests, test_path);
-    tcase_add_test(tests, test_abstract);
-    tcase_add_test(tests, test_long_status);
-    tcase_add_test(tests, test_full);
-    tcase_add_test(tests, test_no_manager);
-    tcase_add_test(tests, test_interval);
-    return run_case("notify", tests);
 }

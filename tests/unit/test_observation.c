@@ -130,8 +130,10 @@ static void exact_noise(void)
     noise = (struct ndt_observation_noise){.floor_m = 0, .floor_rad = 0, .discount = 0, .correlation = 1};
 }
 
+FIXTURE(setup, NULL)
+
 /* M^T W M plus the information about the twist alone is the whole joint information again. */
-START_TEST(parts_add_up_to_the_joint_information)
+TEST(parts_add_up_to_the_joint_information)
 {
     make_points();
     exact_noise();
@@ -152,11 +154,10 @@ START_TEST(parts_add_up_to_the_joint_information)
             close_to((double)D, observation.information[2][6 * i + j], scale);
         }
 }
-END_TEST
 
 /* How the twist moves the pose, and what is known about the twist when nothing is known about the pose: A^-1 C and
  * D - C^T A^-1 C, in long double. */
-START_TEST(twist_against_brute_force_marginalisation)
+TEST(twist_against_brute_force_marginalisation)
 {
     long double A[36], C[36], M[36];
     make_points();
@@ -177,10 +178,9 @@ START_TEST(twist_against_brute_force_marginalisation)
             close_to(weighed.twist_information[6 * i + j], T2 / (long double)noise.correlation, unit(i) * unit(j));
         }
 }
-END_TEST
 
 /* Pose and twist from the weighed parts are those of one least-squares problem over all points. */
-START_TEST(solution_is_that_of_the_joint_problem)
+TEST(solution_is_that_of_the_joint_problem)
 {
     long double joint[144], right[12], expected[12], sums[144], sides[12], x[12];
     make_points();
@@ -225,9 +225,8 @@ START_TEST(solution_is_that_of_the_joint_problem)
     for (int i = 0; i < 12; i++)
         ck_assert_double_eq_tol((double)x[i], (double)expected[i], i < 6 ? 1e-9 : 1e-7);
 }
-END_TEST
 
-START_TEST(step_leads_to_the_maximum)
+TEST(step_leads_to_the_maximum)
 {
     const double there[6] = {0.01, -0.02, 0.005, 0.001, -0.0005, 0.002};
     make_points();
@@ -237,11 +236,10 @@ START_TEST(step_leads_to_the_maximum)
     for (int i = 0; i < 6; i++)
         ck_assert_double_eq_tol(weighed.step[i], there[i], 1e-12);
 }
-END_TEST
 
 /* Along an axis without curvature the step is that of a small curvature, and finite; at a saddle, where a strong
  * prior holds the search, it is short. */
-START_TEST(step_along_flat_axes_is_bounded)
+TEST(step_along_flat_axes_is_bounded)
 {
     const double flat[] = {0, 1e-3, -5}, least = 1e-4 * 100;
     for (size_t f = 0; f < sizeof(flat) / sizeof(flat[0]); f++) {
@@ -254,7 +252,6 @@ START_TEST(step_along_flat_axes_is_bounded)
         ck_assert_double_eq_tol(weighed.step[1], 0.02, 1e-12);
     }
 }
-END_TEST
 
 /* Equal information l about every axis but one; units are metres, as rotations have the same trace. */
 static struct ndt_observation diagonal(double l, int axis, double weak)
@@ -265,7 +262,7 @@ static struct ndt_observation diagonal(double l, int axis, double weak)
     return out;
 }
 
-START_TEST(floor_bounds_the_information)
+TEST(floor_bounds_the_information)
 {
     noise =
         (struct ndt_observation_noise){.floor_m = 0.01, .floor_rad = 0.001, .discount = 1e-3, .correlation = 10};
@@ -278,10 +275,9 @@ START_TEST(floor_bounds_the_information)
     for (int i = 0; i < 6; i++)
         ck_assert_double_eq_tol(weighed.information[7 * i] * (1 / 2500.0 + (i < 3 ? 1e-4 : 1e-6)), 1, 1e-5);
 }
-END_TEST
 
 /* Without a floor the information is not changed, whether it is large or small. */
-START_TEST(no_floor_changes_nothing)
+TEST(no_floor_changes_nothing)
 {
     for (double l = 1e-6; l < 1e12; l *= 10) {
         const struct ndt_observation observation = diagonal(l, 0, l);
@@ -292,10 +288,9 @@ START_TEST(no_floor_changes_nothing)
                           weighed.information[7 * i]);
     }
 }
-END_TEST
 
 /* l^3 / (l^2 + (discount l_max)^2): smooth, half of it at the discount, in any direction. */
-START_TEST(weak_directions_fade_out)
+TEST(weak_directions_fade_out)
 {
     const double ratios[] = {1, 0.1, 1e-2, 1e-3, 1e-4, 0}, l = 1000;
     noise = (struct ndt_observation_noise){.floor_m = 1e-6, .floor_rad = 1e-6, .discount = 1e-3, .correlation = 10};
@@ -323,10 +318,9 @@ START_TEST(weak_directions_fade_out)
         ck_assert_double_eq_tol(along, f * weak, 1e-6 * l * ratios[r] + 1e-9);
     }
 }
-END_TEST
 
 /* A tunnel along x: what the scan says of the velocity along it counts no more than what it says of the pose. */
-START_TEST(weak_directions_of_the_twist_fade)
+TEST(weak_directions_of_the_twist_fade)
 {
     double information[2], gradient[2];
     make_points();
@@ -344,7 +338,6 @@ START_TEST(weak_directions_of_the_twist_fade)
     ck_assert_double_lt(information[1], 0.05 * information[0]);
     ck_assert_double_lt(gradient[1], 0.5 * gradient[0]);
 }
-END_TEST
 
 static void must_be_semidefinite(const double A[36], const char *what)
 {
@@ -359,7 +352,7 @@ static void must_be_semidefinite(const double A[36], const char *what)
 }
 
 /* Sums per voxel can be indefinite: seconds of a point more than its first, or normals that cancel. */
-START_TEST(indefinite_sums_become_semidefinite)
+TEST(indefinite_sums_become_semidefinite)
 {
     for (int trial = 0; trial < 200; trial++) {
         make_points();
@@ -376,9 +369,8 @@ START_TEST(indefinite_sums_become_semidefinite)
         ck_assert(weighed.weakest >= 0 && weighed.weakest <= 1);
     }
 }
-END_TEST
 
-START_TEST(nothing_observed_is_no_information)
+TEST(nothing_observed_is_no_information)
 {
     const struct ndt_observation nothing = {0};
     double ratio[6], axes[36];
@@ -395,9 +387,8 @@ START_TEST(nothing_observed_is_no_information)
     for (int i = 0; i < 6; i++)
         ck_assert_double_eq(ratio[i], 0);
 }
-END_TEST
 
-START_TEST(directions_name_the_weak_axis)
+TEST(directions_name_the_weak_axis)
 {
     double ratio[6], axes[36];
     const struct ndt_observation observation = diagonal(1000, 1, 10);
@@ -408,7 +399,6 @@ START_TEST(directions_name_the_weak_axis)
     for (int k = 0; k + 1 < 6; k++)
         ck_assert_double_le(ratio[k], ratio[k + 1]);
 }
-END_TEST
 
 static double square_of(const double matrix[36], const double step[6])
 {
@@ -419,7 +409,7 @@ static double square_of(const double matrix[36], const double step[6])
     return sum;
 }
 
-START_TEST(a_step_is_a_metre_along_its_direction)
+TEST(a_step_is_a_metre_along_its_direction)
 {
     double ratio[6], axes[36], step[6];
     make_points();
@@ -435,10 +425,9 @@ START_TEST(a_step_is_a_metre_along_its_direction)
         }
     }
 }
-END_TEST
 
 /* Nothing is left along the direction, and what the others say stays. */
-START_TEST(a_forgotten_direction_says_nothing)
+TEST(a_forgotten_direction_says_nothing)
 {
     double ratio[6], axes[36], step[6], other[6];
     make_points();
@@ -465,10 +454,9 @@ START_TEST(a_forgotten_direction_says_nothing)
         }
     }
 }
-END_TEST
 
 /* The same points seen from the body: moved by T_body_sensor, normals turned. */
-START_TEST(of_the_body_against_moving_the_points)
+TEST(of_the_body_against_moving_the_points)
 {
     const struct ndt_pose T_body_sensor =
         ndt_pose_from_rpy((double[3]){1.2, -0.4, 1.8}, (double[3]){0.1, -0.2, 0.6});
@@ -495,9 +483,8 @@ START_TEST(of_the_body_against_moving_the_points)
         }
     }
 }
-END_TEST
 
-START_TEST(of_the_body_in_place_and_back)
+TEST(of_the_body_in_place_and_back)
 {
     const struct ndt_pose T = ndt_pose_from_rpy((double[3]){1.2, -0.4, 1.8}, (double[3]){0.1, -0.2, 0.6});
     const struct ndt_pose back = ndt_pose_inverse(&T);
@@ -508,28 +495,4 @@ START_TEST(of_the_body_in_place_and_back)
     ndt_observation_to_body(&observation, &back, &observation);
     for (int i = 0; i < 36; i++)
         close_to(observation.curvature[i], original.curvature[i], 1e4 * unit(i / 6) * unit(i));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("observation");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_add_test(all, parts_add_up_to_the_joint_information);
-    tcase_add_test(all, twist_against_brute_force_marginalisation);
-    tcase_add_test(all, solution_is_that_of_the_joint_problem);
-    tcase_add_test(all, step_leads_to_the_maximum);
-    tcase_add_test(all, step_along_flat_axes_is_bounded);
-    tcase_add_test(all, floor_bounds_the_information);
-    tcase_add_test(all, no_floor_changes_nothing);
-    tcase_add_test(all, weak_directions_fade_out);
-    tcase_add_test(all, indefinite_sums_become_semidefinite);
-    tcase_add_test(all, nothing_observed_is_no_information);
-    tcase_add_test(all, a_step_is_a_metre_along_its_direction);
-    tcase_add_test(all, a_forgotten_direction_says_nothing);
-    tcase_add_test(all, weak_directions_of_the_twist_fade);
-    tcase_add_test(all, directions_name_the_weak_axis);
-    tcase_add_test(all, of_the_body_against_moving_the_points);
-    tcase_add_test(all, of_the_body_in_place_and_back);
-    return run_case("observation", all);
 }

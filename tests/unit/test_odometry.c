@@ -101,7 +101,9 @@ static double error_m(size_t i)
     return ndt_pose_distance_m(&moved, &result.T_odom_base);
 }
 
-START_TEST(test_a_drive_is_followed)
+FIXTURE(setup, teardown)
+
+TEST(test_a_drive_is_followed)
 {
     int keyframes = 0;
     for (size_t i = 0; i < SCANS; i++) {
@@ -117,7 +119,6 @@ START_TEST(test_a_drive_is_followed)
     ck_assert_double_eq_tol(result.twist.v_mps[0], 8, 0.3);
     ck_assert(ndt_odometry_map(odometry) != NULL && ndt_odometry_points(odometry)->count > 1000);
 }
-END_TEST
 
 static void drive_sweeps(size_t count, double *most_m)
 {
@@ -130,7 +131,7 @@ static void drive_sweeps(size_t count, double *most_m)
     }
 }
 
-START_TEST(test_the_velocity_of_the_start_is_found)
+TEST(test_the_velocity_of_the_start_is_found)
 {
     double before_m, after_m;
     drive_sweeps(SCANS, &before_m);
@@ -143,10 +144,9 @@ START_TEST(test_the_velocity_of_the_start_is_found)
     drive_sweeps(SCANS, &after_m);
     ck_assert_msg(after_m < 0.1 && after_m < before_m, "%g m instead of %g m", after_m, before_m);
 }
-END_TEST
 
 /* In the frame of another estimator, and with its velocity: the first sweep is not deformed by the start. */
-START_TEST(test_it_begins_where_another_estimator_is)
+TEST(test_it_begins_where_another_estimator_is)
 {
     static struct ndt_track track;
     const struct ndt_pose first = truth(5);
@@ -168,9 +168,8 @@ START_TEST(test_it_begins_where_another_estimator_is)
     ck_assert_double_lt(most_m, 0.1);
     ck_assert_int_eq(ndt_odometry_state(odometry)->stamp_ns, result.reference_ns);
 }
-END_TEST
 
-START_TEST(test_too_few_scans_tell_no_velocity)
+TEST(test_too_few_scans_tell_no_velocity)
 {
     double most_m;
     ck_assert_int_eq(ndt_odometry_restart(odometry), 0);
@@ -179,10 +178,9 @@ START_TEST(test_too_few_scans_tell_no_velocity)
     drive_one(0);
     ck_assert_int_eq(result.outcome, NDT_CONVERGED);
 }
-END_TEST
 
 /* The same world seen by a sensor that is turned: the base drives as before. */
-START_TEST(test_the_first_scan_may_tell_the_sensor)
+TEST(test_the_first_scan_may_tell_the_sensor)
 {
     struct ndt_pose T_base_sensor = {.t_m = {0.5, 0.2, 0.3}, .q_xyzw = {0, 0, sin(0.4), cos(0.4)}};
     must(ndt_odometry_set_sensor(odometry, &T_base_sensor, NDT_DESKEW_OFF, &err));
@@ -198,9 +196,8 @@ START_TEST(test_the_first_scan_may_tell_the_sensor)
     T_base_sensor.t_m[0] = NAN;
     ck_assert_int_eq(ndt_odometry_set_sensor(odometry, &T_base_sensor, NDT_DESKEW_OFF, &err), NDT_ERR_ARGUMENT);
 }
-END_TEST
 
-START_TEST(test_the_same_inputs_give_the_same_bits)
+TEST(test_the_same_inputs_give_the_same_bits)
 {
     static struct ndt_odometry_result first[20];
     for (int round = 0; round < 2; round++) {
@@ -217,9 +214,8 @@ START_TEST(test_the_same_inputs_give_the_same_bits)
         }
     }
 }
-END_TEST
 
-START_TEST(test_scans_without_points_are_refused)
+TEST(test_scans_without_points_are_refused)
 {
     drive_one(0);
     drive_one(1);
@@ -241,9 +237,8 @@ START_TEST(test_scans_without_points_are_refused)
     add(stamp_of(2));
     ck_assert(result.outcome == NDT_CONVERGED && error_m(2) < 0.08);
 }
-END_TEST
 
-START_TEST(test_an_empty_first_scan_is_no_origin)
+TEST(test_an_empty_first_scan_is_no_origin)
 {
     scan.count = 0;
     add(stamp_of(0));
@@ -253,9 +248,8 @@ START_TEST(test_an_empty_first_scan_is_no_origin)
         drive_one(i);
     ck_assert(result.outcome == NDT_CONVERGED && error_m(4) < 0.08);
 }
-END_TEST
 
-START_TEST(test_late_stamps_change_nothing)
+TEST(test_late_stamps_change_nothing)
 {
     for (size_t i = 0; i < 10; i++)
         drive_one(i);
@@ -275,9 +269,8 @@ START_TEST(test_late_stamps_change_nothing)
         drive_one(i);
     ck_assert(result.segment == 0 && error_m(19) < 0.08);
 }
-END_TEST
 
-START_TEST(test_time_that_restarts_begins_a_segment)
+TEST(test_time_that_restarts_begins_a_segment)
 {
     for (size_t i = 0; i < 10; i++)
         drive_one(i);
@@ -294,9 +287,8 @@ START_TEST(test_time_that_restarts_begins_a_segment)
     }
     ck_assert_double_eq_tol(ndt_pose_distance_m(&last, &result.T_odom_base), 3.2, 0.1);
 }
-END_TEST
 
-START_TEST(test_a_corridor_is_reported)
+TEST(test_a_corridor_is_reported)
 {
     world.kind = WORLD_CORRIDOR;
     int degenerate = 0;
@@ -317,9 +309,8 @@ START_TEST(test_a_corridor_is_reported)
     ck_assert_int_eq(degenerate, 0);
     ck_assert_msg(error_m(SCANS - 1) < 0.5, "off by %g m", error_m(SCANS - 1));
 }
-END_TEST
 
-START_TEST(test_a_lost_pose_begins_a_segment)
+TEST(test_a_lost_pose_begins_a_segment)
 {
     params.lost_scans = 3;
     begin();
@@ -342,9 +333,8 @@ START_TEST(test_a_lost_pose_begins_a_segment)
     ck_assert(result.outcome == NDT_CONVERGED && result.segment == 1);
     ck_assert(error_m(14) < 1); /* it went on with the velocity */
 }
-END_TEST
 
-START_TEST(test_limits_of_keyframes)
+TEST(test_limits_of_keyframes)
 {
     const struct limit {
         double keyframe_m, keyframe_rad;
@@ -366,9 +356,8 @@ START_TEST(test_limits_of_keyframes)
         }
     }
 }
-END_TEST
 
-START_TEST(test_wrong_parameters_are_named)
+TEST(test_wrong_parameters_are_named)
 {
     struct ndt_odometry *none;
     const struct wrong {
@@ -393,26 +382,4 @@ START_TEST(test_wrong_parameters_are_named)
     params.max_keyframes = 19;
     ck_assert_int_eq(ndt_odometry_create(&none, &params, backend, &err), NDT_ERR_ARGUMENT);
     ck_assert_str_eq(err.text, "odometry: max_keyframes 19 is outside 20 .. 100000");
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("odometry");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, test_a_drive_is_followed);
-    tcase_add_test(tcase, test_the_velocity_of_the_start_is_found);
-    tcase_add_test(tcase, test_it_begins_where_another_estimator_is);
-    tcase_add_test(tcase, test_too_few_scans_tell_no_velocity);
-    tcase_add_test(tcase, test_the_first_scan_may_tell_the_sensor);
-    tcase_add_test(tcase, test_the_same_inputs_give_the_same_bits);
-    tcase_add_test(tcase, test_scans_without_points_are_refused);
-    tcase_add_test(tcase, test_an_empty_first_scan_is_no_origin);
-    tcase_add_test(tcase, test_late_stamps_change_nothing);
-    tcase_add_test(tcase, test_time_that_restarts_begins_a_segment);
-    tcase_add_test(tcase, test_a_corridor_is_reported);
-    tcase_add_test(tcase, test_a_lost_pose_begins_a_segment);
-    tcase_add_test(tcase, test_limits_of_keyframes);
-    tcase_add_test(tcase, test_wrong_parameters_are_named);
-    return run_case("odometry", tcase);
 }

@@ -42,7 +42,9 @@ static void must_not_finish(const char *part_of_error)
     ck_assert_msg(strstr(err.text, part_of_error) != NULL, "'%s' without '%s'", err.text, part_of_error);
 }
 
-START_TEST(table_is_well_formed)
+FIXTURE(setup, NULL)
+
+TEST(table_is_well_formed)
 {
     for (size_t i = 0; i < ndtd_option_count(); i++) {
         const struct ndtd_option *option = ndtd_option_at(i);
@@ -64,10 +66,9 @@ START_TEST(table_is_well_formed)
     ck_assert_ptr_null(ndtd_option_at(ndtd_option_count()));
     ck_assert_uint_le(ndtd_option_count(), NDTD_CONFIG_MAX_OPTIONS);
 }
-END_TEST
 
 /* Reading every printed default over the default settings leaves the bits of the core's *_default functions. */
-START_TEST(defaults_equal_those_of_the_core)
+TEST(defaults_equal_those_of_the_core)
 {
     struct ndt_align_params align;
     struct ndt_map_config map;
@@ -93,9 +94,8 @@ START_TEST(defaults_equal_those_of_the_core)
     ck_assert_mem_eq(&settings.preprocess, &preprocess, sizeof(preprocess));
     ck_assert_mem_eq(&settings.compute, &compute, sizeof(compute));
 }
-END_TEST
 
-START_TEST(every_type_is_read)
+TEST(every_type_is_read)
 {
     must_set("cpu.pin_threads", "No");
     ck_assert_int_eq(settings.compute.pin_threads, 0);
@@ -127,9 +127,8 @@ START_TEST(every_type_is_read)
     must_set("initial_pose.pose", "[]");
     ck_assert_int_eq(settings.has_initial_pose, 0);
 }
-END_TEST
 
-START_TEST(names_of_enums_become_their_values)
+TEST(names_of_enums_become_their_values)
 {
     must_set("ndt.variant", "autoware");
     ck_assert_int_eq(settings.align.variant, NDT_AUTOWARE);
@@ -165,9 +164,8 @@ START_TEST(names_of_enums_become_their_values)
         ck_assert_str_eq(ndtd_option_format(&settings, ndtd_option_find(name), text, sizeof(text)), kinds[i]);
     }
 }
-END_TEST
 
-START_TEST(map_and_neighbours_follow_the_levels)
+TEST(map_and_neighbours_follow_the_levels)
 {
     must_set("ndt.levels", "[8.0, 4.0, 2.0, 1.0]");
     ck_assert_int_eq(ndtd_settings_finish(&settings, &err), NDT_OK);
@@ -186,9 +184,8 @@ START_TEST(map_and_neighbours_follow_the_levels)
     ck_assert_int_eq(settings.align.levels[0].neighbours, NDT_DIRECT1);
     ck_assert_int_eq(settings.align.levels[1].neighbours, NDT_DIRECT1);
 }
-END_TEST
 
-START_TEST(isa_survives_a_copy)
+TEST(isa_survives_a_copy)
 {
     must_set("cpu.isa", "baseline");
     ck_assert_int_eq(ndtd_settings_finish(&settings, &err), NDT_OK);
@@ -198,10 +195,9 @@ START_TEST(isa_survives_a_copy)
     ck_assert_str_eq(copy->compute.isa, "baseline");
     free(copy);
 }
-END_TEST
 
 /* The longest text is accepted, one byte more is not. */
-START_TEST(long_texts_are_refused)
+TEST(long_texts_are_refused)
 {
     static char text[70000];
     size_t most = 0;
@@ -215,9 +211,8 @@ START_TEST(long_texts_are_refused)
     ck_assert_int_eq(ndtd_option_set_text(&settings, "cpu.threads", text, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_null(strstr(err.text, "bytes, at most"));
 }
-END_TEST
 
-START_TEST(wrong_values_name_the_expected_value)
+TEST(wrong_values_name_the_expected_value)
 {
     must_refuse("cpu.threads", "two", "cpu.threads: 'two' is not a whole number");
     must_refuse("cpu.threads", "2.5", "not a whole number");
@@ -256,10 +251,9 @@ START_TEST(wrong_values_name_the_expected_value)
     long_path[NDTD_PATH_MAX] = '\0';
     must_refuse("map.path", long_path, "at most 1023");
 }
-END_TEST
 
 /* Near in section and word; a word of another section only where one option alone has it. */
-START_TEST(only_near_names_are_suggested)
+TEST(only_near_names_are_suggested)
 {
     static const struct {
         const char *name, *near;
@@ -296,17 +290,15 @@ START_TEST(only_near_names_are_suggested)
     must_not_finish("'gpu' is not one of auto, cpu");
     ck_assert_ptr_null(strstr(err.text, "mean"));
 }
-END_TEST
 
-START_TEST(a_refused_list_changes_nothing)
+TEST(a_refused_list_changes_nothing)
 {
     must_refuse("ndt.levels", "[8.0, 4.0, oops]", "oops");
     ck_assert_double_eq(settings.align.levels[0].leaf_m, 4);
     ck_assert_uint_eq(settings.align.level_count, 3);
 }
-END_TEST
 
-START_TEST(contradicting_options_are_refused)
+TEST(contradicting_options_are_refused)
 {
     must_set("ndt.levels", "1,2");
     must_not_finish("coarse to fine");
@@ -339,10 +331,9 @@ START_TEST(contradicting_options_are_refused)
     settings.pose_covariance.fixed[7] = -1;
     must_not_finish("not positive definite");
 }
-END_TEST
 
 /* A text that is too short ends early, and with a zero. */
-START_TEST(lists_are_cut_to_the_text)
+TEST(lists_are_cut_to_the_text)
 {
     const struct ndtd_option *option = ndtd_option_find("frames.T_base_sensor");
     char whole[512], text[512];
@@ -355,10 +346,9 @@ START_TEST(lists_are_cut_to_the_text)
         ck_assert_int_eq(text[size], '#');
     }
 }
-END_TEST
 
 /* Values without a short form in degrees or in binary are restored bit-identically. */
-START_TEST(printed_values_read_back_bit_equal)
+TEST(printed_values_read_back_bit_equal)
 {
     const double odd[] = {0.1, 1.0 / 3, 2.9999999999999996, 1e-5, 123456.789012345678, 1e5, 0.00012};
     const char *const names[] = {"estimator.max_prediction_s", "ndt.step_limit_deg", "ndt.deadline_ms"};
@@ -379,7 +369,6 @@ START_TEST(printed_values_read_back_bit_equal)
             ck_assert_msg(strchr(again, '.') != NULL, "%s", again);
         }
 }
-END_TEST
 
 static char *print_config_of(enum ndtd_option_rank rank)
 {
@@ -396,7 +385,7 @@ static char *print_config(void)
     return print_config_of(NDTD_ALL_OPTIONS);
 }
 
-START_TEST(printed_config_reads_back)
+TEST(printed_config_reads_back)
 {
     must_set("map.path", "a \"quoted\" \\ path: # [x]");
     must_set("ndt.levels", "[3.0, 1.5]");
@@ -415,9 +404,8 @@ START_TEST(printed_config_reads_back)
     free(text);
     free(again);
 }
-END_TEST
 
-START_TEST(config_file_in_the_tree_has_the_common_options)
+TEST(config_file_in_the_tree_has_the_common_options)
 {
     FILE *file = fopen(NDT_TEST_DIR "/../config/ndtd.yaml", "rb");
     ck_assert_ptr_nonnull(file);
@@ -432,37 +420,12 @@ START_TEST(config_file_in_the_tree_has_the_common_options)
     ck_assert_msg(have[same] == want[same], "config/ndtd.yaml has not the line: %.200s", want + line);
     free(want);
 }
-END_TEST
 
-START_TEST(edit_distances)
+TEST(edit_distances)
 {
     ck_assert_uint_eq(ndtd_edit_distance("", ""), 0);
     ck_assert_uint_eq(ndtd_edit_distance("abc", ""), 3);
     ck_assert_uint_eq(ndtd_edit_distance("kitten", "sitting"), 3);
     ck_assert_uint_eq(ndtd_edit_distance("levels", "lveels"), 1); /* a swap */
     ck_assert_uint_eq(ndtd_edit_distance("ab", "ba"), 1);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("options");
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, table_is_well_formed);
-    tcase_add_test(tests, defaults_equal_those_of_the_core);
-    tcase_add_test(tests, every_type_is_read);
-    tcase_add_test(tests, names_of_enums_become_their_values);
-    tcase_add_test(tests, map_and_neighbours_follow_the_levels);
-    tcase_add_test(tests, isa_survives_a_copy);
-    tcase_add_test(tests, long_texts_are_refused);
-    tcase_add_test(tests, wrong_values_name_the_expected_value);
-    tcase_add_test(tests, only_near_names_are_suggested);
-    tcase_add_test(tests, a_refused_list_changes_nothing);
-    tcase_add_test(tests, contradicting_options_are_refused);
-    tcase_add_test(tests, printed_values_read_back_bit_equal);
-    tcase_add_test(tests, lists_are_cut_to_the_text);
-    tcase_add_test(tests, printed_config_reads_back);
-    tcase_add_test(tests, config_file_in_the_tree_has_the_common_options);
-    tcase_add_test(tests, edit_distances);
-    return run_case("options", tests);
 }

@@ -15,7 +15,9 @@ static void expect_text(const char *path, const char *expected)
     free(data);
 }
 
-START_TEST(test_commit_replaces_the_target)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(test_commit_replaces_the_target)
 {
     struct ndt_output out;
     const char *path = temp_text("a.txt", "old");
@@ -30,9 +32,8 @@ START_TEST(test_commit_replaces_the_target)
     ck_assert_ptr_null(out.file);
     ndt_output_discard(&out);
 }
-END_TEST
 
-START_TEST(test_discard_leaves_the_target)
+TEST(test_discard_leaves_the_target)
 {
     struct ndt_output out;
     const char *path = temp_text("a.txt", "old");
@@ -45,9 +46,8 @@ START_TEST(test_discard_leaves_the_target)
     ndt_output_discard(&out);
     ck_assert(!temp_exists(temp_path("b.txt")));
 }
-END_TEST
 
-START_TEST(test_symbolic_link_is_followed)
+TEST(test_symbolic_link_is_followed)
 {
     struct ndt_output out;
     const char *path = temp_text("a.txt", "old");
@@ -60,9 +60,8 @@ START_TEST(test_symbolic_link_is_followed)
     ck_assert_int_eq(lstat(temp_path("link.txt"), &info), 0);
     ck_assert(S_ISLNK(info.st_mode));
 }
-END_TEST
 
-START_TEST(test_unwritable_targets)
+TEST(test_unwritable_targets)
 {
     struct ndt_output out;
     struct ndt_error err = {""};
@@ -75,9 +74,8 @@ START_TEST(test_unwritable_targets)
     ck_assert_ptr_nonnull(strstr(err.text, "directory"));
     ck_assert_int_eq(ndt_output_open(&out, "", &err), NDT_ERR_ARGUMENT);
 }
-END_TEST
 
-START_TEST(test_devices_are_written_directly)
+TEST(test_devices_are_written_directly)
 {
     struct ndt_output out;
     struct ndt_error err = {""};
@@ -94,10 +92,9 @@ START_TEST(test_devices_are_written_directly)
     ck_assert_int_eq(ndt_output_commit(&out, NULL), NDT_OK);
     ck_assert_int_ge(fileno(stdout), 0);
 }
-END_TEST
 
 /* The disk becomes full: only the old file remains. */
-START_TEST(test_a_failed_write_leaves_the_target)
+TEST(test_a_failed_write_leaves_the_target)
 {
     struct ndt_output out;
     struct ndt_error err = {""};
@@ -117,18 +114,4 @@ START_TEST(test_a_failed_write_leaves_the_target)
     ck_assert_ptr_nonnull(strstr(err.text, path));
     expect_text(path, "old");
     ck_assert(!temp_exists(temp_path("a.txt.tmp")));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("output_file");
-    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
-    tcase_add_test(tests, test_commit_replaces_the_target);
-    tcase_add_test(tests, test_discard_leaves_the_target);
-    tcase_add_test(tests, test_symbolic_link_is_followed);
-    tcase_add_test(tests, test_unwritable_targets);
-    tcase_add_test(tests, test_devices_are_written_directly);
-    tcase_add_test(tests, test_a_failed_write_leaves_the_target);
-    return run_case("output_file", tests);
 }

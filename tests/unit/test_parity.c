@@ -99,7 +99,7 @@ static void assess(struct parity *parity, const char *what)
     ck_assert_double_le(parity->off_rad[median], 1e-5);
 }
 
-START_TEST(synthetic_scans_reach_the_same_poses)
+TEST(synthetic_scans_reach_the_same_poses)
 {
     static const double zero[3];
     const struct world world = {WORLD_STREET, 5, 80.0, 0.02};
@@ -122,7 +122,6 @@ START_TEST(synthetic_scans_reach_the_same_poses)
     ndt_cloud_free(&scan);
     ndt_cloud_free(&points);
 }
-END_TEST
 
 static void compare_real_scan(struct parity *parity, struct ndt_preprocessor *pre, const char *dir, size_t number,
                               const struct ndt_pose *truth, struct ndt_random *random)
@@ -146,7 +145,7 @@ static void compare_real_scan(struct parity *parity, struct ndt_preprocessor *pr
     ndt_cloud_free(&raw);
 }
 
-START_TEST(real_scans_reach_the_same_poses)
+TEST(real_scans_reach_the_same_poses)
 {
     const char *dir = getenv("NDT_SHARED_DATA");
     if (!dir || !dir[0]) {
@@ -174,14 +173,4 @@ START_TEST(real_scans_reach_the_same_poses)
     ndt_preprocessor_destroy(pre);
     ndt_trajectory_free(&truth);
     ndt_cloud_free(&points);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("autoware");
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, synthetic_scans_reach_the_same_poses);
-    tcase_add_test(tcase, real_scans_reach_the_same_poses);
-    return run_case("parity", tcase);
 }

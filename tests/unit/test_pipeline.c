@@ -54,7 +54,9 @@ static void run_all(struct ndt_pose poses[SCANS])
     ndtd_pipeline_destroy(pipeline);
 }
 
-START_TEST(drive_is_tracked)
+FIXTURE(setup, street_drive_free)
+
+TEST(drive_is_tracked)
 {
     struct ndt_pose poses[SCANS];
     run_all(poses);
@@ -63,10 +65,9 @@ START_TEST(drive_is_tracked)
         ck_assert_double_le(ndt_pose_angle_rad(&poses[i], &drive.truth[i]), 0.003);
     }
 }
-END_TEST
 
 /* Equal bits for any number of threads, any CPU variant and any run. */
-START_TEST(the_trajectory_is_bit_equal)
+TEST(the_trajectory_is_bit_equal)
 {
     struct ndt_pose first[SCANS], other[SCANS];
     char names[128], *rest = names;
@@ -83,9 +84,8 @@ START_TEST(the_trajectory_is_bit_equal)
         ck_assert_msg(memcmp(first, other, sizeof(first)) == 0, "variant %s", isa);
     }
 }
-END_TEST
 
-START_TEST(two_passes_are_deterministic)
+TEST(two_passes_are_deterministic)
 {
     struct ndt_pose first[SCANS], again[SCANS];
     drive.settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
@@ -94,10 +94,9 @@ START_TEST(two_passes_are_deterministic)
     run_all(again);
     ck_assert_mem_eq(first, again, sizeof(first));
 }
-END_TEST
 
 /* The first scan is aligned as with one pass, and then once more. */
-START_TEST(costs_of_both_passes_are_added)
+TEST(costs_of_both_passes_are_added)
 {
     struct ndtd_scan_record records[2];
     drive.settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
@@ -112,9 +111,8 @@ START_TEST(costs_of_both_passes_are_added)
     ck_assert_int_gt(records[1].result.iterations, records[0].result.iterations);
     ck_assert_int_gt(records[1].result.evaluations, records[0].result.evaluations);
 }
-END_TEST
 
-START_TEST(every_scan_is_answered)
+TEST(every_scan_is_answered)
 {
     drive.settings.initial_pose_mode = NDTD_POSE_GIVEN;
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
@@ -136,9 +134,8 @@ START_TEST(every_scan_is_answered)
     ck_assert_ptr_nonnull(strstr(record.result.reason, "time"));
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
-START_TEST(scan_off_the_map_is_reported)
+TEST(scan_off_the_map_is_reported)
 {
     drive.settings.has_initial_pose = 1;
     memcpy(drive.settings.initial_pose, (double[7]){5000, 5000, 0, 0, 0, 0, 1},
@@ -150,10 +147,9 @@ START_TEST(scan_off_the_map_is_reported)
     ck_assert(!record.result.has_covariance);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* The initial pose is 0.7 m off and sure to the centimetre: the alignment contradicts it, and wins. */
-START_TEST(a_wrong_prediction_that_is_sure_of_itself_is_overcome)
+TEST(a_wrong_prediction_that_is_sure_of_itself_is_overcome)
 {
     struct ndt_pose_message initial = {
         .stamp_ns = stamp_ns(0), .frame_id = "map", .has_pose = 1, .pose = drive.truth[0], .has_covariance = 1};
@@ -175,10 +171,9 @@ START_TEST(a_wrong_prediction_that_is_sure_of_itself_is_overcome)
     ndt_buffer_free(&frame);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* A pose that only repeats what is known. */
-START_TEST(a_pose_on_the_track_keeps_it)
+TEST(a_pose_on_the_track_keeps_it)
 {
     enum { GIVEN_AT = 6 };
     struct ndt_pose_message same = {
@@ -202,11 +197,10 @@ START_TEST(a_pose_on_the_track_keeps_it)
     ndt_buffer_free(&frame);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* Until a scan has confirmed it, a pose given in mid-drive is not trusted, and the track that it ends goes on
  * beside it: the next scan is back there. Also where no scan has time to be aligned. */
-START_TEST(a_wrong_pose_in_mid_drive_does_not_end_the_track)
+TEST_EACH(a_wrong_pose_in_mid_drive_does_not_end_the_track, 0, 2)
 {
     enum { GIVEN_AT = 6 };
     struct ndt_pose_message wrong = {.stamp_ns = stamp_ns(GIVEN_AT), .frame_id = "map", .has_pose = 1};
@@ -243,9 +237,8 @@ START_TEST(a_wrong_pose_in_mid_drive_does_not_end_the_track)
     ndt_buffer_free(&frame);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
-START_TEST(a_scan_that_is_sent_twice_is_not_aligned_again)
+TEST(a_scan_that_is_sent_twice_is_not_aligned_again)
 {
     struct ndtd_scan_record record;
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
@@ -263,7 +256,6 @@ START_TEST(a_scan_that_is_sent_twice_is_not_aligned_again)
     ck_assert_int_gt(feed(pipeline, 2).result.evaluations, 0);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* Of a scan with the stamp of number `at` and the points of number `of`. */
 static struct ndtd_scan_record feed_with_stamp(struct ndtd_pipeline *pipeline, size_t at, size_t of)
@@ -276,7 +268,7 @@ static struct ndtd_scan_record feed_with_stamp(struct ndtd_pipeline *pipeline, s
 }
 
 /* Whether it fits or not: nothing else is tried, and the scans that follow have the same bits. */
-START_TEST(a_late_scan_is_aligned_once_and_changes_nothing)
+TEST(a_late_scan_is_aligned_once_and_changes_nothing)
 {
     struct ndt_pose poses[SCANS];
     run_all(poses);
@@ -297,11 +289,10 @@ START_TEST(a_late_scan_is_aligned_once_and_changes_nothing)
         ndtd_pipeline_destroy(pipeline);
     }
 }
-END_TEST
 
 /* With stamps at the begin of the sweep the pose is found half a sweep later: also a result that is not trusted is
  * carried back, by the predicted 8 m/s. */
-START_TEST(a_refused_alignment_is_carried_to_the_stamp)
+TEST(a_refused_alignment_is_carried_to_the_stamp)
 {
     struct ndt_pose poses[2], guesses[2];
     drive.settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
@@ -322,9 +313,8 @@ START_TEST(a_refused_alignment_is_carried_to_the_stamp)
     ck_assert_double_lt(ndt_pose_distance_m(&guesses[0], &guesses[1]), 0.01); /* both at the stamp */
     ck_assert_double_eq_tol(ndt_pose_distance_m(&poses[0], &poses[1]), 8 * 0.05, 0.1);
 }
-END_TEST
 
-START_TEST(a_damaged_frame_changes_nothing)
+TEST(a_damaged_frame_changes_nothing)
 {
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     struct ndtd_scan_record record;
@@ -343,9 +333,8 @@ START_TEST(a_damaged_frame_changes_nothing)
     ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
-START_TEST(nothing_is_allocated_after_warm_up)
+TEST(nothing_is_allocated_after_warm_up)
 {
     if (!COUNTS_ALLOCATIONS)
         return;
@@ -375,12 +364,11 @@ START_TEST(nothing_is_allocated_after_warm_up)
     }
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* The covariance is output only: the trajectory is the same. Two passes, so that the points are those of the
  * second. */
 /* Without an observation there is no confidence, and nothing asks for it. */
-START_TEST(confidence_decides_what_converged_means)
+TEST(confidence_decides_what_converged_means)
 {
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
@@ -407,9 +395,8 @@ START_TEST(confidence_decides_what_converged_means)
     ck_assert(isnan(unknown.confidence) && !unknown.is_doubted);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
-START_TEST(kinds_of_covariance_change_nothing_else)
+TEST(kinds_of_covariance_change_nothing_else)
 {
     struct ndt_pose expected[SCANS], poses[SCANS];
     drive.settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
@@ -427,11 +414,10 @@ START_TEST(kinds_of_covariance_change_nothing_else)
         ndtd_pipeline_destroy(pipeline);
     }
 }
-END_TEST
 
 /* Points without times: `auto` cannot undo the motion, and says so by the covariance; `off` is a claim that there
  * is none. The poses are the same. */
-START_TEST(motion_that_is_not_undone_is_in_the_covariance)
+TEST(motion_that_is_not_undone_is_in_the_covariance)
 {
     double along_m2[2];
     struct ndt_pose poses[2];
@@ -450,10 +436,9 @@ START_TEST(motion_that_is_not_undone_is_in_the_covariance)
     ck_assert_mem_eq(&poses[0], &poses[1], sizeof(poses[0]));
     ck_assert_double_eq_tol(sqrt(along_m2[1] - along_m2[0]), 8 * 0.1 / 6, 0.02);
 }
-END_TEST
 
 /* Without a prior the covariance is that of the alignment: of each scan its own, and wider than the floor. */
-START_TEST(without_prior_the_alignment_has_the_covariance)
+TEST(without_prior_the_alignment_has_the_covariance)
 {
     for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
         drive.settings.prior = variant == NDT_ROBUST ? NDTD_PRIOR_OFF : NDTD_PRIOR_AUTO;
@@ -469,7 +454,6 @@ START_TEST(without_prior_the_alignment_has_the_covariance)
         ndtd_pipeline_destroy(pipeline);
     }
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -500,7 +484,7 @@ static void make_scan(struct ndt_buffer *frame, size_t i, size_t points, int has
 }
 
 /* A scan for which memory does not suffice is the only one that is lost. */
-START_TEST(one_scan_that_is_too_large_costs_no_other)
+TEST(one_scan_that_is_too_large_costs_no_other)
 {
     enum { LARGE = 3000000, LEFT_BYTES = 100000000 };
     struct ndtd_scan_record record;
@@ -527,12 +511,11 @@ START_TEST(one_scan_that_is_too_large_costs_no_other)
     }
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* ---- large scans ---- */
 
 /* The same result whenever it runs: no clock chooses the points of a replay. */
-START_TEST(large_scans_are_thinned)
+TEST(large_scans_are_thinned)
 {
     struct ndt_pose poses[2];
     drive.settings.max_points = 4000;
@@ -551,10 +534,9 @@ START_TEST(large_scans_are_thinned)
     }
     ck_assert_mem_eq(&poses[0], &poses[1], sizeof(poses[0]));
 }
-END_TEST
 
 /* With a deadline the points are as many as can be preprocessed in time. */
-START_TEST(points_follow_the_time_that_is_left)
+TEST(points_follow_the_time_that_is_left)
 {
     struct ndtd_scan_record record;
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
@@ -573,10 +555,9 @@ START_TEST(points_follow_the_time_that_is_left)
         ck_assert_uint_ge(record.points_raw - record.points_thinned, 2000);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* Before any scan was measured: 10000 points are read however little time there is, and no more of it in 1 ms. */
-START_TEST(the_first_scan_is_thinned)
+TEST(the_first_scan_is_thinned)
 {
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     make_scan(&drive.scans[0], 0, 200000, 0);
@@ -586,10 +567,9 @@ START_TEST(the_first_scan_is_thinned)
     ck_assert_uint_le(record.points_raw - record.points_thinned, 10000);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* Sensors that are merged share the time: 40 ms would do for the scan of one. */
-START_TEST(merged_scans_share_the_time)
+TEST(merged_scans_share_the_time)
 {
     struct ndtd_extrinsics *frame_settings = &drive.settings.frames;
     frame_settings->merge_sensors = 1;
@@ -607,10 +587,9 @@ START_TEST(merged_scans_share_the_time)
     ck_assert_uint_ge(record.points_thinned, 100000);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* An alignment that is stopped says nothing: the pose is the prediction, and no more certain. */
-START_TEST(a_stopped_alignment_leaves_the_prediction)
+TEST(a_stopped_alignment_leaves_the_prediction)
 {
     drive.settings.align.deadline_s = 1e-9;
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
@@ -624,10 +603,9 @@ START_TEST(a_stopped_alignment_leaves_the_prediction)
     ck_assert_int_eq(record.state, NDT_STATE_INITIALISING);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* A scan that comes too late is answered with the prediction, unread, and costs no other anything. */
-START_TEST(nothing_is_read_after_the_deadline)
+TEST(nothing_is_read_after_the_deadline)
 {
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
@@ -645,12 +623,11 @@ START_TEST(nothing_is_read_after_the_deadline)
     ck_assert_uint_eq(record.points_thinned, 0);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* ---- numbers that are not finite ---- */
 
 /* What no function of the estimator does: the estimate itself is spoilt. */
-START_TEST(an_estimate_that_is_not_finite_begins_anew)
+TEST(an_estimate_that_is_not_finite_begins_anew)
 {
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
     feed_start(pipeline);
@@ -668,39 +645,4 @@ START_TEST(an_estimate_that_is_not_finite_begins_anew)
     ck_assert_int_eq(record.state, NDT_STATE_TRACKING);
     ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &drive.truth[5]), 0.1);
     ndtd_pipeline_destroy(pipeline);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("pipeline");
-    tcase_add_checked_fixture(all, setup, street_drive_free);
-    tcase_set_timeout(all, 120);
-    tcase_add_test(all, drive_is_tracked);
-    tcase_add_test(all, the_trajectory_is_bit_equal);
-    tcase_add_test(all, two_passes_are_deterministic);
-    tcase_add_test(all, costs_of_both_passes_are_added);
-    tcase_add_test(all, every_scan_is_answered);
-    tcase_add_test(all, scan_off_the_map_is_reported);
-    tcase_add_test(all, a_wrong_prediction_that_is_sure_of_itself_is_overcome);
-    tcase_add_test(all, a_pose_on_the_track_keeps_it);
-    tcase_add_loop_test(all, a_wrong_pose_in_mid_drive_does_not_end_the_track, 0, 2);
-    tcase_add_test(all, a_scan_that_is_sent_twice_is_not_aligned_again);
-    tcase_add_test(all, a_late_scan_is_aligned_once_and_changes_nothing);
-    tcase_add_test(all, a_refused_alignment_is_carried_to_the_stamp);
-    tcase_add_test(all, a_damaged_frame_changes_nothing);
-    tcase_add_test(all, nothing_is_allocated_after_warm_up);
-    tcase_add_test(all, confidence_decides_what_converged_means);
-    tcase_add_test(all, kinds_of_covariance_change_nothing_else);
-    tcase_add_test(all, motion_that_is_not_undone_is_in_the_covariance);
-    tcase_add_test(all, without_prior_the_alignment_has_the_covariance);
-    tcase_add_test(all, one_scan_that_is_too_large_costs_no_other);
-    tcase_add_test(all, large_scans_are_thinned);
-    tcase_add_test(all, points_follow_the_time_that_is_left);
-    tcase_add_test(all, the_first_scan_is_thinned);
-    tcase_add_test(all, merged_scans_share_the_time);
-    tcase_add_test(all, a_stopped_alignment_leaves_the_prediction);
-    tcase_add_test(all, nothing_is_read_after_the_deadline);
-    tcase_add_test(all, an_estimate_that_is_not_finite_begins_anew);
-    return run_case("pipeline", all);
 }

@@ -48,7 +48,9 @@ static void setup(void)
     now.count = 0;
 }
 
-START_TEST(probabilities_sum_to_one)
+FIXTURE(setup, NULL)
+
+TEST(probabilities_sum_to_one)
 {
     double sum;
     add(1, 0);
@@ -60,9 +62,8 @@ START_TEST(probabilities_sum_to_one)
         sum += exp(now.places[i].log_weight);
     ck_assert_double_eq_tol(sum, 1, 1e-12);
 }
-END_TEST
 
-START_TEST(what_fits_elsewhere_has_no_past)
+TEST(what_fits_elsewhere_has_no_past)
 {
     add(1, -2);
     add(20, 0); /* fits better, but is out of reach */
@@ -71,9 +72,8 @@ START_TEST(what_fits_elsewhere_has_no_past)
     ck_assert_double_lt(margin_at(20), -10);
     ck_assert_ptr_eq(ndtd_belief_best(&now), &now.places[0]);
 }
-END_TEST
 
-START_TEST(what_is_alike_stays_a_rival)
+TEST(what_is_alike_stays_a_rival)
 {
     for (int view = 1; view <= 8; view++) { /* two places side by side go on in step */
         add(view, 0);
@@ -83,9 +83,8 @@ START_TEST(what_is_alike_stays_a_rival)
         next_view();
     }
 }
-END_TEST
 
-START_TEST(a_lost_place_needs_views)
+TEST(a_lost_place_needs_views)
 {
     step(-1); /* nothing was found */
     ck_assert_double_eq(now.log_unfound, 0);
@@ -102,9 +101,8 @@ START_TEST(a_lost_place_needs_views)
     }
     ck_assert_double_gt(last, 4.6);
 }
-END_TEST
 
-START_TEST(one_scan_against_a_place_says_only_so_much)
+TEST(one_scan_against_a_place_says_only_so_much)
 {
     add(1, -1e4);
     add(2.5, 0);
@@ -112,9 +110,8 @@ START_TEST(one_scan_against_a_place_says_only_so_much)
     ck_assert_double_gt(margin_at(2.5), 6);
     ck_assert_double_lt(margin_at(2.5), 11);
 }
-END_TEST
 
-START_TEST(one_optimum_is_one_place)
+TEST(one_optimum_is_one_place)
 {
     add(1, -2);
     add(1.4, -1);
@@ -127,9 +124,8 @@ START_TEST(one_optimum_is_one_place)
         add(10 + 2 * i, -5);
     ck_assert_uint_eq(now.count, NDTD_PLACES_MAX);
 }
-END_TEST
 
-START_TEST(the_best_fit_stands_out)
+TEST(the_best_fit_stands_out)
 {
     add(1, 0);
     ck_assert_double_eq(ndtd_belief_stands_out(&now), INFINITY);
@@ -137,19 +133,4 @@ START_TEST(the_best_fit_stands_out)
     ck_assert_double_eq_tol(ndtd_belief_stands_out(&now), 3, 1e-12);
     add(9, 2);
     ck_assert_double_eq_tol(ndtd_belief_stands_out(&now), 2 - log(1 + exp(-3)), 1e-12);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("place_belief");
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, probabilities_sum_to_one);
-    tcase_add_test(tcase, what_fits_elsewhere_has_no_past);
-    tcase_add_test(tcase, what_is_alike_stays_a_rival);
-    tcase_add_test(tcase, a_lost_place_needs_views);
-    tcase_add_test(tcase, one_scan_against_a_place_says_only_so_much);
-    tcase_add_test(tcase, one_optimum_is_one_place);
-    tcase_add_test(tcase, the_best_fit_stands_out);
-    return run_case("place_belief", tcase);
 }

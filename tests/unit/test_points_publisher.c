@@ -75,7 +75,9 @@ static long next_seq(void *subscriber)
     return size < 0 ? -1 : (long)message.seq;
 }
 
-START_TEST(asked_for_while_somebody_listens)
+FIXTURE(set_up, tear_down)
+
+TEST(asked_for_while_somebody_listens)
 {
     ck_assert(!ndtd_points_publisher_is_wanted(points));
     for (int round = 0; round < 20; round++) {
@@ -96,10 +98,9 @@ START_TEST(asked_for_while_somebody_listens)
     live_until(ndtd_points_publisher_counters(points).published == 20);
     ck_assert_uint_eq(ndtd_points_publisher_counters(points).lost, 0);
 }
-END_TEST
 
 /* A slot that was taken and not given is taken again; without points the message is whole, too. */
-START_TEST(slots)
+TEST(slots)
 {
     struct ndtd_points_slot *slot = ndtd_points_publisher_take(points);
     ck_assert_ptr_nonnull(slot);
@@ -117,10 +118,9 @@ START_TEST(slots)
     ck_assert_int_eq(next_seq(subscriber), 6);
     zmq_close(subscriber);
 }
-END_TEST
 
 /* Eight viewers never read: a result per scan comes through, and so do points to the viewer that reads. */
-START_TEST(viewers_that_never_read)
+TEST(viewers_that_never_read)
 {
     enum { IDLE = 8, SCANS = 600 };
     struct ndtd_result_sender *sender;
@@ -164,7 +164,6 @@ START_TEST(viewers_that_never_read)
     zmq_close(poses);
     ndtd_result_sender_close(sender);
 }
-END_TEST
 
 static atomic_int is_matching;
 
@@ -181,7 +180,7 @@ static void *match(void *unused)
 }
 
 /* Viewers come and go in the middle of everything, some of them without a word. */
-START_TEST(viewers_come_and_go)
+TEST(viewers_come_and_go)
 {
     pthread_t thread;
     atomic_store(&is_matching, 1);
@@ -199,10 +198,9 @@ START_TEST(viewers_come_and_go)
     pthread_join(thread, NULL);
     ck_assert_uint_gt(ndtd_points_publisher_counters(points).published, 10);
 }
-END_TEST
 
 /* Slots that wait and viewers that do not read do not hold up the end. */
-START_TEST(close_does_not_wait)
+TEST(close_does_not_wait)
 {
     void *idle = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);
     live_int(idle, ZMQ_RCVHWM, 1);
@@ -216,27 +214,11 @@ START_TEST(close_does_not_wait)
     publisher = NULL;
     zmq_close(idle);
 }
-END_TEST
 
-START_TEST(one_address_for_one)
+TEST(one_address_for_one)
 {
     struct ndtd_points_publisher *second = NULL;
     ck_assert_int_eq(ndtd_points_publisher_open(&second, sockets, &endpoint, &err), NDT_ERR_IO);
     ck_assert_ptr_null(second);
     ck_assert_ptr_nonnull(strstr(err.text, "points"));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("points_publisher");
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, asked_for_while_somebody_listens);
-    tcase_add_test(tcase, slots);
-    tcase_add_test(tcase, viewers_that_never_read);
-    tcase_add_test(tcase, viewers_come_and_go);
-    tcase_add_test(tcase, close_does_not_wait);
-    tcase_add_test(tcase, one_address_for_one);
-    return run_case("points_publisher", tcase);
 }

@@ -44,19 +44,17 @@ static void run_jobs(int threads, double spin_us, int pin, int jobs, long pause_
     ndt_pool_destroy(pool);
 }
 
-START_TEST(every_item_is_processed_once)
+TEST(every_item_is_processed_once)
 {
     for (int threads = 1; threads <= 5; threads++)
         run_jobs(threads, 100, 0, 300, 0);
 }
-END_TEST
 
-START_TEST(workers_wake_from_sleep)
+TEST(workers_wake_from_sleep)
 {
     run_jobs(3, 0, 0, 60, 300); /* they never spin: each job finds them asleep */
     run_jobs(3, 50, 1, 60, 70); /* some asleep, some not */
 }
-END_TEST
 
 /* Items of the pool run jobs of their own; an item that is done helps with those of the others. */
 enum { OWNERS = 3, ROUNDS = 200 };
@@ -83,7 +81,7 @@ static void own_a_job(void *context, size_t owner)
             atomic_fetch_add(&help, ndt_pool_help(&jobs[i]));
 }
 
-START_TEST(items_help_each_other)
+TEST(items_help_each_other)
 {
     for (int threads = 1; threads <= 4; threads++)
         for (int repeat = 0; repeat < 20; repeat++) {
@@ -97,7 +95,6 @@ START_TEST(items_help_each_other)
             ndt_pool_destroy(pool);
         }
 }
-END_TEST
 
 /* Every item waits until all threads have one: a pool whose threads do not take part waits in vain. */
 static _Atomic int arrived, met;
@@ -111,7 +108,7 @@ static void meet(void *context, size_t item)
     atomic_fetch_add(&met, atomic_load(&arrived) == 3);
 }
 
-START_TEST(all_threads_take_part)
+TEST(all_threads_take_part)
 {
     struct ndt_pool *pool;
     struct ndt_error err;
@@ -120,7 +117,6 @@ START_TEST(all_threads_take_part)
     ck_assert_int_eq(met, 3);
     ndt_pool_destroy(pool);
 }
-END_TEST
 
 /* Threads of this process that are not asleep, the calling one apart. */
 static int count_awake(void)
@@ -143,7 +139,7 @@ static int count_awake(void)
 }
 
 /* Without a job the threads sleep. */
-START_TEST(idle_threads_sleep)
+TEST(idle_threads_sleep)
 {
     struct ndt_pool *pool;
     struct ndt_error err;
@@ -154,27 +150,12 @@ START_TEST(idle_threads_sleep)
     ck_assert_int_eq(count_awake(), 0);
     ndt_pool_destroy(pool);
 }
-END_TEST
 
-START_TEST(nonsense_is_refused)
+TEST(nonsense_is_refused)
 {
     struct ndt_pool *pool;
     struct ndt_error err;
     ck_assert_int_eq(ndt_pool_create(&pool, 0, 1, 0, &err), NDT_ERR_ARGUMENT);
     ck_assert_int_eq(ndt_pool_create(&pool, 257, 1, 0, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "257"));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("pool");
-    tcase_set_timeout(all, 60);
-    tcase_add_test(all, every_item_is_processed_once);
-    tcase_add_test(all, workers_wake_from_sleep);
-    tcase_add_test(all, items_help_each_other);
-    tcase_add_test(all, all_threads_take_part);
-    tcase_add_test(all, idle_threads_sleep);
-    tcase_add_test(all, nonsense_is_refused);
-    return run_case("pool", all);
 }

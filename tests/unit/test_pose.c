@@ -39,7 +39,9 @@ static void assert_same(const struct ndt_pose *a, const struct ndt_pose *b, doub
     ck_assert_double_le(ndt_pose_angle_rad(a, b), tolerance);
 }
 
-START_TEST(inverse_undoes_compose)
+FIXTURE(setup, NULL)
+
+TEST(inverse_undoes_compose)
 {
     for (int i = 0; i < 100; i++) {
         const struct ndt_pose a = random_pose(100), b = random_pose(100);
@@ -50,9 +52,8 @@ START_TEST(inverse_undoes_compose)
         assert_same(&one, &identity, 1e-12);
     }
 }
-END_TEST
 
-START_TEST(apply_agrees_with_the_matrix)
+TEST(apply_agrees_with_the_matrix)
 {
     for (int i = 0; i < 100; i++) {
         const struct ndt_pose T = random_pose(10);
@@ -67,9 +68,8 @@ START_TEST(apply_agrees_with_the_matrix)
         assert_same(&back, &T, 1e-12);
     }
 }
-END_TEST
 
-START_TEST(from_rotation_takes_every_branch)
+TEST(from_rotation_takes_every_branch)
 {
     const double half_turns[4][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}};
     for (int i = 0; i < 4; i++) {
@@ -81,10 +81,9 @@ START_TEST(from_rotation_takes_every_branch)
         assert_same(&back, &T, 1e-12);
     }
 }
-END_TEST
 
 /* R = Rx(a) Ry(b) Rz(c), not ROS's Rz Ry Rx: the corner element is sin b. */
-START_TEST(euler_is_the_published_order)
+TEST(euler_is_the_published_order)
 {
     const double p[6] = {1, 2, 3, 0.3, -0.5, 1.1};
     double R[9], back[6];
@@ -97,9 +96,8 @@ START_TEST(euler_is_the_published_order)
     for (int i = 0; i < 6; i++)
         ck_assert_double_eq_tol(back[i], p[i], 1e-14);
 }
-END_TEST
 
-START_TEST(euler_survives_gimbal_lock)
+TEST(euler_survives_gimbal_lock)
 {
     for (int i = 0; i < 20; i++) {
         const double p[6] = {0, 0, 0, uniform(-3, 3), i % 2 ? M_PI / 2 : -M_PI / 2, uniform(-3, 3)};
@@ -110,9 +108,8 @@ START_TEST(euler_survives_gimbal_lock)
         assert_same(&T, &again, 1e-7);
     }
 }
-END_TEST
 
-START_TEST(log_undoes_exp)
+TEST(log_undoes_exp)
 {
     for (int i = 0; i < 200; i++) {
         const double scale = pow(10, uniform(-9, 0.4));
@@ -126,10 +123,9 @@ START_TEST(log_undoes_exp)
         }
     }
 }
-END_TEST
 
 /* A body that keeps its twist: ten small steps are one large one. */
-START_TEST(exp_is_a_one_parameter_group)
+TEST(exp_is_a_one_parameter_group)
 {
     const struct ndt_twist twist = {{10, 0.2, -0.1}, {0.05, -0.1, 0.9}};
     struct ndt_pose chain = ndt_pose_identity();
@@ -141,9 +137,8 @@ START_TEST(exp_is_a_one_parameter_group)
     const struct ndt_pose part = ndt_pose_interpolate(&start, &end, 0.1), want = ndt_pose_compose(&start, &small);
     assert_same(&part, &want, 1e-12);
 }
-END_TEST
 
-START_TEST(between_keeps_digits_at_utm)
+TEST(between_keeps_digits_at_utm)
 {
     const double origin[3] = {389000.123, 4970000.456, 120};
     const struct ndt_twist twist = {{1, 0.1, 0}, {0, 0, 0.3}};
@@ -154,9 +149,8 @@ START_TEST(between_keeps_digits_at_utm)
     const struct ndt_pose found = ndt_pose_between(&a, &b);
     assert_same(&found, &step, 2e-9); /* the last bit of 4970000 is 1e-9 m */
 }
-END_TEST
 
-START_TEST(zero_and_nan_quaternions_are_refused)
+TEST(zero_and_nan_quaternions_are_refused)
 {
     struct ndt_pose pose = ndt_pose_identity();
     pose.q_xyzw[3] = 0;
@@ -166,7 +160,6 @@ START_TEST(zero_and_nan_quaternions_are_refused)
     ck_assert(!ndt_pose_normalize(&pose));
     ck_assert(ndt_pose_is_finite(&pose));
 }
-END_TEST
 
 static void random_symmetric(int n, double *upper, int positive)
 {
@@ -181,7 +174,7 @@ static void random_symmetric(int n, double *upper, int positive)
         }
 }
 
-START_TEST(eigenvectors_diagonalise)
+TEST(eigenvectors_diagonalise)
 {
     for (int round = 0; round < 200; round++) {
         const int n = round % 2 ? 6 : 3;
@@ -204,9 +197,8 @@ START_TEST(eigenvectors_diagonalise)
             ck_assert_double_le(values[k - 1], values[k]);
     }
 }
-END_TEST
 
-START_TEST(cholesky_solves_or_refuses)
+TEST(cholesky_solves_or_refuses)
 {
     for (int round = 0; round < 100; round++) {
         double A[21], full[36], x[6], want[6], b[6] = {0};
@@ -226,28 +218,4 @@ START_TEST(cholesky_solves_or_refuses)
         A[0] = -A[0];
         ck_assert(!solve_cholesky6(A, b, 0, x));
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("pose");
-    TCase *pose = tcase_create("pose");
-    TCase *linalg = tcase_create("linalg");
-    tcase_add_checked_fixture(pose, setup, NULL);
-    tcase_add_checked_fixture(linalg, setup, NULL);
-    tcase_add_test(pose, inverse_undoes_compose);
-    tcase_add_test(pose, apply_agrees_with_the_matrix);
-    tcase_add_test(pose, from_rotation_takes_every_branch);
-    tcase_add_test(pose, euler_is_the_published_order);
-    tcase_add_test(pose, euler_survives_gimbal_lock);
-    tcase_add_test(pose, log_undoes_exp);
-    tcase_add_test(pose, exp_is_a_one_parameter_group);
-    tcase_add_test(pose, between_keeps_digits_at_utm);
-    tcase_add_test(pose, zero_and_nan_quaternions_are_refused);
-    tcase_add_test(linalg, eigenvectors_diagonalise);
-    tcase_add_test(linalg, cholesky_solves_or_refuses);
-    suite_add_tcase(suite, pose);
-    suite_add_tcase(suite, linalg);
-    return run_suite(suite);
 }

@@ -100,8 +100,11 @@ static void in_base(const struct ndt_align_result *result, double out[36])
     ndt_congruence(6, 6, turn, result->covariance, out);
 }
 
+FIXTURE_ONCE(make_maps, free_maps)
+FIXTURE(setup, teardown)
+
 /* x and y of the base change places with the heading. */
-START_TEST(fixed_turns_with_the_base)
+TEST(fixed_turns_with_the_base)
 {
     struct ndt_align_result result = align_in(0, 0);
     result.T_map_sensor = (struct ndt_pose){.q_xyzw = {0, 0, sqrt(0.5), sqrt(0.5)}};
@@ -113,19 +116,17 @@ START_TEST(fixed_turns_with_the_base)
     ck_assert_double_eq_tol(result.covariance[1], 0, 1e-12);
     ck_assert_double_eq_tol(result.covariance[35], 0.000625, 1e-12);
 }
-END_TEST
 
-START_TEST(posterior_changes_nothing)
+TEST(posterior_changes_nothing)
 {
     const struct ndt_align_result before = align_in(0, 0);
     struct ndt_align_result result = before;
     estimate(NDT_POSE_COVARIANCE_POSTERIOR, &result);
     ck_assert_mem_eq(&result, &before, sizeof(result));
 }
-END_TEST
 
 /* From the curvature of an observation, and from the covariance of a result that has none. */
-START_TEST(laplace_is_the_inverse_curvature)
+TEST(laplace_is_the_inverse_curvature)
 {
     struct ndt_align_result result = align_in(0, 0.7), observed;
     double expected[36];
@@ -141,10 +142,9 @@ START_TEST(laplace_is_the_inverse_curvature)
         ck_assert_double_eq_tol(observed.covariance[i], expected[i], 0.02 * size);
     }
 }
-END_TEST
 
 /* Of a base 1.8 m below the sensor: a roll of the sensor moves it sideways. */
-START_TEST(laplace_is_of_the_base)
+TEST(laplace_is_of_the_base)
 {
     struct ndt_align_result of_sensor = align_in(0, 0), of_base = of_sensor;
     double sensor[36], base[36];
@@ -160,9 +160,8 @@ START_TEST(laplace_is_of_the_base)
     ck_assert_double_eq_tol(base[7], expected, 1e-9 * expected);
     ck_assert_double_eq_tol(base[35], sensor[35], 1e-9 * sensor[35]);
 }
-END_TEST
 
-START_TEST(variances_are_at_least_the_fixed_ones)
+TEST(variances_are_at_least_the_fixed_ones)
 {
     struct ndt_align_result result = align_in(0, 0.4);
     double base[36];
@@ -171,10 +170,9 @@ START_TEST(variances_are_at_least_the_fixed_ones)
     for (int i = 0; i < 6; i++)
         ck_assert_double_eq_tol(base[7 * i], params.fixed[7 * i], 1e-9);
 }
-END_TEST
 
 /* Where the score says nothing, the alignments stay where they start. */
-START_TEST(multi_ndt_sees_the_axis_of_a_corridor)
+TEST(multi_ndt_sees_the_axis_of_a_corridor)
 {
     double base[36];
     set_fixed(1e-8);
@@ -192,10 +190,9 @@ START_TEST(multi_ndt_sees_the_axis_of_a_corridor)
     ck_assert_double_lt(base[0], 0.02 * 0.02);
     ck_assert_double_lt(base[7], 0.02 * 0.02);
 }
-END_TEST
 
 /* At an infinite temperature all offsets weigh the same: x (2 0.5^2 + 2 1^2) / 7, y 2 0.5^2 / 7. */
-START_TEST(scores_weigh_the_offsets)
+TEST(scores_weigh_the_offsets)
 {
     double base[36];
     struct ndt_align_result result = align_in(0, 0.3);
@@ -245,10 +242,9 @@ START_TEST(scores_weigh_the_offsets)
     ck_assert_double_lt(base[0], 0.1 * 0.1);
     ck_assert_double_gt(base[0], 1e-12);
 }
-END_TEST
 
 /* No alignment finishes in a nanosecond. */
-START_TEST(without_time_or_curvature_the_fixed_one_holds)
+TEST(without_time_or_curvature_the_fixed_one_holds)
 {
     struct ndt_align_result result = align_in(0, 0);
     align.deadline_s = 1e-9;
@@ -259,22 +255,4 @@ START_TEST(without_time_or_curvature_the_fixed_one_holds)
     estimate(NDT_POSE_COVARIANCE_LAPLACE, &result);
     ck_assert(result.has_covariance);
     ck_assert_double_eq_tol(result.covariance[14], 0.0225, 1e-4);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("kinds");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_unchecked_fixture(tcase, make_maps, free_maps);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, fixed_turns_with_the_base);
-    tcase_add_test(tcase, posterior_changes_nothing);
-    tcase_add_test(tcase, laplace_is_the_inverse_curvature);
-    tcase_add_test(tcase, laplace_is_of_the_base);
-    tcase_add_test(tcase, variances_are_at_least_the_fixed_ones);
-    tcase_add_test(tcase, multi_ndt_sees_the_axis_of_a_corridor);
-    tcase_add_test(tcase, scores_weigh_the_offsets);
-    tcase_add_test(tcase, without_time_or_curvature_the_fixed_one_holds);
-    return run_case("pose_covariance", tcase);
 }

@@ -58,8 +58,16 @@ static struct ndt_score_job job_of(double leaf_m)
         .leaf_m = leaf_m, .neighbours = NDT_DIRECT7, .scan = &scan, .count = POSES, .T_map_sensor = poses};
 }
 
+static void free_inputs(void)
+{
+    ndt_map_release(map);
+    ndt_cloud_free(&scan);
+}
+
+FIXTURE_ONCE(make_inputs, free_inputs)
+
 /* The parts of the points are over -d1 of the level. */
-START_TEST(points_add_up_to_the_score)
+TEST_EACH(points_add_up_to_the_score, 0, 12)
 {
     struct ndt_pose_score out[POSES];
     struct ndt_score_request request = {
@@ -82,10 +90,9 @@ START_TEST(points_add_up_to_the_score)
         ck_assert_double_eq_tol(-map->levels[request.level].d1 * sum, out[i].score, 1e-3 + 1e-5 * out[i].score);
     }
 }
-END_TEST
 
 /* Points on the border of a cell or of the radius may count in one of both only. */
-START_TEST(plain_scores_are_those_of_the_evaluation)
+TEST_EACH(plain_scores_are_those_of_the_evaluation, 0, 12)
 {
     struct ndt_backend *reference = open_backend(&ndt_reference_backend);
     struct ndt_pose_score out[POSES];
@@ -113,9 +120,8 @@ START_TEST(plain_scores_are_those_of_the_evaluation)
     }
     reference->ops->close(reference);
 }
-END_TEST
 
-START_TEST(an_aligner_scores_with_the_bits_of_the_plain_c)
+TEST(an_aligner_scores_with_the_bits_of_the_plain_c)
 {
     struct ndt_backend *backend = open_backend(&ndt_cpu_backend);
     struct ndt_aligner *aligner = NULL;
@@ -136,7 +142,6 @@ START_TEST(an_aligner_scores_with_the_bits_of_the_plain_c)
     ndt_aligner_destroy(aligner);
     backend->ops->close(backend);
 }
-END_TEST
 
 static enum ndt_status score_with(const struct ndt_backend_ops *ops, struct ndt_map *with,
                                   const struct ndt_score_job *job, size_t *done)
@@ -158,7 +163,7 @@ static enum ndt_status score_with(const struct ndt_backend_ops *ops, struct ndt_
     return status;
 }
 
-START_TEST(an_aligner_refuses)
+TEST(an_aligner_refuses)
 {
     struct ndt_backend_ops without = ndt_cpu_backend;
     struct ndt_score_job job = job_of(2);
@@ -179,7 +184,6 @@ START_TEST(an_aligner_refuses)
     ck_assert_int_eq(score_with(&ndt_cpu_backend, map, &job, &done), NDT_OK);
     ck_assert_uint_eq(done, POSES);
 }
-END_TEST
 
 struct lane_scores {
     struct ndt_pose_score out[THREADS][POSES];
@@ -197,7 +201,7 @@ static void score_in_lane(void *context, size_t index, struct ndt_backend *lane)
                             lane->ops->score_poses(lane, &request, scores->out[index], &done, &why) != NDT_OK;
 }
 
-START_TEST(lanes_score)
+TEST(lanes_score)
 {
     static struct lane_scores scores;
     struct ndt_backend *backend = open_backend(&ndt_cpu_backend);
@@ -213,23 +217,4 @@ START_TEST(lanes_score)
         ck_assert_mem_eq(scores.out[i], plain, sizeof(plain));
     }
     backend->ops->close(backend);
-}
-END_TEST
-
-static void free_inputs(void)
-{
-    ndt_map_release(map);
-    ndt_cloud_free(&scan);
-}
-
-int main(void)
-{
-    TCase *tests = tcase_create("pose_scores");
-    tcase_add_unchecked_fixture(tests, make_inputs, free_inputs);
-    tcase_add_loop_test(tests, plain_scores_are_those_of_the_evaluation, 0, 12);
-    tcase_add_loop_test(tests, points_add_up_to_the_score, 0, 12);
-    tcase_add_test(tests, an_aligner_scores_with_the_bits_of_the_plain_c);
-    tcase_add_test(tests, an_aligner_refuses);
-    tcase_add_test(tests, lanes_score);
-    return run_case("pose_scores", tests);
 }

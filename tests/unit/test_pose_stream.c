@@ -86,7 +86,9 @@ static void must_refuse(double s, const char *reason)
     ck_assert_msg(strncmp(err.text, reason, strlen(reason)) == 0, "at %g s: %s", s, err.text);
 }
 
-START_TEST(scans_and_samples_are_answered)
+FIXTURE(setup, teardown)
+
+TEST(scans_and_samples_are_answered)
 {
     must_refuse(0, "no_pose: ");
     for (int i = 0; i <= 10; i++)
@@ -106,9 +108,8 @@ START_TEST(scans_and_samples_are_answered)
     ck_assert_int_eq(now.scan_ns, after(1));
     ck_assert_int_eq(now.state, NDT_STATE_TRACKING);
 }
-END_TEST
 
-START_TEST(only_trusted_poses_are_told)
+TEST(only_trusted_poses_are_told)
 {
     scan(0, NDT_STATE_TRACKING);
     scan(0.1, NDT_STATE_LOST);
@@ -117,9 +118,8 @@ START_TEST(only_trusted_poses_are_told)
     scan(0.2, NDT_STATE_TRACKING);
     must_be(0.25, NDT_POSE_PREDICTED);
 }
-END_TEST
 
-START_TEST(what_cannot_be_decoded_changes_nothing)
+TEST(what_cannot_be_decoded_changes_nothing)
 {
     scan(0, NDT_STATE_TRACKING);
     odometry(0);
@@ -132,10 +132,9 @@ START_TEST(what_cannot_be_decoded_changes_nothing)
     must_be(0.1, NDT_POSE_FILTERED);
     ck_assert_uint_eq(ndtd_pose_stream_counters(stream).lost, 0);
 }
-END_TEST
 
 /* The thread empties the rings, however seldom somebody asks. */
-START_TEST(many_samples_fit)
+TEST(many_samples_fit)
 {
     scan(0, NDT_STATE_TRACKING);
     for (int i = 0; i <= 400; i++)
@@ -143,17 +142,4 @@ START_TEST(many_samples_fit)
     must_be(0.8, NDT_POSE_FILTERED);
     ck_assert_uint_eq(ndtd_pose_stream_counters(stream).lost, 0);
     ck_assert_uint_eq(ndtd_pose_stream_counters(stream).published, 0);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("pose_stream");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_set_timeout(all, 30);
-    tcase_add_test(all, scans_and_samples_are_answered);
-    tcase_add_test(all, only_trusted_poses_are_told);
-    tcase_add_test(all, what_cannot_be_decoded_changes_nothing);
-    tcase_add_test(all, many_samples_fit);
-    return run_case("pose_stream", all);
 }

@@ -44,7 +44,9 @@ static void run(uint64_t sequence, const struct ndt_sweep_motion *motion)
     must(ndt_preprocess(pre, &params, &raw, &sweep, sequence, motion, &out, &err));
 }
 
-START_TEST(useless_points_are_dropped)
+FIXTURE(setup, teardown)
+
+TEST(useless_points_are_dropped)
 {
     add(5, 0, 0, 0);
     add(NAN, 0, 0, 0);
@@ -61,9 +63,8 @@ START_TEST(useless_points_are_dropped)
     run(0, NULL);
     ck_assert_uint_eq(out->count, 0);
 }
-END_TEST
 
-START_TEST(a_cell_becomes_its_mean)
+TEST(a_cell_becomes_its_mean)
 {
     add(10.1, 2.1, 0.1, 0);
     add(-7.4, 2.1, 0.1, 0);
@@ -77,9 +78,8 @@ START_TEST(a_cell_becomes_its_mean)
     run(0, NULL);
     ck_assert_uint_eq(out->count, 3);
 }
-END_TEST
 
-START_TEST(the_sample_is_exact_seeded_and_in_order)
+TEST(the_sample_is_exact_seeded_and_in_order)
 {
     float first[100];
     for (int i = 0; i < 5000; i++)
@@ -100,7 +100,6 @@ START_TEST(the_sample_is_exact_seeded_and_in_order)
     run(4, NULL);
     ck_assert_mem_ne(first, out->x_m, sizeof(first));
 }
-END_TEST
 
 /* A moving sensor measures each fixed point at its own time: after deskewing they coincide with the fixed points.
  */
@@ -132,7 +131,7 @@ static void assert_fixed(double tolerance_m)
     }
 }
 
-START_TEST(every_mode_deskews_a_sweep)
+TEST(every_mode_deskews_a_sweep)
 {
     const enum ndt_deskew_mode modes[] = {NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW, NDT_DESKEW_AZIMUTH_CCW};
     const struct ndt_sweep_motion motion = {.twist = {{15, 0.5, 0.2}, {0.05, -0.03, 0.8}}};
@@ -149,9 +148,8 @@ START_TEST(every_mode_deskews_a_sweep)
         assert_fixed(2e-3);
     }
 }
-END_TEST
 
-START_TEST(time_is_relative_to_mid_sweep)
+TEST(time_is_relative_to_mid_sweep)
 {
     const struct ndt_sweep_motion motion = {.twist = {{10, 0, 0}, {0, 0, 0}}};
     params.voxel_m = 0;
@@ -163,7 +161,6 @@ START_TEST(time_is_relative_to_mid_sweep)
     ck_assert_float_eq_tol(out->x_m[0], 19.5f, 1e-5f);
     ck_assert_float_eq_tol(out->x_m[1], 20.5f, 1e-5f);
 }
-END_TEST
 
 /* A turn of `turn_us`, clockwise from behind, with a stamp `stamp_us` after its begin. */
 static void turn_with_stamp(int turn_us, int stamp_us)
@@ -188,7 +185,7 @@ static void assert_same_points(const struct ndt_cloud *a, const struct ndt_cloud
 
 /* With the stamp at the begin, in the middle and at the end; sweeps of odd lengths have no whole microsecond in the
  * middle. */
-START_TEST(stamps_anywhere_in_the_sweep_give_the_same_points)
+TEST(stamps_anywhere_in_the_sweep_give_the_same_points)
 {
     static const int turns_us[] = {100000, 99999, 100001, 49987, 200003};
     const struct ndt_sweep_motion motion = {.twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}},
@@ -216,9 +213,8 @@ START_TEST(stamps_anywhere_in_the_sweep_give_the_same_points)
     ndt_cloud_free(&first);
     ndt_cloud_free(&first_again);
 }
-END_TEST
 
-START_TEST(azimuths_give_the_same_points_for_every_stamp)
+TEST(azimuths_give_the_same_points_for_every_stamp)
 {
     static const enum ndt_sweep_stamp stamps[] = {NDT_STAMP_BEGIN, NDT_STAMP_MIDDLE, NDT_STAMP_END};
     static const double references_s[] = {0.05, 0, -0.05};
@@ -237,10 +233,9 @@ START_TEST(azimuths_give_the_same_points_for_every_stamp)
     }
     ndt_cloud_free(&first);
 }
-END_TEST
 
 /* The arc tangent is good to 1e-5 rad, or 0.16 us. */
-START_TEST(times_by_field_and_by_azimuth_agree)
+TEST(times_by_field_and_by_azimuth_agree)
 {
     const struct ndt_sweep_motion motion = {.twist = {{15, 0.5, 0}, {0, 0, 0.4}}};
     struct ndt_cloud by_field;
@@ -264,9 +259,8 @@ START_TEST(times_by_field_and_by_azimuth_agree)
     }
     ndt_cloud_free(&by_field);
 }
-END_TEST
 
-START_TEST(poses_of_a_constant_twist_are_that_twist)
+TEST(poses_of_a_constant_twist_are_that_twist)
 {
     const struct ndt_sweep_motion motion = {.twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}},
                                   other = {.twist = {{-5, 1, 0}, {0, 0, -0.3}}};
@@ -293,7 +287,6 @@ START_TEST(poses_of_a_constant_twist_are_that_twist)
     assert_same_points(out, &first);
     ndt_cloud_free(&first);
 }
-END_TEST
 
 /* The sensor at time t, in its frame at mid-sweep: it swerves from one side to the other. */
 static struct ndt_pose swerving(double t_s)
@@ -302,7 +295,7 @@ static struct ndt_pose swerving(double t_s)
     return (struct ndt_pose){{15 * t_s, 2 * t_s, 0}, {0, 0, sin(yaw_rad / 2), cos(yaw_rad / 2)}};
 }
 
-START_TEST(poses_undo_a_turn_that_no_twist_does)
+TEST(poses_undo_a_turn_that_no_twist_does)
 {
     const struct ndt_sweep_motion twist = {.twist = {{15, 2, 0}, {0, 0, 0}}};
     struct ndt_sweep_motion poses = {.is_piecewise = 1};
@@ -332,9 +325,8 @@ START_TEST(poses_undo_a_turn_that_no_twist_does)
     ck_assert_double_ge(worst_m[0], 1);
     ck_assert_double_le(worst_m[1], 1e-3);
 }
-END_TEST
 
-START_TEST(impossible_times_are_dropped)
+TEST(impossible_times_are_dropped)
 {
     static const double odd_s[] = {NAN, INFINITY, -INFINITY, 1e30, -1e30, 3e38, 10.01, -10.01};
     params.voxel_m = 0;
@@ -350,7 +342,6 @@ START_TEST(impossible_times_are_dropped)
     ck_assert_double_eq(sweep.reference_s, 0);
     ck_assert_double_eq_tol(sweep.end_s, 0.05, 1e-8);
 }
-END_TEST
 
 /* 500 points in 0.1 s, of which every `every`-th is off by up to `far`. */
 static void sweep_with_strays(int every, double far_s)
@@ -362,7 +353,7 @@ static void sweep_with_strays(int every, double far_s)
     }
 }
 
-START_TEST(strays_in_time_do_not_move_the_sweep)
+TEST(strays_in_time_do_not_move_the_sweep)
 {
     static const double FAR_S[] = {0.4, 0.9, 4, 8, 1e9};
     struct ndt_sweep clean;
@@ -381,9 +372,8 @@ START_TEST(strays_in_time_do_not_move_the_sweep)
                   sweep.end_s == clean.end_s);
     }
 }
-END_TEST
 
-START_TEST(the_order_of_the_points_does_not_decide_what_strays_are)
+TEST(the_order_of_the_points_does_not_decide_what_strays_are)
 {
     struct ndt_sweep forward;
     params.deskew = NDT_DESKEW_TIME;
@@ -400,9 +390,8 @@ START_TEST(the_order_of_the_points_does_not_decide_what_strays_are)
     run(0, NULL);
     ck_assert_mem_eq(&sweep, &forward, sizeof(sweep));
 }
-END_TEST
 
-START_TEST(auto_is_time_where_there_are_times)
+TEST(auto_is_time_where_there_are_times)
 {
     add(5, 0, 0, 0);
     ck_assert_int_eq(ndt_deskew_mode_of(NDT_DESKEW_AUTO, &raw), NDT_DESKEW_TIME);
@@ -412,9 +401,8 @@ START_TEST(auto_is_time_where_there_are_times)
     raw.time_s = NULL;
     ck_assert_int_eq(ndt_deskew_mode_of(NDT_DESKEW_AUTO, &raw), NDT_DESKEW_OFF);
 }
-END_TEST
 
-START_TEST(time_mode_without_times_is_an_error)
+TEST(time_mode_without_times_is_an_error)
 {
     struct ndt_cloud bare;
     ndt_cloud_init(&bare);
@@ -427,12 +415,11 @@ START_TEST(time_mode_without_times_is_an_error)
     ck_assert_int_eq(ndt_preprocess(pre, &params, &bare, &sweep, 0, NULL, &out, &err), NDT_ERR_FORMAT);
     ndt_cloud_free(&bare);
 }
-END_TEST
 
 /* ---- the deadline ---- */
 
 /* Filtered or not: what is not ready by then is given up, and a later deadline changes no bit. */
-START_TEST(a_deadline_ends_it_or_changes_nothing)
+TEST(a_deadline_ends_it_or_changes_nothing)
 {
     for (int i = 0; i < 20000; i++)
         add(5 + 0.01 * (i % 1000), 0.1 * (i % 77), 0.05 * (i % 31), 0);
@@ -453,7 +440,6 @@ START_TEST(a_deadline_ends_it_or_changes_nothing)
         ck_assert_mem_eq(out->x_m, x_m, count * sizeof(float));
     }
 }
-END_TEST
 
 /* ---- plans for devices ---- */
 
@@ -466,7 +452,7 @@ static void assert_translation(const struct ndt_preprocess_plan *plan, int bound
     ck_assert_float_eq(plan->boundaries[boundary][3][2], 0);
 }
 
-START_TEST(a_plan_says_what_the_host_does)
+TEST(a_plan_says_what_the_host_does)
 {
     const struct ndt_sweep_motion motion = {.twist = {.v_mps = {10, 0, 0}}},
                                   faster = {.twist = {.v_mps = {14, 0, 0}}};
@@ -508,29 +494,4 @@ START_TEST(a_plan_says_what_the_host_does)
     ck_assert(plan.deskew == NDT_DESKEW_OFF && !plan.filtered && plan.seed != seed && plan.start_s == 0);
     ndt_preprocess_plan_set_motion(&plan, &turn, &motion, &faster); /* nothing to correct */
     ck_assert_float_eq(plan.boundaries[1][0][0], 0);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *points = tcase_create("preprocess");
-    tcase_add_checked_fixture(points, setup, teardown);
-    tcase_add_test(points, useless_points_are_dropped);
-    tcase_add_test(points, a_cell_becomes_its_mean);
-    tcase_add_test(points, the_sample_is_exact_seeded_and_in_order);
-    tcase_add_test(points, every_mode_deskews_a_sweep);
-    tcase_add_test(points, time_is_relative_to_mid_sweep);
-    tcase_add_test(points, stamps_anywhere_in_the_sweep_give_the_same_points);
-    tcase_add_test(points, azimuths_give_the_same_points_for_every_stamp);
-    tcase_add_test(points, times_by_field_and_by_azimuth_agree);
-    tcase_add_test(points, poses_of_a_constant_twist_are_that_twist);
-    tcase_add_test(points, poses_undo_a_turn_that_no_twist_does);
-    tcase_add_test(points, impossible_times_are_dropped);
-    tcase_add_test(points, strays_in_time_do_not_move_the_sweep);
-    tcase_add_test(points, the_order_of_the_points_does_not_decide_what_strays_are);
-    tcase_add_test(points, auto_is_time_where_there_are_times);
-    tcase_add_test(points, time_mode_without_times_is_an_error);
-    tcase_add_test(points, a_deadline_ends_it_or_changes_nothing);
-    tcase_add_test(points, a_plan_says_what_the_host_does);
-    return run_case("preprocess", points);
 }

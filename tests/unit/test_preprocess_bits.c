@@ -477,7 +477,9 @@ static void fill_odd(size_t count, double ordinary)
     }
 }
 
-START_TEST(scans_are_bit_identical)
+FIXTURE(setup, teardown)
+
+TEST(scans_are_bit_identical)
 {
     static const int beams[] = {1, 3, 64};
     for (size_t b = 0; b < 3; b++) {
@@ -485,7 +487,6 @@ START_TEST(scans_are_bit_identical)
         compare_all();
     }
 }
-END_TEST
 
 static void shuffle(void)
 {
@@ -500,15 +501,14 @@ static void shuffle(void)
     }
 }
 
-START_TEST(unordered_scans_are_bit_identical)
+TEST(unordered_scans_are_bit_identical)
 {
     fill_scan(20000, 1);
     shuffle();
     compare_all();
 }
-END_TEST
 
-START_TEST(short_clouds_are_bit_identical)
+TEST(short_clouds_are_bit_identical)
 {
     for (size_t count = 0; count <= 70; count++) {
         fill_scan(count, 2);
@@ -521,9 +521,8 @@ START_TEST(short_clouds_are_bit_identical)
         compare_all();
     }
 }
-END_TEST
 
-START_TEST(extreme_values_are_bit_identical)
+TEST(extreme_values_are_bit_identical)
 {
     static const double spread_m[] = {1e-3, 1, 5, 300, 1e6};
     for (size_t i = 0; i < 5; i++) {
@@ -544,10 +543,9 @@ START_TEST(extreme_values_are_bit_identical)
         compare_all();
     }
 }
-END_TEST
 
 /* Ranges within a few units in the last place of both limits, where float is not sufficient. */
-START_TEST(points_on_range_limits_are_bit_identical)
+TEST(points_on_range_limits_are_bit_identical)
 {
     for (size_t i = 0; i < MOST; i++) {
         const double azimuth_rad = uniform(-M_PI, M_PI),
@@ -564,9 +562,8 @@ START_TEST(points_on_range_limits_are_bit_identical)
     ck_assert_uint_gt(plain.kept.count, MOST / 4);
     ck_assert_uint_lt(plain.kept.count, MOST * 3 / 4);
 }
-END_TEST
 
-START_TEST(one_cell_and_many_cells_are_bit_identical)
+TEST(one_cell_and_many_cells_are_bit_identical)
 {
     raw.count = MOST;
     for (size_t i = 0; i < MOST; i++) {
@@ -583,10 +580,9 @@ START_TEST(one_cell_and_many_cells_are_bit_identical)
     fill_scan(MOST, 64); /* and shrinks again */
     compare_all();
 }
-END_TEST
 
 /* Quotients that are integers up to rounding, on both sides of every cell face. */
-START_TEST(points_on_cell_faces_are_bit_identical)
+TEST(points_on_cell_faces_are_bit_identical)
 {
     static const double voxels_m[] = {0.1, 0.25, 0.3, 0.7, 1, 3, 1e-3, 100, 2.8e-45, 1e-60};
     params.min_range_m = 0;
@@ -609,7 +605,6 @@ START_TEST(points_on_cell_faces_are_bit_identical)
         }
     }
 }
-END_TEST
 
 /* One of the floats next to `value`, or the nearest. */
 static float about(double value)
@@ -620,7 +615,7 @@ static float about(double value)
 }
 
 /* Corners of the box that are not representable as float, and points on both sides of them. */
-START_TEST(points_on_the_crop_box_are_bit_identical)
+TEST(points_on_the_crop_box_are_bit_identical)
 {
     static const double corners_m[] = {0.1, 0.2, 0.3, 1.1, 3.7, 1e-3};
     params.min_range_m = 0;
@@ -642,10 +637,9 @@ START_TEST(points_on_the_crop_box_are_bit_identical)
         ck_assert_uint_lt(plain.kept.count, raw.count);
     }
 }
-END_TEST
 
 /* A million cells away, where the filter stops. */
-START_TEST(outermost_cells_are_bit_identical)
+TEST(outermost_cells_are_bit_identical)
 {
     static const double voxels_m[] = {0x1p-13, 1e-4, 0x1p-10, 3e-5};
     static const double cells[] = {0, 999998, 999999, 1000000, 1000001};
@@ -667,10 +661,9 @@ START_TEST(outermost_cells_are_bit_identical)
         ck_assert_uint_gt(plain.kept.count, 0);
     }
 }
-END_TEST
 
 /* Means whose last digit is a signed zero. */
-START_TEST(signed_zeros_are_bit_identical)
+TEST(signed_zeros_are_bit_identical)
 {
     static const float values[] = {0, -0.0f, 1e-45f, -1e-45f, 3e-45f, -3e-45f};
     params.min_range_m = 0;
@@ -688,9 +681,8 @@ START_TEST(signed_zeros_are_bit_identical)
         compare();
     }
 }
-END_TEST
 
-START_TEST(random_points_are_bit_identical)
+TEST(random_points_are_bit_identical)
 {
     for (int round = 0; round < 20; round++) {
         const double spread_m = uniform(0.1, 300);
@@ -709,7 +701,6 @@ START_TEST(random_points_are_bit_identical)
         compare();
     }
 }
-END_TEST
 
 static int by_bits(const void *a, const void *b)
 {
@@ -736,7 +727,7 @@ static void sorted_points(const struct ndt_cloud *cloud, float (*out)[4])
 }
 
 /* Cells and means do not depend on the order of the points; only the order of the cells does. */
-START_TEST(means_do_not_depend_on_the_order_of_the_points)
+TEST(means_do_not_depend_on_the_order_of_the_points)
 {
     static float before[MOST][4], after[MOST][4];
     const struct ndt_sweep_motion motion = {.twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}};
@@ -755,10 +746,9 @@ START_TEST(means_do_not_depend_on_the_order_of_the_points)
         ck_assert(memcmp(before, after, cells * sizeof(*before)) == 0);
     }
 }
-END_TEST
 
 /* Against sums in double. */
-START_TEST(means_are_good_to_micrometres)
+TEST(means_are_good_to_micrometres)
 {
     params.sample_count = 0;
     params.voxel_m = 0.3;
@@ -781,10 +771,9 @@ START_TEST(means_are_good_to_micrometres)
         ck_assert_double_eq_tol(out->z_m[0], mean_m[2], 2e-6);
     }
 }
-END_TEST
 
 /* After one filtered and one unfiltered scan of the largest size, in any order of sizes, modes and cells. */
-START_TEST(nothing_is_allocated_after_the_largest_scan)
+TEST(nothing_is_allocated_after_the_largest_scan)
 {
     const struct ndt_sweep_motion motion = {.twist = {{15, 0, 0}, {0, 0, 0.5}}};
     const struct ndt_cloud *out;
@@ -809,27 +798,4 @@ START_TEST(nothing_is_allocated_after_the_largest_scan)
     ck_assert_int_eq(failures, 0);
     if (COUNTS_ALLOCATIONS)
         ck_assert_uint_eq(made, 0);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *bits = tcase_create("bits");
-    tcase_set_timeout(bits, 120);
-    tcase_add_checked_fixture(bits, setup, teardown);
-    tcase_add_test(bits, scans_are_bit_identical);
-    tcase_add_test(bits, unordered_scans_are_bit_identical);
-    tcase_add_test(bits, short_clouds_are_bit_identical);
-    tcase_add_test(bits, extreme_values_are_bit_identical);
-    tcase_add_test(bits, points_on_range_limits_are_bit_identical);
-    tcase_add_test(bits, one_cell_and_many_cells_are_bit_identical);
-    tcase_add_test(bits, points_on_cell_faces_are_bit_identical);
-    tcase_add_test(bits, points_on_the_crop_box_are_bit_identical);
-    tcase_add_test(bits, outermost_cells_are_bit_identical);
-    tcase_add_test(bits, signed_zeros_are_bit_identical);
-    tcase_add_test(bits, random_points_are_bit_identical);
-    tcase_add_test(bits, means_do_not_depend_on_the_order_of_the_points);
-    tcase_add_test(bits, means_are_good_to_micrometres);
-    tcase_add_test(bits, nothing_is_allocated_after_the_largest_scan);
-    return run_case("preprocess_bits", bits);
 }

@@ -82,8 +82,10 @@ static uint64_t get(const struct watcher *watcher, enum ndt_progress_item item)
     return ndt_progress_get(&watcher->progress, item);
 }
 
+FIXTURE(set_up, temp_dir_remove)
+
 /* Nothing is left behind: the address sanitizer looks. */
-START_TEST(a_load_can_be_cancelled_at_every_step)
+TEST_EACH(a_load_can_be_cancelled_at_every_step, 0, NAMES)
 {
     struct watcher watcher;
     const char *name = names[_i];
@@ -95,9 +97,8 @@ START_TEST(a_load_can_be_cancelled_at_every_step)
         ck_assert_msg(strstr(err.text, "cancelled") != NULL, "%s", err.text);
     }
 }
-END_TEST
 
-START_TEST(progress_counts_files_points_and_levels)
+TEST(progress_counts_files_points_and_levels)
 {
     struct watcher watcher;
     ck_assert_int_eq(load(&watcher, "tiles", 0), NDT_OK);
@@ -109,9 +110,8 @@ START_TEST(progress_counts_files_points_and_levels)
     ck_assert_uint_eq(get(&watcher, NDT_PROGRESS_LEVELS), 3);
     ck_assert_uint_eq(get(&watcher, NDT_PROGRESS_ALL_LEVELS), 3);
 }
-END_TEST
 
-START_TEST(a_path_that_can_be_no_map_is_refused_without_loading)
+TEST(a_path_that_can_be_no_map_is_refused_without_loading)
 {
     for (int i = 0; i < NAMES; i++)
         ck_assert_int_eq(ndt_map_path_check(temp_path(names[i]), &err), NDT_OK);
@@ -119,16 +119,4 @@ START_TEST(a_path_that_can_be_no_map_is_refused_without_loading)
     ck_assert_ptr_nonnull(strstr(err.text, "none.pcd: cannot open: No such file"));
     ck_assert_int_eq(ndt_map_path_check(temp_text("map.txt", "text"), &err), NDT_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(err.text, ".ndtmap .pcd"));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("progress");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, set_up, temp_dir_remove);
-    tcase_add_loop_test(tests, a_load_can_be_cancelled_at_every_step, 0, NAMES);
-    tcase_add_test(tests, progress_counts_files_points_and_levels);
-    tcase_add_test(tests, a_path_that_can_be_no_map_is_refused_without_loading);
-    return run_case("progress", tests);
 }

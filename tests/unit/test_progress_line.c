@@ -14,7 +14,7 @@ static const char *text_of(const char *what, double part, double elapsed_s)
     return text;
 }
 
-START_TEST(text_says_amount_part_and_rest)
+TEST(text_says_amount_part_and_rest)
 {
     ck_assert_str_eq(text_of("map", 0.25, 1),
                      "[#######.......................]  25 %  map: 3 of 12 files  3 s left");
@@ -25,7 +25,6 @@ START_TEST(text_says_amount_part_and_rest)
     ndtd_progress_line_text(small, sizeof(small), "map.pcd", 0.5, "x", 1);
     ck_assert_str_eq(small, "[######");
 }
-END_TEST
 
 /* Standard error as a file. */
 static const char *shown(struct ndtd_progress_line *line, uint64_t done, uint64_t all)
@@ -59,7 +58,7 @@ static struct ndtd_progress_line due(const char *unit)
     return line;
 }
 
-START_TEST(is_shown_after_a_second_and_goes)
+TEST(is_shown_after_a_second_and_goes)
 {
     struct ndtd_progress_line line = due("files");
     line.next_us += 1e6;
@@ -71,9 +70,8 @@ START_TEST(is_shown_after_a_second_and_goes)
     const size_t length = strlen(text);
     ck_assert_msg(length > 4 && strcmp(text + length - 4, "\r\033[K") == 0, "%s", text);
 }
-END_TEST
 
-START_TEST(amounts_have_the_unit_of_the_total)
+TEST(amounts_have_the_unit_of_the_total)
 {
     static const struct {
         const char *unit;
@@ -91,24 +89,12 @@ START_TEST(amounts_have_the_unit_of_the_total)
         ck_assert_msg(strstr(text, cases[i].text) != NULL, "'%s' lacks '%s'", text, cases[i].text);
     }
 }
-END_TEST
 
-START_TEST(is_silent_where_it_is_not_asked_for)
+TEST(is_silent_where_it_is_not_asked_for)
 {
     struct ndtd_progress_line line;
     ndtd_progress_line_begin(&line, "work", NULL);
     line.next_us = 0;
     ck_assert_str_eq(shown(&line, 1, 4), "");
     ndtd_progress_line_end(&(struct ndtd_progress_line){.what = NULL});
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("all");
-    tcase_add_test(all, text_says_amount_part_and_rest);
-    tcase_add_test(all, is_shown_after_a_second_and_goes);
-    tcase_add_test(all, amounts_have_the_unit_of_the_total);
-    tcase_add_test(all, is_silent_where_it_is_not_asked_for);
-    return run_case("progress line", all);
 }

@@ -142,7 +142,9 @@ static void assert_point(size_t i, float x, float y, float z)
     ck_assert(cloud.x_m[i] == x && cloud.y_m[i] == y && cloud.z_m[i] == z);
 }
 
-START_TEST(golden_scan)
+FIXTURE(setup, teardown)
+
+TEST(golden_scan)
 {
     const struct golden_vector golden = golden_read("scan");
     struct ndt_scan_message message;
@@ -160,9 +162,8 @@ START_TEST(golden_scan)
     ASSERT_OK(ndt_scan_encode(&frame, &message, &cloud, &error));
     assert_frame(&golden);
 }
-END_TEST
 
-START_TEST(golden_scan_double)
+TEST(golden_scan_double)
 {
     const struct golden_vector golden = golden_read("scan_double");
     struct ndt_scan_message message;
@@ -175,9 +176,8 @@ START_TEST(golden_scan_double)
     ASSERT_OK(ndt_scan_encode(&frame, &message, &cloud, &error));
     assert_frame(&golden);
 }
-END_TEST
 
-START_TEST(golden_scan_padded)
+TEST(golden_scan_padded)
 {
     const struct golden_vector golden = golden_read("scan_padded");
     struct ndt_scan_message message;
@@ -191,9 +191,8 @@ START_TEST(golden_scan_padded)
     ck_assert(cloud.intensity[0] == 300.0f && cloud.intensity[1] == 65535.0f);
     ck_assert(cloud.time_s[0] == 0.0f && cloud.time_s[1] == 0.0995f);
 }
-END_TEST
 
-START_TEST(golden_initial_pose)
+TEST(golden_initial_pose)
 {
     static const double pose[7] = {10.5, -20.25, 1, 0.5, -0.5, 0.5, 0.5}, twist[6] = {3.5, 0, -0.125, 0, 0, 0.0625};
     const struct golden_vector golden = golden_read("initial_pose");
@@ -211,9 +210,8 @@ START_TEST(golden_initial_pose)
     ASSERT_OK(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &message, &error));
     assert_frame(&golden);
 }
-END_TEST
 
-START_TEST(golden_odometry)
+TEST(golden_odometry)
 {
     const struct golden_vector golden = golden_read("odometry");
     struct ndt_pose_message message;
@@ -225,9 +223,8 @@ START_TEST(golden_odometry)
     ASSERT_OK(ndt_pose_message_encode(&frame, NDT_MESSAGE_ODOMETRY, &message, &error));
     assert_frame(&golden);
 }
-END_TEST
 
-START_TEST(golden_truth)
+TEST(golden_truth)
 {
     const struct golden_vector golden = golden_read("truth");
     struct ndt_pose_message message;
@@ -239,9 +236,8 @@ START_TEST(golden_truth)
     ASSERT_OK(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &message, &error));
     assert_frame(&golden);
 }
-END_TEST
 
-START_TEST(golden_pose)
+TEST(golden_pose)
 {
     const struct golden_vector golden = golden_read("pose");
     struct ndt_moment_message message;
@@ -262,9 +258,8 @@ START_TEST(golden_pose)
     message.T_map_base.q_xyzw[3] = 2;
     ck_assert_int_eq(ndt_moment_encode(&frame, &message, &error), NDT_ERR_ARGUMENT);
 }
-END_TEST
 
-START_TEST(golden_transform)
+TEST(golden_transform)
 {
     const struct golden_vector golden = golden_read("transform");
     struct ndt_pose_message message;
@@ -279,9 +274,8 @@ START_TEST(golden_transform)
     ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRANSFORM, &message, &error), NDT_ERR_ARGUMENT);
     ck_assert_str_eq(error.text, "transform message: field 'pose' is missing");
 }
-END_TEST
 
-START_TEST(golden_points)
+TEST(golden_points)
 {
     const struct golden_vector golden = golden_read("points");
     static struct ndt_points_message message;
@@ -305,9 +299,8 @@ START_TEST(golden_points)
     ASSERT_OK(ndt_points_encode(&frame, &message, &cloud, &error));
     assert_frame(&golden);
 }
-END_TEST
 
-START_TEST(points_that_cannot_be_sent)
+TEST(points_that_cannot_be_sent)
 {
     static struct ndt_points_message message = {.frame_id = "base", .candidate_count = 1};
     message.candidates[0] =
@@ -324,7 +317,6 @@ START_TEST(points_that_cannot_be_sent)
     ck_assert_int_eq(ndt_points_encode(&frame, &message, &cloud, &error), NDT_ERR_ARGUMENT);
     ck_assert_uint_eq(frame.size, 0);
 }
-END_TEST
 
 static void assert_result(const struct ndt_result_message *message)
 {
@@ -356,7 +348,7 @@ static void assert_longer_frame(const struct golden_vector *golden)
     ck_assert_mem_eq(frame.data + golden->size, later, sizeof(later) - 1);
 }
 
-START_TEST(golden_result)
+TEST(golden_result)
 {
     const struct golden_vector golden = golden_read("result");
     struct ndt_result_message message;
@@ -367,9 +359,8 @@ START_TEST(golden_result)
     ASSERT_OK(ndt_result_encode(&frame, &message, &error));
     assert_longer_frame(&golden);
 }
-END_TEST
 
-START_TEST(golden_result_lost)
+TEST(golden_result_lost)
 {
     const struct golden_vector golden = golden_read("result_lost");
     struct ndt_result_message message;
@@ -381,9 +372,8 @@ START_TEST(golden_result_lost)
     ASSERT_OK(ndt_result_encode(&frame, &message, &error));
     assert_longer_frame(&golden);
 }
-END_TEST
 
-START_TEST(golden_result_daemon)
+TEST(golden_result_daemon)
 {
     const struct golden_vector golden = golden_read("result_daemon");
     struct ndt_result_message message;
@@ -396,9 +386,8 @@ START_TEST(golden_result_daemon)
     ASSERT_OK(ndt_result_encode(&frame, &message, &error));
     assert_frame(&golden);
 }
-END_TEST
 
-START_TEST(golden_result_estimate)
+TEST(golden_result_estimate)
 {
     const struct golden_vector golden = golden_read("result_estimate");
     struct ndt_result_message message;
@@ -416,9 +405,8 @@ START_TEST(golden_result_estimate)
     ASSERT_OK(ndt_result_decode(frame.data, frame.size, &message, &error));
     ck_assert(message.has_twist && !message.has_confidence && !message.has_innovation);
 }
-END_TEST
 
-START_TEST(golden_result_state)
+TEST(golden_result_state)
 {
     const struct golden_vector golden = golden_read("result_state");
     struct ndt_result_message message;
@@ -444,9 +432,8 @@ START_TEST(golden_result_state)
     ck_assert_str_eq(error.text, "result message: field 'guess': the quaternion has length 2, not 1");
     ck_assert_uint_eq(frame.size, 0);
 }
-END_TEST
 
-START_TEST(golden_result_sensor)
+TEST(golden_result_sensor)
 {
     const struct golden_vector golden = golden_read("result_sensor");
     struct ndt_result_message message;
@@ -460,10 +447,9 @@ START_TEST(golden_result_sensor)
     ck_assert_int_eq(ndt_result_encode(&frame, &message, &error), NDT_ERR_ARGUMENT);
     ck_assert_str_eq(error.text, "result message: field 'T_base_sensor': the quaternion has length 2, not 1");
 }
-END_TEST
 
 /* The keys in words are those of the table, in its order, and SCHEMA.md has each. */
-START_TEST(result_keys_are_described)
+TEST(result_keys_are_described)
 {
     char *schema = malloc(1 << 17);
     FILE *file = fopen(NDT_TEST_DIR "/../proto/SCHEMA.md", "r");
@@ -493,9 +479,8 @@ START_TEST(result_keys_are_described)
     free(json);
     free(schema);
 }
-END_TEST
 
-START_TEST(unknown_states_are_refused)
+TEST(unknown_states_are_refused)
 {
     struct golden_vector golden = golden_read("result_state");
     struct ndt_result_message message;
@@ -507,9 +492,8 @@ START_TEST(unknown_states_are_refused)
     ck_assert_str_eq(error.text, "result message: field 'state': 'cruising' is not a state");
     ck_assert_str_eq(ndt_state_name(NDT_STATE_COUNT), "unknown");
 }
-END_TEST
 
-START_TEST(golden_gnss)
+TEST(golden_gnss)
 {
     const struct golden_vector golden = golden_read("gnss");
     struct ndt_gnss_message message;
@@ -525,9 +509,8 @@ START_TEST(golden_gnss)
     ASSERT_OK(ndt_gnss_decode(frame.data, frame.size, &message, &error));
     ck_assert(!message.has_deviation && message.position_m[1] == -20.25);
 }
-END_TEST
 
-START_TEST(golden_gnss_antenna)
+TEST(golden_gnss_antenna)
 {
     const struct golden_vector golden = golden_read("gnss_antenna");
     struct ndt_gnss_message message;
@@ -541,9 +524,8 @@ START_TEST(golden_gnss_antenna)
     const struct golden_vector without = golden_read("gnss");
     assert_frame(&without);
 }
-END_TEST
 
-START_TEST(golden_imu)
+TEST(golden_imu)
 {
     const struct golden_vector golden = golden_read("imu");
     struct ndt_imu_message message;
@@ -565,10 +547,9 @@ START_TEST(golden_imu)
     ASSERT_OK(ndt_imu_decode(frame.data, frame.size, &message, &error));
     ck_assert(!message.has_acceleration && message.angular_velocity_radps[0] == 0.125);
 }
-END_TEST
 
 /* Every scan is identified, also when it is cut or damaged after its header. */
-START_TEST(scan_headers)
+TEST(scan_headers)
 {
     struct golden_vector golden = golden_read("scan");
     struct ndt_scan_message message = {0};
@@ -594,20 +575,18 @@ START_TEST(scan_headers)
     ASSERT_OK(ndt_scan_identify(golden.bytes, golden.size, &message, &error));
     ck_assert(message.seq == UINT64_MAX && message.stamp_ns == -1);
 }
-END_TEST
 
 /* ---- hostile bytes ---- */
 
-START_TEST(every_truncation_fails)
+TEST_EACH(every_truncation_fails, 0, VECTOR_COUNT)
 {
     const struct golden_vector golden = golden_read(all_vectors[_i]);
     for (size_t size = 0; size < golden.size; size++)
         ck_assert_int_ne(decode_copy(golden.bytes, size, &error), NDT_OK);
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_OK);
 }
-END_TEST
 
-START_TEST(every_changed_byte_is_survived)
+TEST_EACH(every_changed_byte_is_survived, 0, VECTOR_COUNT)
 {
     const struct golden_vector golden = golden_read(all_vectors[_i]);
     uint8_t *bytes = malloc(golden.size);
@@ -621,16 +600,14 @@ START_TEST(every_changed_byte_is_survived)
     }
     free(bytes);
 }
-END_TEST
 
-START_TEST(trailing_bytes_fail)
+TEST_EACH(trailing_bytes_fail, 0, VECTOR_COUNT)
 {
     struct golden_vector golden = golden_read(all_vectors[_i]);
     golden.bytes[golden.size] = 0xc0;
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size + 1, &error), NDT_ERR_FORMAT);
     ck_assert_ptr_nonnull(strstr(error.text, "1 more bytes follow"));
 }
-END_TEST
 
 static int is_optional(const char *vector, const char *key)
 {
@@ -670,7 +647,7 @@ static int is_optional(const char *vector, const char *key)
     return strcmp(key, "pose") == 0 && strncmp(vector, "result", 6) == 0;
 }
 
-START_TEST(every_missing_field_is_named)
+TEST_EACH(every_missing_field_is_named, 0, VECTOR_COUNT)
 {
     const struct golden_vector golden = golden_read(all_vectors[_i]);
     for (size_t part = 1; part < golden.part_count; part++) {
@@ -688,9 +665,8 @@ START_TEST(every_missing_field_is_named)
         ck_assert_msg(strstr(error.text, expected) && strstr(error.text, "missing"), "%s: %s", key, error.text);
     }
 }
-END_TEST
 
-START_TEST(every_wrong_type_is_named)
+TEST_EACH(every_wrong_type_is_named, 0, VECTOR_COUNT)
 {
     const struct golden_vector golden = golden_read(all_vectors[_i]);
     for (size_t part = 1; part < golden.part_count; part++) {
@@ -707,7 +683,6 @@ START_TEST(every_wrong_type_is_named)
         ck_assert_msg(strstr(error.text, expected) && strstr(error.text, "a boolean"), "%s: %s", key, error.text);
     }
 }
-END_TEST
 
 /* The vector with `count` pairs more, the given bytes behind its last one. */
 static void extend(struct golden_vector *golden, unsigned count, const void *bytes, size_t size)
@@ -720,7 +695,7 @@ static void extend(struct golden_vector *golden, unsigned count, const void *byt
     golden->size += size;
 }
 
-START_TEST(duplicates_fail)
+TEST(duplicates_fail)
 {
     static const char *const pairs[] = {"\xa1v\x01", "\xa4type\xa5truth", "\xa8stamp_ns\x01"};
     static const char *const keys[] = {"'v'", "'type'", "'stamp_ns'"};
@@ -731,9 +706,8 @@ START_TEST(duplicates_fail)
         ck_assert_msg(strstr(error.text, keys[i]) && strstr(error.text, "second time"), "%s", error.text);
     }
 }
-END_TEST
 
-START_TEST(unknown_keys_are_ignored)
+TEST(unknown_keys_are_ignored)
 {
     /* of every kind: float32, ext, fixext, bin, str8, int64, nested map */
     static const uint8_t pairs[] = "\xa1"
@@ -758,9 +732,8 @@ START_TEST(unknown_keys_are_ignored)
     extend(&golden, 8, pairs, sizeof(pairs) - 1);
     ck_assert_msg(decode_copy(golden.bytes, golden.size, &error) == NDT_OK, "%s", error.text);
 }
-END_TEST
 
-START_TEST(nesting_is_limited)
+TEST(nesting_is_limited)
 {
     for (size_t depth = 1; depth <= 900; depth++) {
         struct golden_vector golden = golden_read("truth");
@@ -777,9 +750,8 @@ START_TEST(nesting_is_limited)
     }
     ck_assert_ptr_nonnull(strstr(error.text, "the limit of 8"));
 }
-END_TEST
 
-START_TEST(huge_counts_fail)
+TEST(huge_counts_fail)
 {
     static const struct {
         const char *key, *value, *reason;
@@ -824,9 +796,8 @@ START_TEST(huge_counts_fail)
         ck_assert_msg(strstr(error.text, cases[i].reason), "case %zu: %s", i, error.text);
     }
 }
-END_TEST
 
-START_TEST(message_that_is_not_a_map_fails)
+TEST(message_that_is_not_a_map_fails)
 {
     static const char *const bytes[] = {"\xc0", "\x90", "\xdf\xff\xff\xff\xff", "\x80", "\xc1", "\x81\x01\x02"};
     static const size_t sizes[] = {1, 1, 5, 1, 1, 3};
@@ -834,9 +805,8 @@ START_TEST(message_that_is_not_a_map_fails)
         ck_assert_int_eq(decode_copy((const uint8_t *)bytes[i], sizes[i], &error), NDT_ERR_FORMAT);
     ck_assert_int_eq(decode_copy((const uint8_t *)"", 0, &error), NDT_ERR_FORMAT);
 }
-END_TEST
 
-START_TEST(version_and_type)
+TEST(version_and_type)
 {
     struct golden_vector golden = golden_read("truth");
     struct ndt_pose_message message;
@@ -857,9 +827,8 @@ START_TEST(version_and_type)
                      "scan, initial_pose, odometry, truth, result, gnss, request, reply, imu, transform, points, "
                      "pose");
 }
-END_TEST
 
-START_TEST(poses_are_checked)
+TEST(poses_are_checked)
 {
     struct golden_vector golden = golden_read("truth");
     struct ndt_pose_message message;
@@ -876,9 +845,8 @@ START_TEST(poses_are_checked)
     ASSERT_OK(ndt_pose_message_decode(golden.bytes, golden.size, NDT_MESSAGE_TRUTH, &message, &error));
     ck_assert(message.pose.q_xyzw[3] == 1.0);
 }
-END_TEST
 
-START_TEST(deviations_are_checked)
+TEST(deviations_are_checked)
 {
     struct golden_vector golden = golden_read("gnss");
     uint8_t *deviation = golden.bytes + golden.parts[6] + 11; /* behind the key and the head of the array */
@@ -886,9 +854,8 @@ START_TEST(deviations_are_checked)
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_FORMAT);
     ck_assert_str_eq(error.text, "gnss message: field 'deviation': number 0 is -0.5, not above 0");
 }
-END_TEST
 
-START_TEST(imu_values_are_bounded)
+TEST(imu_values_are_bounded)
 {
     static const struct {
         size_t part, number;
@@ -924,9 +891,8 @@ START_TEST(imu_values_are_bounded)
     memcpy(golden.bytes + golden.parts[5] + 19, "\xc0\x8f\x40\0\0\0\0", 8); /* exactly the limit */
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_OK);
 }
-END_TEST
 
-START_TEST(estimates_are_checked)
+TEST(estimates_are_checked)
 {
     struct golden_vector golden = golden_read("result_estimate");
     uint8_t *confidence = golden.bytes + golden.parts[30] + 12, *innovation = golden.bytes + golden.parts[31] + 12;
@@ -942,9 +908,8 @@ START_TEST(estimates_are_checked)
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_FORMAT);
     ck_assert_str_eq(error.text, "result message: field 'innovation': -1 is below 0");
 }
-END_TEST
 
-START_TEST(queue_depths_are_bounded)
+TEST(queue_depths_are_bounded)
 {
     static const uint8_t above[] = {0xcf, 0, 0, 0, 1, 0, 0, 0, 0};
     struct golden_vector golden = golden_read("result_daemon");
@@ -956,9 +921,8 @@ START_TEST(queue_depths_are_bounded)
     ck_assert_str_eq(error.text,
                      "result message: field 'queue_depth': 4294967296 is above the limit of 4294967295");
 }
-END_TEST
 
-START_TEST(encoders_refuse_what_decoders_refuse)
+TEST(encoders_refuse_what_decoders_refuse)
 {
     struct ndt_pose_message pose = {.frame_id = "map", .has_pose = 1, .pose = {{0, 0, 0}, {0, 0, 0, 2}}};
     ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &pose, &error), NDT_ERR_ARGUMENT);
@@ -990,66 +954,4 @@ START_TEST(encoders_refuse_what_decoders_refuse)
     result = (struct ndt_result_message){.frame_id = "map", .result = {.weak_count = 4}};
     ck_assert_int_eq(ndt_result_encode(&frame, &result, &error), NDT_ERR_ARGUMENT);
     ck_assert_uint_eq(frame.size, 0);
-}
-END_TEST
-
-static void add_golden_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, golden_scan);
-    tcase_add_test(tcase, golden_scan_double);
-    tcase_add_test(tcase, golden_scan_padded);
-    tcase_add_test(tcase, golden_initial_pose);
-    tcase_add_test(tcase, golden_odometry);
-    tcase_add_test(tcase, golden_pose);
-    tcase_add_test(tcase, golden_truth);
-    tcase_add_test(tcase, golden_transform);
-    tcase_add_test(tcase, golden_points);
-    tcase_add_test(tcase, points_that_cannot_be_sent);
-    tcase_add_test(tcase, golden_result);
-    tcase_add_test(tcase, golden_result_lost);
-    tcase_add_test(tcase, golden_result_daemon);
-    tcase_add_test(tcase, golden_result_estimate);
-    tcase_add_test(tcase, golden_result_state);
-    tcase_add_test(tcase, golden_result_sensor);
-    tcase_add_test(tcase, unknown_states_are_refused);
-    tcase_add_test(tcase, result_keys_are_described);
-    tcase_add_test(tcase, golden_gnss);
-    tcase_add_test(tcase, golden_gnss_antenna);
-    tcase_add_test(tcase, golden_imu);
-    tcase_add_test(tcase, scan_headers);
-}
-
-static void add_hostile_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, every_truncation_fails, 0, VECTOR_COUNT);
-    tcase_add_loop_test(tcase, every_changed_byte_is_survived, 0, VECTOR_COUNT);
-    tcase_add_loop_test(tcase, trailing_bytes_fail, 0, VECTOR_COUNT);
-    tcase_add_loop_test(tcase, every_missing_field_is_named, 0, VECTOR_COUNT);
-    tcase_add_loop_test(tcase, every_wrong_type_is_named, 0, VECTOR_COUNT);
-    tcase_add_test(tcase, duplicates_fail);
-    tcase_add_test(tcase, unknown_keys_are_ignored);
-    tcase_add_test(tcase, nesting_is_limited);
-    tcase_add_test(tcase, huge_counts_fail);
-    tcase_add_test(tcase, message_that_is_not_a_map_fails);
-    tcase_add_test(tcase, version_and_type);
-    tcase_add_test(tcase, poses_are_checked);
-    tcase_add_test(tcase, deviations_are_checked);
-    tcase_add_test(tcase, imu_values_are_bounded);
-    tcase_add_test(tcase, estimates_are_checked);
-    tcase_add_test(tcase, queue_depths_are_bounded);
-    tcase_add_test(tcase, encoders_refuse_what_decoders_refuse);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("proto");
-    TCase *golden = tcase_create("golden vectors"), *hostile = tcase_create("hostile bytes");
-    tcase_add_checked_fixture(golden, setup, teardown);
-    tcase_add_checked_fixture(hostile, setup, teardown);
-    tcase_set_timeout(hostile, 60);
-    add_golden_tests(golden);
-    add_hostile_tests(hostile);
-    suite_add_tcase(suite, golden);
-    suite_add_tcase(suite, hostile);
-    return run_suite(suite);
 }

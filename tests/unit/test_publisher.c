@@ -67,7 +67,9 @@ static void no_more(void *subscriber)
     live_int(subscriber, ZMQ_RCVTIMEO, LIVE_WAIT_MS);
 }
 
-START_TEST(test_all_subscribers_get_all_results)
+FIXTURE(set_up, tear_down)
+
+TEST(test_all_subscribers_get_all_results)
 {
     struct ndtd_result_sender *sender;
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
@@ -90,10 +92,9 @@ START_TEST(test_all_subscribers_get_all_results)
     live_until(ndtd_publisher_counters(publisher).subscribers == 0);
     ndtd_result_sender_close(sender);
 }
-END_TEST
 
 /* A late subscriber gets the last result once; the others do not get it again. */
-START_TEST(test_last_value)
+TEST(test_last_value)
 {
     struct ndtd_result_sender *sender;
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
@@ -122,10 +123,9 @@ START_TEST(test_last_value)
     zmq_close(late);
     ndtd_result_sender_close(sender);
 }
-END_TEST
 
 /* A subscriber with a topic, and one that unsubscribes from a topic, keep their other subscriptions. */
-START_TEST(test_topics)
+TEST(test_topics)
 {
     struct ndtd_result_sender *sender;
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
@@ -143,10 +143,9 @@ START_TEST(test_topics)
     live_until(ndtd_publisher_counters(publisher).subscribers == 0);
     ndtd_result_sender_close(sender);
 }
-END_TEST
 
 /* One subscriber never reads; the other one gets all results, and sending is not slower. */
-START_TEST(test_slow_subscriber)
+TEST(test_slow_subscriber)
 {
     struct ndtd_result_sender *sender;
     ndtd_publisher_close(publisher);
@@ -179,7 +178,6 @@ START_TEST(test_slow_subscriber)
     zmq_close(quick);
     ndtd_result_sender_close(sender);
 }
-END_TEST
 
 static void *send_many(void *argument)
 {
@@ -198,7 +196,7 @@ static void *send_many(void *argument)
 }
 
 /* Worker and receiver publish at the same time; results that were handed over outlive their sender. */
-START_TEST(test_two_senders)
+TEST(test_two_senders)
 {
     uint64_t firsts[2] = {1000, 2000};
     pthread_t threads[2];
@@ -219,10 +217,9 @@ START_TEST(test_two_senders)
     }
     zmq_close(subscriber);
 }
-END_TEST
 
 /* What was handed over before close arrives. */
-START_TEST(test_close_sends)
+TEST(test_close_sends)
 {
     struct ndtd_result_sender *sender;
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
@@ -237,10 +234,9 @@ START_TEST(test_close_sends)
         ck_assert_int_eq(next_seq(subscriber), seq);
     zmq_close(subscriber);
 }
-END_TEST
 
 /* A subscriber reconnects after a restart of the publisher. */
-START_TEST(test_restart)
+TEST(test_restart)
 {
     struct ndtd_result_sender *sender;
     void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
@@ -253,7 +249,6 @@ START_TEST(test_restart)
     ndtd_result_sender_close(sender);
     zmq_close(subscriber);
 }
-END_TEST
 
 static atomic_int flooding;
 static char poses_path[512];
@@ -284,7 +279,7 @@ static void *flood(void *unused)
 }
 
 /* Four connections flood the socket with subscriptions: the results come through, and memory stays. */
-START_TEST(test_flood_of_subscriptions)
+TEST(test_flood_of_subscriptions)
 {
     enum { FLOODERS = 4 };
     pthread_t threads[FLOODERS];
@@ -320,10 +315,9 @@ START_TEST(test_flood_of_subscriptions)
     zmq_close(subscriber);
     ndtd_result_sender_close(sender);
 }
-END_TEST
 
 /* Subscribers that leave at once: nothing of them stays. */
-START_TEST(test_subscribers_that_leave)
+TEST(test_subscribers_that_leave)
 {
     struct ndtd_result_sender *sender;
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
@@ -340,10 +334,9 @@ START_TEST(test_subscribers_that_leave)
     zmq_close(subscriber);
     ndtd_result_sender_close(sender);
 }
-END_TEST
 
 /* The limit of received bytes leaves room for CURVE's handshake with the longest routing id. */
-START_TEST(test_curve)
+TEST(test_curve)
 {
     struct ndtd_publisher *secured;
     struct ndtd_sockets *keyed;
@@ -375,31 +368,10 @@ START_TEST(test_curve)
     ndtd_publisher_close(secured);
     ndtd_sockets_close(keyed);
 }
-END_TEST
 
-START_TEST(test_in_use)
+TEST(test_in_use)
 {
     struct ndtd_publisher *second;
     ck_assert_int_eq(ndtd_publisher_open(&second, sockets, &endpoint, NULL, &err), NDT_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "is in use"));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("publisher");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, test_all_subscribers_get_all_results);
-    tcase_add_test(tests, test_last_value);
-    tcase_add_test(tests, test_topics);
-    tcase_add_test(tests, test_slow_subscriber);
-    tcase_add_test(tests, test_two_senders);
-    tcase_add_test(tests, test_close_sends);
-    tcase_add_test(tests, test_restart);
-    tcase_add_test(tests, test_flood_of_subscriptions);
-    tcase_add_test(tests, test_subscribers_that_leave);
-    tcase_add_test(tests, test_curve);
-    tcase_add_test(tests, test_in_use);
-    return run_case("publisher", tests);
 }

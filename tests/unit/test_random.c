@@ -7,7 +7,7 @@
 #include "run_tests.h"
 
 /* First outputs of the reference implementation of splitmix64 (Vigna 2015) for the seeds 0 and 1234567. */
-START_TEST(sequence_of_splitmix64)
+TEST(sequence_of_splitmix64)
 {
     struct ndt_random random = {0};
     ck_assert_uint_eq(ndt_random_next(&random), 0xe220a8397b1dcdafu);
@@ -17,9 +17,8 @@ START_TEST(sequence_of_splitmix64)
     ck_assert_uint_eq(ndt_random_next(&random), 6457827717110365317u);
     ck_assert_uint_eq(ndt_random_next(&random), 3203168211198807973u);
 }
-END_TEST
 
-START_TEST(streams_differ)
+TEST(streams_differ)
 {
     struct ndt_random same = ndt_random_stream(7, 1, 2), again = ndt_random_stream(7, 1, 2);
     struct ndt_random other = ndt_random_stream(7, 2, 1), seed = ndt_random_stream(8, 1, 2);
@@ -28,9 +27,8 @@ START_TEST(streams_differ)
     ck_assert_uint_ne(value, ndt_random_next(&other));
     ck_assert_uint_ne(value, ndt_random_next(&seed));
 }
-END_TEST
 
-START_TEST(distributions)
+TEST(distributions)
 {
     enum { DRAWS = 100000 };
     struct ndt_random random = {3};
@@ -46,9 +44,8 @@ START_TEST(distributions)
     ck_assert_double_eq_tol(normal_sum / DRAWS, 0, 0.02);
     ck_assert_double_eq_tol(normal_squares / DRAWS, 1, 0.03);
 }
-END_TEST
 
-START_TEST(quantiles)
+TEST(quantiles)
 {
     double values[] = {4, 1, 3, 2};
     ck_assert_double_eq(ndt_quantile(values, 4, 0), 1);
@@ -58,15 +55,4 @@ START_TEST(quantiles)
     ck_assert_double_eq_tol(ndt_quantile_sorted(values, 4, 0.95), 3.85, 1e-12);
     ck_assert_double_eq(ndt_quantile(values, 1, 0.7), 1);
     ck_assert_double_eq(ndt_quantile(NULL, 0, 0.5), 0);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("random");
-    tcase_add_test(all, sequence_of_splitmix64);
-    tcase_add_test(all, streams_differ);
-    tcase_add_test(all, distributions);
-    tcase_add_test(all, quantiles);
-    return run_case("random", all);
 }

@@ -166,7 +166,9 @@ static size_t drain(struct ndtd_message *copies, size_t max)
     return count;
 }
 
-START_TEST(test_frames_arrive)
+FIXTURE(set_up, tear_down)
+
+TEST(test_frames_arrive)
 {
     struct ndtd_message got[8];
     send_odometry(5);
@@ -192,10 +194,9 @@ START_TEST(test_frames_arrive)
     ck_assert_uint_gt(counters.bytes, 100);
     ck_assert_uint_eq(recorder_status().recorded, 0);
 }
-END_TEST
 
 /* Without a consumer the oldest scans are pushed out and answered, in order, with map id and configuration hash. */
-START_TEST(test_full_queue)
+TEST(test_full_queue)
 {
     struct ndtd_message got[8];
     for (uint64_t seq = 1; seq <= 10; seq++)
@@ -217,10 +218,9 @@ START_TEST(test_full_queue)
     ck_assert_uint_eq(drain(got, 8), 3);
     ck_assert_uint_eq(got[0].scan.seq, 8);
 }
-END_TEST
 
 /* A scan that a closed queue refuses is answered. */
-START_TEST(test_closed_queue)
+TEST(test_closed_queue)
 {
     ndtd_queue_close(queue);
     send_scan(4);
@@ -229,10 +229,9 @@ START_TEST(test_closed_queue)
     ck_assert_int_eq(message.result.outcome, NDT_REJECTED);
     ck_assert_str_ne(message.result.reason, "");
 }
-END_TEST
 
 /* Malformed frames of every kind between valid ones are counted; the valid ones are queued. */
-START_TEST(test_bad_frames)
+TEST(test_bad_frames)
 {
     static const uint8_t garbage[] = {0xdd, 0xff, 0xff, 0xff, 0xff, 1, 2, 3};
     struct ndtd_message got[8];
@@ -256,10 +255,9 @@ START_TEST(test_bad_frames)
     ck_assert_uint_eq(got[0].scan.seq, 1);
     ck_assert_uint_eq(got[1].scan.seq, 3);
 }
-END_TEST
 
 /* A scan with damaged points is answered and never queued. */
-START_TEST(test_damaged_points)
+TEST(test_damaged_points)
 {
     struct ndtd_message got[8];
     encode_scan(9);
@@ -276,10 +274,9 @@ START_TEST(test_damaged_points)
     ck_assert_uint_eq(drain(got, 8), 1);
     ck_assert_uint_eq(got[0].scan.seq, 10);
 }
-END_TEST
 
 /* The bag holds the queued frames, byte for byte. A second recording is refused while one runs. */
-START_TEST(test_recording)
+TEST(test_recording)
 {
     struct ndt_bag_reader *reader;
     struct ndt_bag_record record;
@@ -312,10 +309,9 @@ START_TEST(test_recording)
     ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_END);
     ndt_bag_close(reader);
 }
-END_TEST
 
 /* A write error ends the recording; receiving goes on, and another recording can be started. */
-START_TEST(test_recording_fails)
+TEST(test_recording_fails)
 {
     const struct rlimit tiny = {.rlim_cur = 256, .rlim_max = RLIM_INFINITY};
     signal(SIGXFSZ, SIG_IGN); /* write returns EFBIG instead */
@@ -330,10 +326,9 @@ START_TEST(test_recording_fails)
     ck_assert_int_eq(start_recording(temp_path("b.bag")), NDT_OK);
     ck_assert((recorder_status().state == NDTD_RECORDER_RUNNING));
 }
-END_TEST
 
 /* Finishing the recorder finishes the bag, with what waits. */
-START_TEST(test_close_while_recording)
+TEST(test_close_while_recording)
 {
     struct ndt_bag_reader *reader;
     struct ndt_bag_record record;
@@ -348,10 +343,9 @@ START_TEST(test_close_while_recording)
     ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_END);
     ndt_bag_close(reader);
 }
-END_TEST
 
 /* A restarted sender reaches the receiver, and a sender reaches a restarted receiver. */
-START_TEST(test_restarts)
+TEST(test_restarts)
 {
     uint8_t subscription;
     zmq_close(sender);
@@ -370,10 +364,9 @@ START_TEST(test_restarts)
     send_scan(2);
     wait_for_frames(1);
 }
-END_TEST
 
 /* The thread is held up after the first scan; those that come meanwhile have waited since then. */
-START_TEST(test_delay_of_the_thread)
+TEST(test_delay_of_the_thread)
 {
     struct ndtd_message got[8];
     atomic_store(&hold, 1);
@@ -392,14 +385,15 @@ START_TEST(test_delay_of_the_thread)
         ck_assert_msg(got[i].arrival_us <= (i ? sent_us : released_us), "scan %d: %.1f ms of its wait are missing",
                       i + 1, (got[i].arrival_us - sent_us) * 1e-3);
 }
-END_TEST
 
 static void set_up_pull(void)
 {
     set_up_as(NDTD_RECEIVE_PULL, ZMQ_PUSH);
 }
 
-START_TEST(test_pull)
+FIXTURE(set_up_pull, tear_down)
+
+TEST(test_pull)
 {
     for (uint64_t seq = 1; seq <= 5; seq++)
         send_scan(seq);
@@ -407,29 +401,4 @@ START_TEST(test_pull)
     ck_assert_uint_eq(next_answer().seq, 1);
     ck_assert_uint_eq(next_answer().seq, 2);
     live_until(ndtd_queue_counters(queue).scans_waiting == 3);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("receiver");
-    TCase *tests = tcase_create("sub"), *pull = tcase_create("pull");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, test_frames_arrive);
-    tcase_add_test(tests, test_full_queue);
-    tcase_add_test(tests, test_closed_queue);
-    tcase_add_test(tests, test_bad_frames);
-    tcase_add_test(tests, test_damaged_points);
-    tcase_add_test(tests, test_recording);
-    tcase_add_test(tests, test_recording_fails);
-    tcase_add_test(tests, test_close_while_recording);
-    tcase_add_test(tests, test_restarts);
-    tcase_add_test(tests, test_delay_of_the_thread);
-    tcase_add_checked_fixture(pull, set_up_pull, tear_down);
-    tcase_set_timeout(pull, 60);
-    tcase_add_test(pull, test_pull);
-    suite_add_tcase(suite, tests);
-    suite_add_tcase(suite, pull);
-    return run_suite(suite);
 }

@@ -138,8 +138,10 @@ static void push_transform(const char *frame_id, double x_m)
     ndt_buffer_free(&frame);
 }
 
+FIXTURE(set_up, tear_down)
+
 /* A late recording tells what was told before, and what changes then, in order. */
-START_TEST(a_recording_begins_with_the_transforms)
+TEST(a_recording_begins_with_the_transforms)
 {
     static const struct {
         const char *frame_id;
@@ -167,10 +169,9 @@ START_TEST(a_recording_begins_with_the_transforms)
     ck_assert_uint_eq(ndt_bag_size(reader), status().bytes);
     ndt_bag_close(reader);
 }
-END_TEST
 
 /* 1 frame is with the disk, 10 wait, 89 are missing; stop returns at once and is done when the disk has all. */
-START_TEST(no_thread_waits_for_the_disk)
+TEST(no_thread_waits_for_the_disk)
 {
     enum ndt_status result;
     ck_assert_int_eq(start("a.bag"), NDT_OK);
@@ -197,10 +198,9 @@ START_TEST(no_thread_waits_for_the_disk)
     ck_assert_uint_eq(status().missing, 89);
     check_bag("a.bag", 11, 11);
 }
-END_TEST
 
 /* Small frames count with the memory that they keep, and their number is bounded. */
-START_TEST(small_frames_are_bounded)
+TEST(small_frames_are_bounded)
 {
     ck_assert_int_eq(start("a.bag"), NDT_OK);
     atomic_store(&halt, 1);
@@ -217,7 +217,6 @@ START_TEST(small_frames_are_bounded)
     ck_assert_int_eq(stop(), NDT_OK);
     check_bag("b.bag", 1, 1);
 }
-END_TEST
 
 static void log_to_file(void)
 {
@@ -238,7 +237,7 @@ static int lines_of_log(const char *text)
 }
 
 /* The second recording fails like the first: each says why, and none seems to run. */
-START_TEST(a_full_disk_ends_a_recording)
+TEST(a_full_disk_ends_a_recording)
 {
     log_to_file();
     for (unsigned i = 1; i <= 2; i++) {
@@ -262,9 +261,8 @@ START_TEST(a_full_disk_ends_a_recording)
     live_until(lines_of_log("the recording is stopped") == 2);
     live_until(lines_of_log(", 1 missing") == 2);
 }
-END_TEST
 
-START_TEST(names_stay_in_the_directory)
+TEST(names_stay_in_the_directory)
 {
     struct stat info;
     static const char *const bad[] = {"", ".", "..", "../x.bag", "/tmp/x.bag", "a/b.bag", ".hidden", "a\nb", "x/"};
@@ -285,9 +283,8 @@ START_TEST(names_stay_in_the_directory)
     ck_assert_int_eq(start("good one-1.bag"), NDT_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "exists already"));
 }
-END_TEST
 
-START_TEST(limits_end_a_recording)
+TEST(limits_end_a_recording)
 {
     ndtd_recorder_destroy(recorder);
     open_recorder(3000, 0);
@@ -303,10 +300,9 @@ START_TEST(limits_end_a_recording)
     ck_assert_ptr_nonnull(strstr(err.text, "min_free_mb"));
     ck_assert(!temp_exists(in_directory("b.bag")));
 }
-END_TEST
 
 /* A request whose result is not taken, and a recorder that is destroyed while it records. */
-START_TEST(the_end_finishes_the_file)
+TEST(the_end_finishes_the_file)
 {
     ck_assert_int_eq(ndtd_recorder_start(recorder, "a.bag", &err), NDT_OK);
     live_until(status().state == NDTD_RECORDER_RUNNING);
@@ -316,10 +312,9 @@ START_TEST(the_end_finishes_the_file)
     check_bag("a.bag", 5, 5);
     ck_assert_int_eq(status().state, NDTD_RECORDER_IDLE);
 }
-END_TEST
 
 /* What a slow disk cannot take within five seconds is left out: 40 frames would take 12 s. */
-START_TEST(the_end_is_bounded)
+TEST(the_end_is_bounded)
 {
     ck_assert_int_eq(start("a.bag"), NDT_OK);
     atomic_store(&slow_ms, 300);
@@ -330,9 +325,8 @@ START_TEST(the_end_is_bounded)
     ck_assert_uint_eq(status().missing + status().frames, 40);
     check_bag("a.bag", 40, (unsigned)status().frames);
 }
-END_TEST
 
-START_TEST(default_directory)
+TEST(default_directory)
 {
     char path[100];
     setenv("STATE_DIRECTORY", "/var/lib/one:/var/lib/two", 1);
@@ -344,22 +338,4 @@ START_TEST(default_directory)
     ck_assert_int_eq(ndtd_recording_directory(path, sizeof(path), "", &err), NDT_OK);
     ck_assert_str_eq(path, "recordings");
     ck_assert_int_eq(ndtd_recording_directory(path, 5, "", &err), NDT_ERR_LIMIT);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("recorder");
-    tcase_add_checked_fixture(all, set_up, tear_down);
-    tcase_set_timeout(all, 20);
-    tcase_add_test(all, no_thread_waits_for_the_disk);
-    tcase_add_test(all, a_recording_begins_with_the_transforms);
-    tcase_add_test(all, small_frames_are_bounded);
-    tcase_add_test(all, a_full_disk_ends_a_recording);
-    tcase_add_test(all, names_stay_in_the_directory);
-    tcase_add_test(all, limits_end_a_recording);
-    tcase_add_test(all, the_end_finishes_the_file);
-    tcase_add_test(all, the_end_is_bounded);
-    tcase_add_test(all, default_directory);
-    return run_case("recorder", all);
 }

@@ -55,7 +55,9 @@ static void pose(int64_t stamp_ns, double x_m)
 
 static const char TWO_POSES[] = "1.0 0.5 0 0 0 0 0 1\n2.0 1.5 0 0 0 0 0 1\n";
 
-START_TEST(hash_in_three_formats)
+FIXTURE(setup, teardown)
+
+TEST(hash_in_three_formats)
 {
     must_read(" 0123456789abcdef\n");
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 0x0123456789abcdef), 1);
@@ -72,18 +74,16 @@ START_TEST(hash_in_three_formats)
     ck_assert_uint_eq(reference.poses.count, 1);
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 0x0123456789abcdef), 1);
 }
-END_TEST
 
-START_TEST(poses_without_hash_are_compared)
+TEST(poses_without_hash_are_compared)
 {
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
     pose(2000000000, 1.5);
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 1);
 }
-END_TEST
 
-START_TEST(first_difference_is_reported)
+TEST(first_difference_is_reported)
 {
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
@@ -92,9 +92,8 @@ START_TEST(first_difference_is_reported)
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0);
     ck_assert_ptr_nonnull(strstr(reference.difference, "pose 2 (stamp 2000000000 ns) is off by 0.01 m"));
 }
-END_TEST
 
-START_TEST(missing_extra_and_shifted_poses_differ)
+TEST(missing_extra_and_shifted_poses_differ)
 {
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
@@ -113,9 +112,8 @@ START_TEST(missing_extra_and_shifted_poses_differ)
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0);
     ck_assert_ptr_nonnull(strstr(reference.difference, "has stamp 1000000001 ns"));
 }
-END_TEST
 
-START_TEST(hash_overrides_poses_and_tolerance_overrides_hash)
+TEST(hash_overrides_poses_and_tolerance_overrides_hash)
 {
     must_read("1.0 0.5 0 0 0 0 0 1\n# trajectory_hash 0123456789abcdef\n");
     pose(1000000000, 0.5);
@@ -130,9 +128,8 @@ START_TEST(hash_overrides_poses_and_tolerance_overrides_hash)
     pose(1000000000, 0.52);
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0);
 }
-END_TEST
 
-START_TEST(wrong_files_are_refused)
+TEST(wrong_files_are_refused)
 {
     must_refuse("", NDT_ERR_FORMAT, "neither a hash nor poses");
     must_refuse("{\"scans\": 2}\n", NDT_ERR_FORMAT, "no trajectory_hash");
@@ -142,18 +139,4 @@ START_TEST(wrong_files_are_refused)
     must_refuse("hello\n", NDT_ERR_FORMAT, "line 1");
     ck_assert_int_eq(ndtd_reference_trajectory_read(&reference, directory, &err), NDT_ERR_IO);
     ck_assert_int_eq(ndtd_reference_trajectory_read(&reference, "/nonexistent/file", &err), NDT_ERR_IO);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("reference_trajectory");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, hash_in_three_formats);
-    tcase_add_test(tests, poses_without_hash_are_compared);
-    tcase_add_test(tests, first_difference_is_reported);
-    tcase_add_test(tests, missing_extra_and_shifted_poses_differ);
-    tcase_add_test(tests, hash_overrides_poses_and_tolerance_overrides_hash);
-    tcase_add_test(tests, wrong_files_are_refused);
-    return run_case("reference_trajectory", tests);
 }

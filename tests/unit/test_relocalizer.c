@@ -127,7 +127,9 @@ static double error_m(size_t scan)
     return ndt_pose_distance_m(&here.alignment.updated.T_map_base, &drive.truth[scan]);
 }
 
-START_TEST(the_estimator_is_never_changed)
+FIXTURE(setup, teardown)
+
+TEST(the_estimator_is_never_changed)
 {
     static struct ndt_track before;
     for (size_t i = 0; i < 3; i++) {
@@ -138,9 +140,8 @@ START_TEST(the_estimator_is_never_changed)
         ck_assert_mem_eq(&before, &here.track, sizeof(before));
     }
 }
-END_TEST
 
-START_TEST(a_given_pose_is_accepted_where_the_scan_confirms_it)
+TEST(a_given_pose_is_accepted_where_the_scan_confirms_it)
 {
     give_pose(0, 0, 0);
     ck_assert_ptr_null(ndtd_relocalizer_verified(here.relocalizer));
@@ -153,9 +154,8 @@ START_TEST(a_given_pose_is_accepted_where_the_scan_confirms_it)
     follow();
     ck_assert_ptr_nonnull(ndtd_relocalizer_verified(here.relocalizer));
 }
-END_TEST
 
-START_TEST(a_tracked_scan_needs_no_other_guess)
+TEST(a_tracked_scan_needs_no_other_guess)
 {
     give_pose(0, 0, 0);
     for (size_t i = 0; i < DRIVE_SCANS; i++) {
@@ -166,10 +166,9 @@ START_TEST(a_tracked_scan_needs_no_other_guess)
     ck_assert(!here.decision.is_multistart && isnan(here.decision.margin));
     ck_assert_int_eq(here.matcher->guesses, 1);
 }
-END_TEST
 
 /* A prediction that may be metres off is no place to begin at: the window search proposes a better one. */
-START_TEST(a_window_search_proposes_where_to_begin)
+TEST(a_window_search_proposes_where_to_begin)
 {
     const struct ndt_pose off = ndt_pose_from_rpy((double[3]){2.5, -1, 0}, (double[3]){0, 0, 0.25});
     const struct ndt_align_result good = {.outcome = NDT_CONVERGED,
@@ -191,9 +190,8 @@ START_TEST(a_window_search_proposes_where_to_begin)
     ck_assert(is_proposed);
     ck_assert_double_lt(ndt_pose_distance_m(&proposed, &drive.truth[0]), 0.5);
 }
-END_TEST
 
-START_TEST(a_wrong_pose_is_unproven_and_hypotheses_follow)
+TEST(a_wrong_pose_is_unproven_and_hypotheses_follow)
 {
     give_pose(0, 40, 3.1);
     take(0);
@@ -209,9 +207,8 @@ START_TEST(a_wrong_pose_is_unproven_and_hypotheses_follow)
             ck_assert_double_lt(error_m(i), 1);
     }
 }
-END_TEST
 
-START_TEST(without_a_pose_a_search_replaces_it)
+TEST(without_a_pose_a_search_replaces_it)
 {
     int found = 0;
     ck_assert_ptr_null(ndtd_relocalizer_reference(here.relocalizer));
@@ -225,9 +222,8 @@ START_TEST(without_a_pose_a_search_replaces_it)
     ck_assert(found);
     ck_assert(here.track.has_pose);
 }
-END_TEST
 
-START_TEST(a_pose_given_in_mid_drive_is_refused_where_the_track_fits)
+TEST(a_pose_given_in_mid_drive_is_refused_where_the_track_fits)
 {
     give_pose(0, 0, 0);
     for (size_t i = 0; i < 4; i++) {
@@ -244,9 +240,8 @@ START_TEST(a_pose_given_in_mid_drive_is_refused_where_the_track_fits)
     ck_assert(!here.decision.is_refused && !here.decision.is_unproven);
     ck_assert_int_eq(here.alignment.result.outcome, NDT_CONVERGED);
 }
-END_TEST
 
-START_TEST(another_map_forgets_what_was_found_in_this)
+TEST(another_map_forgets_what_was_found_in_this)
 {
     give_pose(0, 40, 3.1);
     take(0);
@@ -258,7 +253,6 @@ START_TEST(another_map_forgets_what_was_found_in_this)
     ndtd_relocalizer_set_map(here.relocalizer, drive.map, NULL);
     ck_assert(!ndtd_relocalizer_has_hypotheses(here.relocalizer));
 }
-END_TEST
 
 static void setup_without_search(void)
 {
@@ -267,7 +261,9 @@ static void setup_without_search(void)
     open_parts(0);
 }
 
-START_TEST(without_a_searcher_it_says_what_it_cannot)
+FIXTURE(setup_without_search, teardown)
+
+TEST(without_a_searcher_it_says_what_it_cannot)
 {
     struct ndt_localize_report report;
     const struct ndt_request_message request = {.hint.apply = 1};
@@ -280,26 +276,4 @@ START_TEST(without_a_searcher_it_says_what_it_cannot)
     ck_assert(!ndtd_relocalizer_is_requested(here.relocalizer));
     ck_assert_int_eq(ndtd_relocalizer_answer(here.relocalizer, &report), 1);
     ck_assert(!report.accepted && *report.reason);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("relocalizer");
-    TCase *scans = tcase_create("scans");
-    tcase_add_checked_fixture(scans, setup, teardown);
-    tcase_add_test(scans, the_estimator_is_never_changed);
-    tcase_add_test(scans, a_given_pose_is_accepted_where_the_scan_confirms_it);
-    tcase_add_test(scans, a_tracked_scan_needs_no_other_guess);
-    tcase_add_test(scans, a_window_search_proposes_where_to_begin);
-    tcase_add_test(scans, a_wrong_pose_is_unproven_and_hypotheses_follow);
-    tcase_add_test(scans, without_a_pose_a_search_replaces_it);
-    tcase_add_test(scans, a_pose_given_in_mid_drive_is_refused_where_the_track_fits);
-    tcase_add_test(scans, another_map_forgets_what_was_found_in_this);
-    suite_add_tcase(suite, scans);
-    TCase *alone = tcase_create("without a searcher");
-    tcase_add_checked_fixture(alone, setup_without_search, teardown);
-    tcase_add_test(alone, without_a_searcher_it_says_what_it_cannot);
-    suite_add_tcase(suite, alone);
-    return run_suite(suite);
 }

@@ -214,7 +214,9 @@ static int count_lines(const char *path, const char *start)
     return lines;
 }
 
-START_TEST(drive_is_localised_and_all_files_are_written)
+FIXTURE(setup, teardown)
+
+TEST(drive_is_localised_and_all_files_are_written)
 {
     write_drive(1, 1);
     must_run();
@@ -243,9 +245,8 @@ START_TEST(drive_is_localised_and_all_files_are_written)
                      1);
     ck_assert_double_lt(median, 0.03);
 }
-END_TEST
 
-START_TEST(repeated_replay_matches_the_reference)
+TEST(repeated_replay_matches_the_reference)
 {
     write_drive(1, 1);
     must_run();
@@ -260,9 +261,8 @@ START_TEST(repeated_replay_matches_the_reference)
     ck_assert_int_eq(run(&differs), NDT_OK);
     ck_assert_int_eq(differs, 1);
 }
-END_TEST
 
-START_TEST(skip_starts_at_ground_truth_and_limit_stops)
+TEST(skip_starts_at_ground_truth_and_limit_stops)
 {
     write_drive(1, 1);
     options.skip = 3;
@@ -275,7 +275,6 @@ START_TEST(skip_starts_at_ground_truth_and_limit_stops)
     ck_assert_int_eq(count_lines(timing_path, "scan,102,"), 0);
     ck_assert_int_eq(count_lines(timing_path, "scan,107,"), 0);
 }
-END_TEST
 
 /* Changes a byte in the payload of a scan of the drive. */
 static void damage_scan(uint64_t number)
@@ -300,7 +299,7 @@ static void damage_scan(uint64_t number)
 }
 
 /* What is skipped is not read: neither for the ground truth nor for the scans. */
-START_TEST(damage_in_a_skipped_scan_does_not_matter)
+TEST(damage_in_a_skipped_scan_does_not_matter)
 {
     write_drive(1, 1);
     damage_scan(2);
@@ -317,9 +316,8 @@ START_TEST(damage_in_a_skipped_scan_does_not_matter)
     must_run();
     summary_must_hold("\"scans\": 3,");
 }
-END_TEST
 
-START_TEST(skip_without_ground_truth_needs_a_pose)
+TEST(skip_without_ground_truth_needs_a_pose)
 {
     write_drive(1, 0);
     options.skip = 3;
@@ -331,17 +329,15 @@ START_TEST(skip_without_ground_truth_needs_a_pose)
     summary_must_hold("\"off\": null,");
     summary_must_hold("\"translation_error_m\": null,");
 }
-END_TEST
 
-START_TEST(skipping_everything_is_refused)
+TEST(skipping_everything_is_refused)
 {
     write_drive(1, 1);
     options.skip = SCANS;
     must_fail(NDT_ERR_ARGUMENT, "holds only 12 scans");
 }
-END_TEST
 
-START_TEST(configured_pose_overrides_that_of_the_bag)
+TEST(configured_pose_overrides_that_of_the_bag)
 {
     open_bag();
     write_pose(NDT_MESSAGE_INITIAL_POSE, T0, 500.0); /* off the map */
@@ -351,9 +347,8 @@ START_TEST(configured_pose_overrides_that_of_the_bag)
     must_run();
     summary_must_hold("\"converged\": 1,");
 }
-END_TEST
 
-START_TEST(scans_without_initial_pose_are_no_guess)
+TEST(scans_without_initial_pose_are_no_guess)
 {
     write_drive(0, 1);
     settings.initial_pose_mode = NDTD_POSE_GIVEN;
@@ -365,9 +360,8 @@ START_TEST(scans_without_initial_pose_are_no_guess)
     summary_must_hold("\"off\": 12,");
     ck_assert_int_eq(count_lines(out_path, "17000000"), 0);
 }
-END_TEST
 
-START_TEST(every_result_is_a_line)
+TEST(every_result_is_a_line)
 {
     write_drive(1, 1);
     must_run();
@@ -385,7 +379,6 @@ START_TEST(every_result_is_a_line)
     ck_assert_int_eq(sscanf(strstr(text, "\"map_id\":"), "\"map_id\":%llu", &map_id), 1);
     ck_assert_uint_ne(map_id, 0);
 }
-END_TEST
 
 /* The initial pose is 500 m off the map: no scan has a trusted pose. */
 static void write_lost_drive(void)
@@ -397,7 +390,7 @@ static void write_lost_drive(void)
     close_bag();
 }
 
-START_TEST(untrusted_poses_are_left_out_unless_asked_for)
+TEST(untrusted_poses_are_left_out_unless_asked_for)
 {
     write_lost_drive();
     must_run();
@@ -413,9 +406,8 @@ START_TEST(untrusted_poses_are_left_out_unless_asked_for)
     must_run();
     summary_must_hold("\"out_omitted\": null,");
 }
-END_TEST
 
-START_TEST(more_untrusted_scans_than_allowed_fail_the_check)
+TEST(more_untrusted_scans_than_allowed_fail_the_check)
 {
     int failed;
     write_lost_drive();
@@ -426,9 +418,8 @@ START_TEST(more_untrusted_scans_than_allowed_fail_the_check)
     ck_assert_int_eq(failed, 1);
     summary_must_hold("\"untrusted\": 4,"); /* the files are written nevertheless */
 }
-END_TEST
 
-START_TEST(frames_that_cannot_be_decoded_are_answered)
+TEST(frames_that_cannot_be_decoded_are_answered)
 {
     open_bag();
     write_garbage(NDT_MESSAGE_INITIAL_POSE);
@@ -449,9 +440,8 @@ START_TEST(frames_that_cannot_be_decoded_are_answered)
     ck_assert_int_eq(count_lines(timing_path, "scan,0,5,"), 1); /* index as seq, receive time as stamp */
     ck_assert_int_eq(count_lines(timing_path, "scan,2,5,"), 1);
 }
-END_TEST
 
-START_TEST(truncated_bag_is_replayed_up_to_the_damage)
+TEST(truncated_bag_is_replayed_up_to_the_damage)
 {
     write_drive(1, 1);
     FILE *file = fopen(bag_path, "rb");
@@ -472,9 +462,8 @@ START_TEST(truncated_bag_is_replayed_up_to_the_damage)
     ck_assert_int_eq(count_lines(warnings, "ndtd: warning: "), 1);
     unlink(warnings);
 }
-END_TEST
 
-START_TEST(bags_without_scans_fail)
+TEST(bags_without_scans_fail)
 {
     open_bag();
     close_bag();
@@ -490,9 +479,8 @@ START_TEST(bags_without_scans_fail)
     unlink(bag_path);
     must_fail(NDT_ERR_IO, bag_path);
 }
-END_TEST
 
-START_TEST(wrong_maps_and_targets_leave_no_files)
+TEST(wrong_maps_and_targets_leave_no_files)
 {
     write_drive(1, 1);
     settings.map_path[0] = '\0';
@@ -503,10 +491,9 @@ START_TEST(wrong_maps_and_targets_leave_no_files)
     options.files.summary = "/nonexistent/summary.json";
     must_fail(NDT_ERR_IO, "/nonexistent/summary.json");
 }
-END_TEST
 
 /* Of a scan, of an iteration, of a backend: what does not exist ends the run. */
-START_TEST(dumps_that_cannot_be)
+TEST(dumps_that_cannot_be)
 {
     char path[600];
     write_drive(1, 1);
@@ -522,37 +509,10 @@ START_TEST(dumps_that_cannot_be)
     must_fail(NDT_ERR_ARGUMENT, "99");
     ck_assert_int_ne(access(path, F_OK), 0);
 }
-END_TEST
 
-START_TEST(a_stopped_run_writes_nothing)
+TEST(a_stopped_run_writes_nothing)
 {
     write_drive(1, 1);
     ndtd_replay_stop();
     must_fail(NDT_ERR_IO, "stopped after 0 scans");
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("replay");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, drive_is_localised_and_all_files_are_written);
-    tcase_add_test(tests, repeated_replay_matches_the_reference);
-    tcase_add_test(tests, skip_starts_at_ground_truth_and_limit_stops);
-    tcase_add_test(tests, damage_in_a_skipped_scan_does_not_matter);
-    tcase_add_test(tests, skip_without_ground_truth_needs_a_pose);
-    tcase_add_test(tests, skipping_everything_is_refused);
-    tcase_add_test(tests, configured_pose_overrides_that_of_the_bag);
-    tcase_add_test(tests, scans_without_initial_pose_are_no_guess);
-    tcase_add_test(tests, every_result_is_a_line);
-    tcase_add_test(tests, untrusted_poses_are_left_out_unless_asked_for);
-    tcase_add_test(tests, more_untrusted_scans_than_allowed_fail_the_check);
-    tcase_add_test(tests, frames_that_cannot_be_decoded_are_answered);
-    tcase_add_test(tests, truncated_bag_is_replayed_up_to_the_damage);
-    tcase_add_test(tests, bags_without_scans_fail);
-    tcase_add_test(tests, wrong_maps_and_targets_leave_no_files);
-    tcase_add_test(tests, dumps_that_cannot_be);
-    tcase_add_test(tests, a_stopped_run_writes_nothing);
-    return run_case("replay", tests);
 }

@@ -152,15 +152,16 @@ static const char json[] =
     "  \"replay_s\": 2.000,\n"
     "  \"peak_memory_bytes\": 1572864,\n";
 
-START_TEST(table_of_a_run)
+FIXTURE(NULL, teardown)
+
+TEST(table_of_a_run)
 {
     fill();
     compare();
     ck_assert_str_eq(text_of(ndtd_report_table), table);
 }
-END_TEST
 
-START_TEST(json_of_a_run)
+TEST(json_of_a_run)
 {
     fill();
     compare();
@@ -173,10 +174,9 @@ START_TEST(json_of_a_run)
     *machine = '\0';
     ck_assert_str_eq(text, json);
 }
-END_TEST
 
 /* What the run was given; the JSON is escaped. */
-START_TEST(inputs_of_a_run)
+TEST(inputs_of_a_run)
 {
     struct ndtd_run_inputs inputs = {.bag = "drive \"5\".mcap",
                                      .map = "map.pcd",
@@ -202,10 +202,9 @@ START_TEST(inputs_of_a_run)
     ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_table), "\nsettings           defaults\n"));
     ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_json), "{\"files\": [], \"overrides\": []},\n"));
 }
-END_TEST
 
 /* Without ground truth, without a trajectory, without a scan that is matched. */
-START_TEST(what_is_unknown_is_null)
+TEST(what_is_unknown_is_null)
 {
     add_scan(0, NDT_NO_GUESS, NDT_STATE_INITIALISING, 0);
     summary.backend = summary.variant = "x";
@@ -222,9 +221,8 @@ START_TEST(what_is_unknown_is_null)
     ck_assert_ptr_null(strstr(text, "left out"));
     ck_assert_ptr_null(strstr(text, "more changes"));
 }
-END_TEST
 
-START_TEST(the_first_hundred_changes_are_kept)
+TEST(the_first_hundred_changes_are_kept)
 {
     summary.backend = summary.variant = "x";
     for (uint64_t i = 0; i < 100; i++)
@@ -237,17 +235,4 @@ START_TEST(the_first_hundred_changes_are_kept)
     ck_assert_ptr_null(strstr(text_of(ndtd_report_table), "at scan 100, "));
     ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_table), "\n  and 3 more changes\n"));
     ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_json), "\"state_changes\": {\"count\": 103, \"first\": [{"));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("report");
-    tcase_add_checked_fixture(tcase, NULL, teardown);
-    tcase_add_test(tcase, table_of_a_run);
-    tcase_add_test(tcase, json_of_a_run);
-    tcase_add_test(tcase, inputs_of_a_run);
-    tcase_add_test(tcase, what_is_unknown_is_null);
-    tcase_add_test(tcase, the_first_hundred_changes_are_kept);
-    return run_case("report", tcase);
 }

@@ -23,7 +23,9 @@ static void setup(void)
     unsetenv("XDG_RUNTIME_DIR");
 }
 
-START_TEST(systemd_directory_has_priority)
+FIXTURE(setup, temp_dir_remove)
+
+TEST(systemd_directory_has_priority)
 {
     char list[600];
     snprintf(list, sizeof(list), "%s:/elsewhere", temp_dir);
@@ -37,17 +39,15 @@ START_TEST(systemd_directory_has_priority)
     ck_assert_int_eq(ndtd_default_address(address, sizeof(address), "tcp://127.0.0.1:1", "poses", 1, &err), NDT_OK);
     ck_assert_str_eq(address, "tcp://127.0.0.1:1");
 }
-END_TEST
 
-START_TEST(path_too_long_is_an_error)
+TEST(path_too_long_is_an_error)
 {
     char little[8];
     setenv("RUNTIME_DIRECTORY", temp_dir, 1);
     ck_assert_int_eq(ndtd_runtime_dir(little, sizeof(little), 1, &err), NDT_ERR_LIMIT);
 }
-END_TEST
 
-START_TEST(user_directory_is_created)
+TEST(user_directory_is_created)
 {
     struct stat info;
     if (access("/run/ndtd", F_OK) == 0 || access("/run", W_OK) == 0)
@@ -58,10 +58,9 @@ START_TEST(user_directory_is_created)
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_int_eq(info.st_mode & 0777, 0700);
 }
-END_TEST
 
 /* What was named is used, or refused. */
-START_TEST(a_runtime_directory_that_cannot_be_used_is_an_error)
+TEST(a_runtime_directory_that_cannot_be_used_is_an_error)
 {
     char file[600];
     snprintf(file, sizeof(file), "%s/below", temp_text("file", "x"));
@@ -72,7 +71,6 @@ START_TEST(a_runtime_directory_that_cannot_be_used_is_an_error)
     ck_assert_int_eq(ndtd_runtime_dir(path, sizeof(path), 0, &err), NDT_OK); /* the daemon may not run yet */
     ck_assert_str_eq(path, file);
 }
-END_TEST
 
 /* Calls ndtd_runtime_dir in another process, as a user without privileges; returns its status and log. */
 static enum ndt_status as_user(int create, char said[1024])
@@ -103,7 +101,7 @@ static char *home(void)
     return name;
 }
 
-START_TEST(a_user_directory_that_cannot_be_used_is_said)
+TEST(a_user_directory_that_cannot_be_used_is_said)
 {
     char said[1024];
     if (access("/run/ndtd", F_OK) == 0 && getuid() != 0 && access("/run/ndtd", W_OK) == 0)
@@ -113,10 +111,9 @@ START_TEST(a_user_directory_that_cannot_be_used_is_said)
     rmdir(home());
     ck_assert_msg(strstr(said, "XDG_RUNTIME_DIR") && strstr(said, "/proc/ndtd"), "it says '%s'", said);
 }
-END_TEST
 
 /* In /tmp any user can make the directory first. */
-START_TEST(tools_refuse_a_directory_of_others)
+TEST(tools_refuse_a_directory_of_others)
 {
     char said[1024];
     struct stat info;
@@ -143,7 +140,6 @@ START_TEST(tools_refuse_a_directory_of_others)
     ck_assert_int_eq(missing, NDT_OK);
     ck_assert_msg(taken && (info.st_mode & 0777) == 0700, "others can make the directory before the daemon");
 }
-END_TEST
 
 static const char *cores(const char *text)
 {
@@ -159,7 +155,7 @@ static const char *cores(const char *text)
     return out;
 }
 
-START_TEST(lists_of_cores)
+TEST(lists_of_cores)
 {
     ck_assert_str_eq(cores(""), "");
     ck_assert_str_eq(cores("3"), "3 ");
@@ -167,19 +163,4 @@ START_TEST(lists_of_cores)
     const char *const wrong[] = {",", "1,", "a", "1-", "-1", "3-2", "1 2", "99999", "5000", "1-2-3"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         ck_assert_str_eq(cores(wrong[i]), "error");
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("runtime_dir");
-    tcase_add_checked_fixture(all, setup, temp_dir_remove);
-    tcase_add_test(all, systemd_directory_has_priority);
-    tcase_add_test(all, path_too_long_is_an_error);
-    tcase_add_test(all, user_directory_is_created);
-    tcase_add_test(all, a_runtime_directory_that_cannot_be_used_is_an_error);
-    tcase_add_test(all, a_user_directory_that_cannot_be_used_is_said);
-    tcase_add_test(all, tools_refuse_a_directory_of_others);
-    tcase_add_test(all, lists_of_cores);
-    return run_case("runtime_dir", all);
 }

@@ -80,7 +80,9 @@ static void assert_counters(uint64_t merged, uint64_t incomplete)
     ck_assert_uint_eq(counters.incomplete, incomplete);
 }
 
-START_TEST(two_sensors_become_one_scan)
+FIXTURE(setup, teardown)
+
+TEST(two_sensors_become_one_scan)
 {
     ck_assert_int_eq(add_line("left", 0), 0);
     ck_assert_int_eq(add_line("right", 0.03), 1);
@@ -100,9 +102,8 @@ START_TEST(two_sensors_become_one_scan)
     ck_assert_uint_eq(scan.count, 6);
     assert_counters(2, 0);
 }
-END_TEST
 
-START_TEST(incomplete_sets_are_dropped_and_counted)
+TEST(incomplete_sets_are_dropped_and_counted)
 {
     ck_assert_int_eq(add_line("left", 0), 0);
     ck_assert_int_eq(add_line("left", 0.1), 0); /* the right one is missing */
@@ -117,10 +118,9 @@ START_TEST(incomplete_sets_are_dropped_and_counted)
     ck_assert_int_eq(add_line("right", 0.4), 0);
     assert_counters(1, 2);
 }
-END_TEST
 
 /* A whole sweep apart is not too far. */
-START_TEST(a_sweep_apart_is_one_set)
+TEST(a_sweep_apart_is_one_set)
 {
     set("preprocess.sweep_s", "0.125");
     must(ndtd_settings_finish(&settings, &err));
@@ -130,9 +130,8 @@ START_TEST(a_sweep_apart_is_one_set)
     ck_assert_int_eq(add_line("right", 1.126), 0);
     assert_counters(1, 1);
 }
-END_TEST
 
-START_TEST(three_sensors_need_three_scans)
+TEST(three_sensors_need_three_scans)
 {
     set("frames.sensors", "a 0 0 0 0 0 0, b 0 1 0 0 0 0, c 0 2 0 0 0 0");
     ck_assert_int_eq(add_line("c", 0), 0);
@@ -147,10 +146,9 @@ START_TEST(three_sensors_need_three_scans)
     ck_assert_int_eq(add_line("a", 1.1), 0);
     assert_counters(1, 2);
 }
-END_TEST
 
 /* Two halves of a scan, of sensors at one place, preprocessed: bit-identical to the whole. */
-START_TEST(halves_are_the_whole)
+TEST(halves_are_the_whole)
 {
     enum { POINTS = 5000 };
     struct ndt_cloud whole, want;
@@ -197,10 +195,9 @@ START_TEST(halves_are_the_whole)
     ndt_cloud_free(&whole);
     ndt_cloud_free(&want);
 }
-END_TEST
 
 /* In the sensor frame, although the base may be nearer or farther. */
-START_TEST(ranges_are_those_of_each_sensor)
+TEST(ranges_are_those_of_each_sensor)
 {
     int is_complete;
     set("frames.sensors", "front 5 0 0 0 0 0, rear 0 0 0 0 0 0");
@@ -219,9 +216,8 @@ START_TEST(ranges_are_those_of_each_sensor)
     ck_assert_double_eq(params.min_range_m, 0);
     ck_assert_double_ge(params.max_range_m, 1e6);
 }
-END_TEST
 
-START_TEST(an_origin_is_part_of_the_points)
+TEST(an_origin_is_part_of_the_points)
 {
     int is_complete;
     line_of_points(1, 10, 0);
@@ -234,9 +230,8 @@ START_TEST(an_origin_is_part_of_the_points)
     ck_assert_float_eq_tol(scan.y_m[1], 17, 1e-4f);
     ck_assert_double_eq(scan.origin_m[0], 0);
 }
-END_TEST
 
-START_TEST(foreign_scans_are_refused)
+TEST(foreign_scans_are_refused)
 {
     int is_complete;
     ck_assert_int_eq(add_line("left", 0), 0);
@@ -251,9 +246,8 @@ START_TEST(foreign_scans_are_refused)
     ck_assert_int_eq(is_complete, 1);
     ck_assert_uint_eq(scan.count, 6);
 }
-END_TEST
 
-START_TEST(any_stamp_is_harmless)
+TEST(any_stamp_is_harmless)
 {
     static const int64_t stamps_ns[] = {INT64_MIN, INT64_MAX, 0, -1, INT64_MIN + 1, INT64_MAX - 1};
     int is_complete;
@@ -269,9 +263,8 @@ START_TEST(any_stamp_is_harmless)
     ck_assert_int_eq(is_complete, 1);
     ck_assert_uint_eq(scan.count, 0);
 }
-END_TEST
 
-START_TEST(nothing_is_allocated_after_the_largest_set)
+TEST(nothing_is_allocated_after_the_largest_set)
 {
     int failures = 0, is_complete;
     unsigned long before = 0;
@@ -291,22 +284,4 @@ START_TEST(nothing_is_allocated_after_the_largest_set)
     ck_assert_uint_gt(ndtd_scan_merge_counters(merge).merged, 10);
     if (COUNTS_ALLOCATIONS)
         ck_assert_uint_eq(made, 0);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("scan_merge");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, two_sensors_become_one_scan);
-    tcase_add_test(tests, incomplete_sets_are_dropped_and_counted);
-    tcase_add_test(tests, a_sweep_apart_is_one_set);
-    tcase_add_test(tests, three_sensors_need_three_scans);
-    tcase_add_test(tests, halves_are_the_whole);
-    tcase_add_test(tests, ranges_are_those_of_each_sensor);
-    tcase_add_test(tests, an_origin_is_part_of_the_points);
-    tcase_add_test(tests, foreign_scans_are_refused);
-    tcase_add_test(tests, any_stamp_is_harmless);
-    tcase_add_test(tests, nothing_is_allocated_after_the_largest_set);
-    return run_case("scan_merge", tests);
 }

@@ -131,7 +131,9 @@ struct odd_point { /* nothing aligned, z first, mixed widths */
 };
 #pragma pack(pop)
 
-START_TEST(unaligned_and_mixed_fields)
+FIXTURE(setup, teardown)
+
+TEST(unaligned_and_mixed_fields)
 {
     static const struct field fields[] = {
         {"intensity", 24, INT8}, {"z", 1, FLOAT64}, {"x", 9, FLOAT32}, {"y", 16, FLOAT64}};
@@ -143,7 +145,6 @@ START_TEST(unaligned_and_mixed_fields)
     ck_assert(isinf(cloud.x_m[1]) && cloud.y_m[1] == -1e-3f && isnan(cloud.z_m[1]));
     ck_assert(cloud.intensity[0] == -5.0f && cloud.intensity[1] == 127.0f);
 }
-END_TEST
 
 /* x y z and four bytes of intensity in each datatype */
 struct any_point {
@@ -151,7 +152,7 @@ struct any_point {
     uint8_t value[8];
 };
 
-START_TEST(every_datatype_of_intensity)
+TEST_EACH(every_datatype_of_intensity, INT8, FLOAT64 + 1)
 {
     static const float expected[9] = {0, -2, 254, -2, 65534, -2, 4294967294.0f, 1.5f, -0.75f};
     const float single = 1.5f;
@@ -169,9 +170,8 @@ START_TEST(every_datatype_of_intensity)
     decode_ok();
     ck_assert_msg(cloud.intensity[0] == expected[_i], "%g", (double)cloud.intensity[0]);
 }
-END_TEST
 
-START_TEST(bad_layouts_are_named)
+TEST(bad_layouts_are_named)
 {
     static const struct {
         struct field fields[4];
@@ -197,9 +197,8 @@ START_TEST(bad_layouts_are_named)
         ck_assert_msg(strstr(error.text, cases[i].reason), "case %zu: %s", i, error.text);
     }
 }
-END_TEST
 
-START_TEST(empty_scan_is_valid)
+TEST(empty_scan_is_valid)
 {
     static const struct field fields[] = {{"x", 0, FLOAT32}, {"y", 4, FLOAT32}, {"z", 8, FLOAT32}};
     build(fields, 3, "", 0, 12);
@@ -207,7 +206,6 @@ START_TEST(empty_scan_is_valid)
     ck_assert_uint_eq(cloud.count, 0);
     ck_assert_int_eq(ndt_scan_encode(&frame, &message, &cloud, &error), NDT_OK);
 }
-END_TEST
 
 /* ---- times ---- */
 
@@ -226,16 +224,15 @@ static void decode_times(const char *name, unsigned offset, unsigned datatype, c
     decode_ok();
 }
 
-START_TEST(every_name_of_time)
+TEST_EACH(every_name_of_time, 0, 6)
 {
     static const char *const names[] = {"t", "time", "time_s", "time_stamp", "timestamp", "offset_time"};
     const struct timed_point points[2] = {{.single = 0.0f}, {.single = 0.1f}};
     decode_times(names[_i], offsetof(struct timed_point, single), FLOAT32, points);
     ck_assert(cloud.time_s && cloud.time_s[1] == 0.1f);
 }
-END_TEST
 
-START_TEST(whole_times_are_nanoseconds)
+TEST(whole_times_are_nanoseconds)
 {
     const struct timed_point points[2] = {{.whole = 50000000}, {.whole = 4000000000}};
     decode_times("t", offsetof(struct timed_point, whole), UINT32, points);
@@ -243,9 +240,8 @@ START_TEST(whole_times_are_nanoseconds)
     decode_times("t", offsetof(struct timed_point, whole), INT32, points);
     ck_assert(cloud.time_s[0] == 0.05f && cloud.time_s[1] == (float)-0.294967296);
 }
-END_TEST
 
-START_TEST(absolute_times)
+TEST(absolute_times)
 {
     const struct timed_point near_stamp[2] = {{.wide = 1700000000.25}, {.wide = 1700000000.34}};
     decode_times("timestamp", offsetof(struct timed_point, wide), FLOAT64, near_stamp);
@@ -262,10 +258,9 @@ START_TEST(absolute_times)
     decode_times("timestamp", offsetof(struct timed_point, wide), FLOAT64, relative);
     ck_assert(cloud.time_s[0] == -10.0f && cloud.time_s[1] == 0.0f);
 }
-END_TEST
 
 /* Since 1970, the stamp is 1700000000.25. */
-START_TEST(absolute_times_of_any_unit)
+TEST(absolute_times_of_any_unit)
 {
     static const double PER_S[] = {1e3, 1e6, 1e9};
     for (size_t i = 0; i < 3; i++) {
@@ -277,10 +272,9 @@ START_TEST(absolute_times_of_any_unit)
         ck_assert_double_eq(cloud.time_offset_s, 0);
     }
 }
-END_TEST
 
 /* The first number is not that of a clock: a point without a return. */
-START_TEST(one_wrong_time_does_not_decide)
+TEST(one_wrong_time_does_not_decide)
 {
     static const struct field fields[] = {
         {"x", 0, FLOAT32}, {"y", 4, FLOAT32}, {"z", 8, FLOAT32}, {"timestamp", 24, FLOAT64}};
@@ -296,9 +290,8 @@ START_TEST(one_wrong_time_does_not_decide)
         ck_assert(!(fabsf(cloud.time_s[0]) < 10));
     }
 }
-END_TEST
 
-START_TEST(the_first_time_field_is_taken)
+TEST(the_first_time_field_is_taken)
 {
     static const struct field fields[] = {
         {"x", 0, FLOAT32}, {"y", 4, FLOAT32}, {"z", 8, FLOAT32}, {"t", 12, UINT32}, {"time", 16, FLOAT32}};
@@ -307,7 +300,6 @@ START_TEST(the_first_time_field_is_taken)
     decode_ok();
     ck_assert(cloud.time_s[0] == 0.001f);
 }
-END_TEST
 
 /* ---- origins ---- */
 
@@ -318,7 +310,7 @@ static void decode_doubles(const double *xyz, uint32_t count)
     decode_ok();
 }
 
-START_TEST(origin_only_where_float_is_too_coarse)
+TEST(origin_only_where_float_is_too_coarse)
 {
     static const double near_zero[] = {2047.9, -2047.9, 0.0001, 1.0, 2.0, 3.0};
     decode_doubles(near_zero, 2);
@@ -332,10 +324,9 @@ START_TEST(origin_only_where_float_is_too_coarse)
     decode_doubles(near_zero, 2);
     ck_assert(cloud.origin_m[0] == 0 && cloud.origin_m[1] == 0);
 }
-END_TEST
 
 /* One far axis is enough, wherever it stands in the record. */
-START_TEST(any_axis_moves_the_origin)
+TEST_EACH(any_axis_moves_the_origin, 0, 3)
 {
     double xyz[6] = {1, 2, 3, 4, 5, 6};
     xyz[_i] += 5e6;
@@ -348,10 +339,9 @@ START_TEST(any_axis_moves_the_origin)
         for (int i = 0; i < 2; i++)
             ck_assert_double_eq(cloud.origin_m[axis] + columns[axis][i], xyz[3 * i + axis]);
 }
-END_TEST
 
 /* Positions up to 1e8 m are on Earth, from 2048 m on the origin moves. */
-START_TEST(limits_of_the_origin)
+TEST(limits_of_the_origin)
 {
     decode_doubles((const double[3]){2048, 0, 0}, 1);
     ck_assert_double_eq(cloud.origin_m[0], 2048);
@@ -362,11 +352,10 @@ START_TEST(limits_of_the_origin)
     decode_doubles((const double[3]){0, nextafter(-1e8, -2e8), 0}, 1);
     ck_assert_double_eq(cloud.origin_m[1], 0);
 }
-END_TEST
 
 /* ---- reuse ---- */
 
-START_TEST(stale_arrays_do_not_survive)
+TEST(stale_arrays_do_not_survive)
 {
     const struct timed_point points[2] = {{.single = 0.0f}, {.single = 0.1f}};
     decode_times("time", offsetof(struct timed_point, single), FLOAT32, points);
@@ -376,9 +365,8 @@ START_TEST(stale_arrays_do_not_survive)
     decode_times("intensity", offsetof(struct timed_point, single), FLOAT32, points);
     ck_assert(cloud.fields == NDT_CLOUD_INTENSITY && cloud.time_s == NULL && cloud.intensity[1] == 0.1f);
 }
-END_TEST
 
-START_TEST(failure_changes_nothing)
+TEST(failure_changes_nothing)
 {
     const struct timed_point points[2] = {{.x = 4.0f}, {.x = 5.0f}};
     decode_times("time", offsetof(struct timed_point, single), FLOAT32, points);
@@ -389,7 +377,6 @@ START_TEST(failure_changes_nothing)
     ck_assert_mem_eq(&before, &cloud, sizeof(cloud));
     ck_assert(message.seq == 77 && cloud.x_m[1] == 5.0f);
 }
-END_TEST
 
 static void fill_cloud(struct ndt_cloud *points, size_t count)
 {
@@ -405,7 +392,7 @@ static void fill_cloud(struct ndt_cloud *points, size_t count)
 }
 
 /* What is not read by then is given up, and a later deadline changes nothing. */
-START_TEST(a_deadline_ends_it_or_changes_nothing)
+TEST(a_deadline_ends_it_or_changes_nothing)
 {
     enum { POINTS = 20000 };
     struct ndt_scan_header header;
@@ -424,9 +411,8 @@ START_TEST(a_deadline_ends_it_or_changes_nothing)
     ck_assert_mem_eq(cloud.time_s, points.time_s, POINTS * sizeof(float));
     ndt_cloud_free(&points);
 }
-END_TEST
 
-START_TEST(no_allocation_after_warm_up)
+TEST(no_allocation_after_warm_up)
 {
     struct ndt_cloud sent;
     ndt_cloud_init(&sent);
@@ -452,39 +438,12 @@ START_TEST(no_allocation_after_warm_up)
     ck_assert_mem_eq(cloud.time_s, sent.time_s, sent.count * sizeof(float));
     ndt_cloud_free(&sent);
 }
-END_TEST
 
-START_TEST(a_scan_beyond_the_frame_limit_is_refused)
+TEST(a_scan_beyond_the_frame_limit_is_refused)
 {
     struct ndt_cloud sent = {.count = NDT_PROTO_MAX_FRAME / 12 + 1}; /* refused before any point is touched */
     const struct ndt_scan_message header = {.frame_id = "lidar"};
     ck_assert_int_eq(ndt_scan_encode(&frame, &header, &sent, &error), NDT_ERR_LIMIT);
     ck_assert_str_eq(error.text, "scan message: field 'data': the message is above the limit of 268435456 bytes");
     ck_assert_uint_eq(frame.size, 0);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("scan_message");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, unaligned_and_mixed_fields);
-    tcase_add_loop_test(tcase, every_datatype_of_intensity, INT8, FLOAT64 + 1);
-    tcase_add_test(tcase, bad_layouts_are_named);
-    tcase_add_test(tcase, empty_scan_is_valid);
-    tcase_add_loop_test(tcase, every_name_of_time, 0, 6);
-    tcase_add_test(tcase, whole_times_are_nanoseconds);
-    tcase_add_test(tcase, absolute_times);
-    tcase_add_test(tcase, absolute_times_of_any_unit);
-    tcase_add_test(tcase, one_wrong_time_does_not_decide);
-    tcase_add_test(tcase, the_first_time_field_is_taken);
-    tcase_add_test(tcase, origin_only_where_float_is_too_coarse);
-    tcase_add_loop_test(tcase, any_axis_moves_the_origin, 0, 3);
-    tcase_add_test(tcase, limits_of_the_origin);
-    tcase_add_test(tcase, stale_arrays_do_not_survive);
-    tcase_add_test(tcase, failure_changes_nothing);
-    tcase_add_test(tcase, a_deadline_ends_it_or_changes_nothing);
-    tcase_add_test(tcase, no_allocation_after_warm_up);
-    tcase_add_test(tcase, a_scan_beyond_the_frame_limit_is_refused);
-    return run_case("scan_message", tcase);
 }

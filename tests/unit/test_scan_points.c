@@ -127,7 +127,9 @@ static void use_moving_sensor(void)
     set("frames.T_base_sensor", "[1, 0.2, 0.3, 0, 0, 0.6, 0.8]");
 }
 
-START_TEST(points_lie_on_the_map)
+FIXTURE(setup, teardown)
+
+TEST(points_lie_on_the_map)
 {
     struct ndtd_scan_record record;
     use_moving_sensor();
@@ -158,9 +160,8 @@ START_TEST(points_lie_on_the_map)
     must(view(1000000));
     ck_assert_double_gt(largest_error_m(&record.result.T_map_sensor), 0.3);
 }
-END_TEST
 
-START_TEST(every_odd_kth_point)
+TEST(every_odd_kth_point)
 {
     static const size_t most[] = {1, 100, 999, 5999, 6000};
     struct ndtd_scan_record record;
@@ -183,9 +184,8 @@ START_TEST(every_odd_kth_point)
     ck_assert_ptr_null(points.intensity);
     ck_assert_ptr_null(points.time_s);
 }
-END_TEST
 
-START_TEST(what_is_no_return_is_left_out)
+TEST(what_is_no_return_is_left_out)
 {
     struct ndtd_scan_record record;
     struct ndt_scan_message header;
@@ -208,10 +208,9 @@ START_TEST(what_is_no_return_is_left_out)
     must(view(6000));
     ck_assert_uint_eq(points.count, 0);
 }
-END_TEST
 
 /* With times that are missing or of another day the points stay where they were measured. */
-START_TEST(scans_without_the_times_they_need)
+TEST(scans_without_the_times_they_need)
 {
     struct ndtd_scan_record record;
     set("preprocess.deskew", "time");
@@ -222,9 +221,8 @@ START_TEST(scans_without_the_times_they_need)
     must(view(6000));
     ck_assert_uint_eq(points.count, 6000);
 }
-END_TEST
 
-START_TEST(scans_without_points_to_show)
+TEST(scans_without_points_to_show)
 {
     struct ndtd_scan_record record;
     open_pipeline();
@@ -246,9 +244,8 @@ START_TEST(scans_without_points_to_show)
     must(feed(NDT_MESSAGE_SCAN, &drive.scans[3], &record));
     must(view(100));
 }
-END_TEST
 
-START_TEST(scans_of_several_sensors_are_one)
+TEST(scans_of_several_sensors_are_one)
 {
     struct ndtd_scan_record record;
     struct ndt_scan_message header;
@@ -271,10 +268,9 @@ START_TEST(scans_of_several_sensors_are_one)
     ck_assert_uint_eq(message.seq, 77);
     ck_assert_float_eq_tol(points.x_m[0] + points.x_m[sent.count], 0, 1e-3f);
 }
-END_TEST
 
 /* Aligned from guesses, because the initial pose is wrong: other places that were found are candidates. */
-START_TEST(what_was_tried_is_told)
+TEST(what_was_tried_is_told)
 {
     struct ndtd_scan_record record;
     size_t candidates = 0;
@@ -301,9 +297,8 @@ START_TEST(what_was_tried_is_told)
     }
     ck_assert_uint_gt(candidates, 0);
 }
-END_TEST
 
-START_TEST(gnss_of_the_last_second)
+TEST(gnss_of_the_last_second)
 {
     struct ndtd_scan_record record;
     struct ndt_gnss_message gnss = {
@@ -326,7 +321,6 @@ START_TEST(gnss_of_the_last_second)
     must(view(100));
     ck_assert(message.has_gnss && message.has_gnss_deviation && message.gnss_deviation_m[2] == 3);
 }
-END_TEST
 
 /* All of the drive; the points are asked for if the pipeline is watched. */
 static void run_drive(int is_watched, struct ndt_align_result results[DRIVE_SCANS])
@@ -352,7 +346,7 @@ static void run_drive(int is_watched, struct ndt_align_result results[DRIVE_SCAN
     close_pipeline();
 }
 
-START_TEST(watching_changes_no_result_and_allocates_nothing)
+TEST(watching_changes_no_result_and_allocates_nothing)
 {
     static struct ndt_align_result alone[DRIVE_SCANS], watched[DRIVE_SCANS];
     run_drive(0, alone);
@@ -362,22 +356,4 @@ START_TEST(watching_changes_no_result_and_allocates_nothing)
         ck_assert_mem_eq(alone[i].covariance, watched[i].covariance, sizeof(alone[i].covariance));
         ck_assert_int_eq(alone[i].outcome, watched[i].outcome);
     }
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("scan_points");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, points_lie_on_the_map);
-    tcase_add_test(tcase, every_odd_kth_point);
-    tcase_add_test(tcase, what_is_no_return_is_left_out);
-    tcase_add_test(tcase, scans_without_the_times_they_need);
-    tcase_add_test(tcase, scans_without_points_to_show);
-    tcase_add_test(tcase, scans_of_several_sensors_are_one);
-    tcase_add_test(tcase, what_was_tried_is_told);
-    tcase_add_test(tcase, gnss_of_the_last_second);
-    tcase_add_test(tcase, watching_changes_no_result_and_allocates_nothing);
-    return run_case("scan_points", tcase);
 }

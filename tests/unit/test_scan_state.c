@@ -13,22 +13,20 @@ static enum ndt_state next(enum ndt_state before, enum ndt_outcome outcome, doub
     return ndtd_scan_state_next(before, &scan);
 }
 
-START_TEST(without_a_pose_it_is_initialising)
+TEST(without_a_pose_it_is_initialising)
 {
     const struct ndtd_scan_facts scan = {.has_pose = 0, .outcome = NDT_NO_GUESS, .lost_deviation_m = 2};
     for (int before = 0; before < NDT_STATE_COUNT; before++)
         ck_assert_int_eq(ndtd_scan_state_next((enum ndt_state)before, &scan), NDT_STATE_INITIALISING);
 }
-END_TEST
 
-START_TEST(a_converged_scan_makes_it_tracking)
+TEST(a_converged_scan_makes_it_tracking)
 {
     for (int before = 0; before < NDT_STATE_COUNT; before++)
         ck_assert_int_eq(next((enum ndt_state)before, NDT_CONVERGED, 0.1), NDT_STATE_TRACKING);
 }
-END_TEST
 
-START_TEST(only_tracking_turns_into_coasting)
+TEST(only_tracking_turns_into_coasting)
 {
     for (int outcome = 0; outcome < NDT_OUTCOME_COUNT; outcome++) {
         if (outcome == NDT_CONVERGED || outcome == NDT_LOST || outcome == NDT_OFF_MAP)
@@ -40,9 +38,8 @@ START_TEST(only_tracking_turns_into_coasting)
         ck_assert_int_eq(next(NDT_STATE_INITIALISING, (enum ndt_outcome)outcome, 2), NDT_STATE_INITIALISING);
     }
 }
-END_TEST
 
-START_TEST(an_uncertain_position_or_a_lost_outcome_is_lost)
+TEST(an_uncertain_position_or_a_lost_outcome_is_lost)
 {
     for (int before = 0; before < NDT_STATE_COUNT; before++) {
         ck_assert_int_eq(next((enum ndt_state)before, NDT_LOW_SCORE, 2.001), NDT_STATE_LOST);
@@ -50,10 +47,9 @@ START_TEST(an_uncertain_position_or_a_lost_outcome_is_lost)
         ck_assert_int_eq(next((enum ndt_state)before, NDT_LOST, 0.1), NDT_STATE_LOST);
     }
 }
-END_TEST
 
 /* Where the pose is not trusted yet, as at a start, it changes nothing. */
-START_TEST(an_uncertain_attitude_is_not_trusted)
+TEST(an_uncertain_attitude_is_not_trusted)
 {
     struct ndtd_scan_facts scan = {
         .has_pose = 1, .outcome = NDT_LOW_SCORE, .lost_deviation_m = 2, .deviation_rad = 1.01 * NDTD_LOST_RAD};
@@ -63,10 +59,9 @@ START_TEST(an_uncertain_attitude_is_not_trusted)
     scan.deviation_rad = 0.99 * NDTD_LOST_RAD;
     ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_TRACKING, &scan), NDT_STATE_COASTING);
 }
-END_TEST
 
 /* From any state: odometry knows where the edge was left, whatever the scans said since. */
-START_TEST(beyond_the_edge_it_is_extending_while_certain)
+TEST(beyond_the_edge_it_is_extending_while_certain)
 {
     struct ndtd_scan_facts scan = {
         .has_pose = 1, .is_extending = 1, .outcome = NDT_OFF_MAP, .lost_deviation_m = 2, .deviation_m = 2};
@@ -81,9 +76,8 @@ START_TEST(beyond_the_edge_it_is_extending_while_certain)
     scan.deviation_m = 2.001;
     ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_EXTENDING, &scan), NDT_STATE_LOST);
 }
-END_TEST
 
-START_TEST(tracking_coasting_and_extending_are_trusted)
+TEST(tracking_coasting_and_extending_are_trusted)
 {
     struct ndtd_scan_record record = {.state = NDT_STATE_LOST};
     for (int i = 0; i < NDT_STATE_COUNT; i++) {
@@ -97,9 +91,8 @@ START_TEST(tracking_coasting_and_extending_are_trusted)
     record.result.outcome = NDT_MERGED; /* the scan that completes the sweep counts */
     ck_assert(!ndtd_scan_is_untrusted(&record));
 }
-END_TEST
 
-START_TEST(a_change_is_one_line)
+TEST(a_change_is_one_line)
 {
     char line[512];
     struct ndtd_state_change change = {.seq = 0};
@@ -128,19 +121,4 @@ START_TEST(a_change_is_one_line)
     *record.result.reason = '\0';
     ck_assert(ndtd_state_change_update(&change, &record));
     ck_assert_ptr_nonnull(strstr(ndtd_state_change_line(&change, line, sizeof(line)), ", no pose: no_guess"));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("scan_state");
-    tcase_add_test(tcase, without_a_pose_it_is_initialising);
-    tcase_add_test(tcase, a_converged_scan_makes_it_tracking);
-    tcase_add_test(tcase, only_tracking_turns_into_coasting);
-    tcase_add_test(tcase, an_uncertain_position_or_a_lost_outcome_is_lost);
-    tcase_add_test(tcase, an_uncertain_attitude_is_not_trusted);
-    tcase_add_test(tcase, beyond_the_edge_it_is_extending_while_certain);
-    tcase_add_test(tcase, tracking_coasting_and_extending_are_trusted);
-    tcase_add_test(tcase, a_change_is_one_line);
-    return run_case("scan_state", tcase);
 }

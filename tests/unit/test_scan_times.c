@@ -97,7 +97,9 @@ static void expect_line(const char *part)
 
 /* ---- times ---- */
 
-START_TEST(right_times_stay_as_they_are)
+FIXTURE(setup, teardown)
+
+TEST(right_times_stay_as_they_are)
 {
     static const double FIRST_S[] = {0, -0.05, -0.1, -0.2, 0.1}; /* begin, middle, end, a sweep late, early */
     for (size_t k = 0; k < sizeof(FIRST_S) / sizeof(FIRST_S[0]); k++) {
@@ -111,10 +113,9 @@ START_TEST(right_times_stay_as_they_are)
         expect_line(NULL);
     }
 }
-END_TEST
 
 /* 1 Hz of a sensor of 10 Hz, a part of a turn, 20 Hz, 1 Hz; scans that are missing or come in pairs. */
-START_TEST(every_usual_sweep_is_believed)
+TEST(every_usual_sweep_is_believed)
 {
     static const double CASES[][3] = {
         {1, 0, 0.1}, {0.1, 0.08, 0.1}, {0.05, 0, 0.05}, {1, -0.5, 0.5}, {0.1, 0, 0.02}};
@@ -135,9 +136,8 @@ START_TEST(every_usual_sweep_is_believed)
     }
     expect_line(NULL);
 }
-END_TEST
 
-START_TEST(another_clock_is_told_once)
+TEST(another_clock_is_told_once)
 {
     static const double OFF_S[] = {-5, -1, -0.2, 0.2, 3, 9.97, 10, -3600};
     for (size_t k = 0; k < sizeof(OFF_S) / sizeof(OFF_S[0]); k++) {
@@ -153,10 +153,9 @@ START_TEST(another_clock_is_told_once)
         ck_assert_double_eq_tol(events.times.moved_s, -OFF_S[k], 1e-3);
     }
 }
-END_TEST
 
 /* As a decoder leaves times that no float holds. */
-START_TEST(a_clock_that_the_decoder_has_taken_out)
+TEST(a_clock_that_the_decoder_has_taken_out)
 {
     tell(0, 0.1);
     cloud.time_offset_s = 1e6;
@@ -165,9 +164,8 @@ START_TEST(a_clock_that_the_decoder_has_taken_out)
     expect_line("1e+06 s after the stamps");
     ck_assert_double_eq(cloud.time_offset_s, 0);
 }
-END_TEST
 
-START_TEST(moved_times_lie_as_told)
+TEST(moved_times_lie_as_told)
 {
     static const struct {
         enum ndt_sweep_stamp stamp;
@@ -192,9 +190,8 @@ START_TEST(moved_times_lie_as_told)
     }
     expect_line("where it was (in scans before)");
 }
-END_TEST
 
-START_TEST(units_are_recognised)
+TEST(units_are_recognised)
 {
     static const struct {
         double per_s;
@@ -212,10 +209,9 @@ START_TEST(units_are_recognised)
         expect_line(cases[k % 3].text);
     }
 }
-END_TEST
 
 /* A scan of a few points has the unit of those before it. */
-START_TEST(a_unit_is_kept)
+TEST(a_unit_is_kept)
 {
     for (int i = 0; i < 10; i++) {
         const double last_ms = i < 6 ? 100 : 1.5;
@@ -225,9 +221,8 @@ START_TEST(a_unit_is_kept)
     }
     expect_line("taken for milliseconds");
 }
-END_TEST
 
-START_TEST(milliseconds_of_another_clock)
+TEST(milliseconds_of_another_clock)
 {
     tell(57, 157);
     cloud.time_offset_s = 4e5;
@@ -235,10 +230,9 @@ START_TEST(milliseconds_of_another_clock)
     expect_sweep(0, 0.1);
     ck_assert(events.times.units == 1 && events.times.moves == 1);
 }
-END_TEST
 
 /* In no unit a sweep: auto does without, `time` is the word of the user. */
-START_TEST(times_that_cannot_be_are_not_used)
+TEST(times_that_cannot_be_are_not_used)
 {
     for (int i = 0; i < 10; i++) {
         tell(0, 1.5);
@@ -252,9 +246,8 @@ START_TEST(times_that_cannot_be_are_not_used)
     must(take(0.1));
     expect_sweep(0.75, 1.5);
 }
-END_TEST
 
-START_TEST(strays_are_dropped_and_counted)
+TEST(strays_are_dropped_and_counted)
 {
     for (int k = 0; k < 3; k++) {
         setup();
@@ -267,9 +260,8 @@ START_TEST(strays_are_dropped_and_counted)
         ck_assert_uint_eq(events.times.stray_points, k == 0 ? 1 : k == 1 ? 58 : 720);
     }
 }
-END_TEST
 
-START_TEST(times_that_are_not_numbers)
+TEST(times_that_are_not_numbers)
 {
     tell(NAN, NAN);
     must(take(0.1));
@@ -283,9 +275,8 @@ START_TEST(times_that_are_not_numbers)
     must(take(0.1));
     expect_sweep(0, 0.1);
 }
-END_TEST
 
-START_TEST(stamps_that_stand_still_or_run_backwards)
+TEST(stamps_that_stand_still_or_run_backwards)
 {
     for (int i = 0; i < 40; i++) {
         tell(0, 0.1);
@@ -299,9 +290,8 @@ START_TEST(stamps_that_stand_still_or_run_backwards)
     must(take(0));
     expect_line(NULL);
 }
-END_TEST
 
-START_TEST(what_the_next_scan_is_expected_to_be)
+TEST(what_the_next_scan_is_expected_to_be)
 {
     struct ndt_preprocess_params expected = wanted;
     ck_assert(!ndtd_scan_times_expect(&times, "lidar", &expected));
@@ -318,9 +308,8 @@ START_TEST(what_the_next_scan_is_expected_to_be)
     expected.deskew = NDT_DESKEW_OFF;
     ck_assert(ndtd_scan_times_expect(&times, "lidar", &expected) && expected.deskew == NDT_DESKEW_OFF);
 }
-END_TEST
 
-START_TEST(many_sensors_and_no_allocation)
+TEST(many_sensors_and_no_allocation)
 {
     char frame_id[16];
     int wrong = 0;
@@ -338,11 +327,10 @@ START_TEST(many_sensors_and_no_allocation)
     ck_assert_uint_eq(allocations, before); /* an assertion allocates */
     ck_assert_int_eq(wrong, 0);
 }
-END_TEST
 
 /* ---- the sense of rotation ---- */
 
-START_TEST(the_order_of_firing_tells_the_turn)
+TEST(the_order_of_firing_tells_the_turn)
 {
     static const enum ndt_deskew_mode MODES[] = {NDT_DESKEW_AZIMUTH_CW, NDT_DESKEW_AZIMUTH_CCW};
     for (int k = 0; k < 2; k++) {
@@ -367,10 +355,9 @@ START_TEST(the_order_of_firing_tells_the_turn)
     }
     ck_assert_double_eq_tol(found.sweep_s, 0.05, 1e-9);
 }
-END_TEST
 
 /* Without times a sweep lasts sweep_s, as every second scan shows nothing else, or the time between scans. */
-START_TEST(a_sweep_without_times_is_no_longer_than_the_gaps)
+TEST(a_sweep_without_times_is_no_longer_than_the_gaps)
 {
     static const double GAPS_S[] = {0.05, 0.1, 0.2, 1}, SWEEPS_S[] = {0.05, 0.1, 0.1, 0.1};
     for (size_t k = 0; k < sizeof(GAPS_S) / sizeof(GAPS_S[0]); k++) {
@@ -386,10 +373,9 @@ START_TEST(a_sweep_without_times_is_no_longer_than_the_gaps)
         ck_assert_double_eq(ndtd_scan_times_sweep_s(&times, NULL, 0.1), 0.1);
     }
 }
-END_TEST
 
 /* A field of times that was never set is none. */
-START_TEST(times_that_are_all_equal_are_none)
+TEST(times_that_are_all_equal_are_none)
 {
     for (int i = 0; i < 8; i++) {
         tell(0, 0);
@@ -397,7 +383,6 @@ START_TEST(times_that_are_all_equal_are_none)
     }
     ck_assert_int_eq(found.deskew, NDT_DESKEW_AZIMUTH_CW);
 }
-END_TEST
 
 static void swap_points(size_t i, size_t k)
 {
@@ -429,7 +414,7 @@ static void undo_motion(void)
         cloud.x_m[i] += (float)(10 * 0.1 * ((double)i / POINTS - 0.5));
 }
 
-START_TEST(other_orders_tell_no_turn)
+TEST(other_orders_tell_no_turn)
 {
     fire(1, 0);
     ck_assert_int_eq(ndtd_scan_turn(&cloud), NDTD_TURN_CLOCKWISE);
@@ -469,10 +454,9 @@ START_TEST(other_orders_tell_no_turn)
         cloud.x_m[i] = i % 2 ? NAN : INFINITY;
     expect_no_turn("not finite");
 }
-END_TEST
 
 /* Drop-outs and thinned scans keep the order. */
-START_TEST(gaps_do_not_hide_the_turn)
+TEST(gaps_do_not_hide_the_turn)
 {
     size_t kept = 0;
     fire(1, 0);
@@ -483,31 +467,4 @@ START_TEST(gaps_do_not_hide_the_turn)
         }
     cloud.count = kept;
     ck_assert_int_eq(ndtd_scan_turn(&cloud), NDTD_TURN_CLOCKWISE);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("all");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_add_test(all, right_times_stay_as_they_are);
-    tcase_add_test(all, every_usual_sweep_is_believed);
-    tcase_add_test(all, another_clock_is_told_once);
-    tcase_add_test(all, a_clock_that_the_decoder_has_taken_out);
-    tcase_add_test(all, moved_times_lie_as_told);
-    tcase_add_test(all, units_are_recognised);
-    tcase_add_test(all, a_unit_is_kept);
-    tcase_add_test(all, milliseconds_of_another_clock);
-    tcase_add_test(all, times_that_cannot_be_are_not_used);
-    tcase_add_test(all, strays_are_dropped_and_counted);
-    tcase_add_test(all, times_that_are_not_numbers);
-    tcase_add_test(all, stamps_that_stand_still_or_run_backwards);
-    tcase_add_test(all, what_the_next_scan_is_expected_to_be);
-    tcase_add_test(all, many_sensors_and_no_allocation);
-    tcase_add_test(all, the_order_of_firing_tells_the_turn);
-    tcase_add_test(all, a_sweep_without_times_is_no_longer_than_the_gaps);
-    tcase_add_test(all, times_that_are_all_equal_are_none);
-    tcase_add_test(all, other_orders_tell_no_turn);
-    tcase_add_test(all, gaps_do_not_hide_the_turn);
-    return run_case("scan times", all);
 }

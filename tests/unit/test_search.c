@@ -76,7 +76,7 @@ static int is_right(const struct ndt_pose *truth)
 static const struct world_wish town = {.seed = 21, .size_m = 90, .boxes = 90, .origin_m = {4e5, 5.4e6, 120}};
 static const struct world_wish hill = {.seed = 22, .size_m = 70, .boxes = 60, .slope = 0.09};
 
-START_TEST(test_finds)
+TEST_EACH(test_finds, 0, 2)
 {
     const struct world_wish *wishes[] = {&town, &hill};
     open_world(wishes[_i]);
@@ -100,7 +100,6 @@ START_TEST(test_finds)
     ck_assert_msg(right == count, "%d of %d", right, count);
     close_world();
 }
-END_TEST
 
 /* Everything but the times. */
 static void run_plainly(struct ndt_search *with, struct ndt_search_result *out)
@@ -111,7 +110,13 @@ static void run_plainly(struct ndt_search *with, struct ndt_search_result *out)
         out->candidates[i].alignment.align_us = out->candidates[i].alignment.upload_us = 0;
 }
 
-START_TEST(test_equal_bits)
+#if defined(__SANITIZE_THREAD__) /* a hundred times as slow */
+enum { EQUAL_BITS_CASES = 1 };
+#else
+enum { EQUAL_BITS_CASES = 2 };
+#endif
+
+TEST_EACH(test_equal_bits, 0, EQUAL_BITS_CASES)
 {
     static struct ndt_search_result expected;
     char names[128], *rest = names;
@@ -137,9 +142,8 @@ START_TEST(test_equal_bits)
     ck_assert(is_right(&truth));
     close_world();
 }
-END_TEST
 
-START_TEST(test_window)
+TEST(test_window)
 {
     open_world(&town);
     const struct ndt_pose truth = pose_at(&town, -24, 33, 1.7, 77);
@@ -167,10 +171,9 @@ START_TEST(test_window)
     ck_assert_uint_eq(result.count, 0);
     close_world();
 }
-END_TEST
 
 /* A hole without ground around the truth: only a region reaches it. */
-START_TEST(test_hole)
+TEST(test_hole)
 {
     const struct world_wish wish = {.seed = 25, .size_m = 60, .boxes = 50, .hole_m = 8};
     open_world(&wish);
@@ -182,9 +185,8 @@ START_TEST(test_hole)
     ck_assert(is_right(&truth));
     close_world();
 }
-END_TEST
 
-START_TEST(test_floors)
+TEST(test_floors)
 {
     const struct world_wish wish = {.seed = 31, .size_m = 60, .boxes = 50, .has_floor = 1};
     open_world(&wish);
@@ -208,10 +210,9 @@ START_TEST(test_floors)
     ck_assert_int_eq(result.candidates[0].layer, 0);
     close_world();
 }
-END_TEST
 
 /* Nothing below the sensor is seen: the height is one of several, or known. */
-START_TEST(test_no_ground)
+TEST(test_no_ground)
 {
     open_world(&town);
     const struct ndt_pose truth = pose_at(&town, -24, 33, 1.7, 77), level = ndt_pose_inverse(&truth);
@@ -229,7 +230,6 @@ START_TEST(test_no_ground)
     ck_assert_uint_lt(result.poses, poses);
     close_world();
 }
-END_TEST
 
 static const double attitudes_deg[][3] = {{180, 0, 0},  {0, 180, 40}, {90, 0, 0},     {-90, 0, 130}, {0, 90, 0},
                                           {0, -90, 70}, {30, 0, 20},  {0, 30, -110},  {30, 90, 10},  {150, 40, 200},
@@ -267,7 +267,7 @@ static void find_mounted(const struct ndt_pose *base, const double rpy_deg[3])
     ndt_cloud_free(&scan);
 }
 
-START_TEST(test_mounted)
+TEST(test_mounted)
 {
     open_world(&town);
     const struct ndt_pose base = pose_at(&town, 20, -31, 2.2, 115);
@@ -275,10 +275,9 @@ START_TEST(test_mounted)
         find_mounted(&base, attitudes_deg[i]);
     close_world();
 }
-END_TEST
 
 /* Points of several sensors in the frame of a vehicle that is far below or above them. */
-START_TEST(test_merged)
+TEST(test_merged)
 {
     static const double heights_m[] = {-7, -1.8, 0, 9};
     open_world(&town);
@@ -301,10 +300,9 @@ START_TEST(test_merged)
     }
     close_world();
 }
-END_TEST
 
 /* The points of an upright sensor are not moved: not a bit of what is found depends on its heading, or on `up`. */
-START_TEST(test_upright_bits)
+TEST(test_upright_bits)
 {
     static struct ndt_search_result expected;
     const struct ndt_pose yawed = turned((double[3]){0, 0, 50}, 0, 0, 0);
@@ -328,10 +326,9 @@ START_TEST(test_upright_bits)
     }
     close_world();
 }
-END_TEST
 
 /* Directions of any length have a rotation, which keeps the heading; others have none. */
-START_TEST(test_upright_directions)
+TEST(test_upright_directions)
 {
     static const double directions[][3] = {{0, 0, 1},    {0, 0, -9.81}, {1e-3, 0, 0},  {-5, 0, 0},   {0, 3, 0},
                                            {0.2, -4, 1}, {-1, 1e-9, 0}, {1, 0, -1e-9}, {0, 0, -1e9}, {2, 2, -2}};
@@ -351,10 +348,9 @@ START_TEST(test_upright_directions)
     ck_assert(!ndt_search_upright((double[3]){INFINITY, 0, 1}, &T));
     ck_assert_double_eq(T.q_xyzw[3], 1);
 }
-END_TEST
 
 /* A sensor on its side: gravity tells. */
-START_TEST(test_up)
+TEST(test_up)
 {
     open_world(&town);
     const double rpy[3] = {85 * DEG, 0, 30 * DEG},
@@ -368,7 +364,6 @@ START_TEST(test_up)
     ck_assert(is_right(&truth));
     close_world();
 }
-END_TEST
 
 /* ---- control ---- */
 
@@ -380,7 +375,7 @@ static void *cancel_later(void *control)
     return NULL;
 }
 
-START_TEST(test_cancel)
+TEST(test_cancel)
 {
     struct ndt_search_control control = {0};
     pthread_t thread;
@@ -406,7 +401,6 @@ START_TEST(test_cancel)
     ck_assert(is_right(&truth));
     close_world();
 }
-END_TEST
 
 /* ---- refused, or nothing found ---- */
 
@@ -418,7 +412,7 @@ static void expect_refused(const struct ndt_search_region *region, const char *p
     ndt_search_params_default(&params);
 }
 
-START_TEST(test_refused)
+TEST(test_refused)
 {
     const struct world_wish small = {.seed = 41, .size_m = 15, .boxes = 4},
                             other = {.seed = 42, .size_m = 15, .boxes = 4};
@@ -455,9 +449,8 @@ START_TEST(test_refused)
     ndt_cloud_free(&elsewhere);
     close_world();
 }
-END_TEST
 
-START_TEST(test_poor_scans)
+TEST(test_poor_scans)
 {
     const struct world_wish small = {.seed = 41, .size_m = 25, .boxes = 10};
     open_world(&small);
@@ -474,30 +467,4 @@ START_TEST(test_poor_scans)
     ck_assert_uint_eq(result.count, 0);
     ck_assert_int_eq(result.view.has_ground, 1);
     close_world();
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("search");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_finds, 0, 2);
-#if defined(__SANITIZE_THREAD__) /* a hundred times as slow */
-    tcase_add_loop_test(tests, test_equal_bits, 0, 1);
-#else
-    tcase_add_loop_test(tests, test_equal_bits, 0, 2);
-#endif
-    tcase_add_test(tests, test_window);
-    tcase_add_test(tests, test_hole);
-    tcase_add_test(tests, test_floors);
-    tcase_add_test(tests, test_no_ground);
-    tcase_add_test(tests, test_mounted);
-    tcase_add_test(tests, test_merged);
-    tcase_add_test(tests, test_upright_bits);
-    tcase_add_test(tests, test_upright_directions);
-    tcase_add_test(tests, test_up);
-    tcase_add_test(tests, test_cancel);
-    tcase_add_test(tests, test_refused);
-    tcase_add_test(tests, test_poor_scans);
-    return run_case("search", tests);
 }

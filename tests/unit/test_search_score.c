@@ -72,7 +72,7 @@ static int count_differences(ndt_score_unit *unit)
     return different;
 }
 
-START_TEST(test_variants)
+TEST(test_variants)
 {
     char names[128], *rest = names;
     int count = 0;
@@ -85,10 +85,9 @@ START_TEST(test_variants)
     }
     ck_assert_int_ge(count, 2);
 }
-END_TEST
 
 /* Plain C itself, against numbers that are counted by hand. */
-START_TEST(test_plain)
+TEST(test_plain)
 {
     static uint8_t cells[64 * 64];
     uint8_t allowed[NDT_UNIT_CELLS], sums[NDT_UNIT_CELLS], peaks[NDT_UNIT_BLOCKS];
@@ -110,7 +109,6 @@ START_TEST(test_plain)
     ck_assert_uint_eq(peaks[1], 1);
     ck_assert_uint_eq(peaks[2], 0);
 }
-END_TEST
 
 /* ---- planted faults ---- */
 
@@ -139,31 +137,19 @@ static void faulty(const uint8_t *cells, ptrdiff_t stride, const struct ndt_scor
         peaks[3] = peaks[2];
 }
 
-START_TEST(test_planted_faults)
+TEST(test_planted_faults)
 {
     for (fault = 0; fault < 8; fault++)
         ck_assert_msg(count_differences(faulty) > 0, "fault %d is not noticed", fault);
     fault = 8; /* none */
     ck_assert_int_eq(count_differences(faulty), 0);
 }
-END_TEST
 
-START_TEST(test_unknown_variant)
+TEST(test_unknown_variant)
 {
     struct ndt_error err = {""};
     ndt_score_unit *unit;
     ck_assert_int_eq(ndt_score_choose(&unit, "avx9000", &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "avx9000"));
     ck_assert_ptr_nonnull(strstr(err.text, "plain"));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("score");
-    tcase_add_test(tests, test_variants);
-    tcase_add_test(tests, test_plain);
-    tcase_add_test(tests, test_planted_faults);
-    tcase_add_test(tests, test_unknown_variant);
-    return run_case("search_score", tests);
 }

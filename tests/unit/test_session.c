@@ -41,7 +41,9 @@ static void check_equal(const struct ndt_result_message *result, const struct nd
     ck_assert_mem_eq(result->result.covariance, record->result.covariance, sizeof(record->result.covariance));
 }
 
-START_TEST(results_are_those_of_the_pipeline)
+FIXTURE(setup, teardown)
+
+TEST(results_are_those_of_the_pipeline)
 {
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
@@ -64,10 +66,9 @@ START_TEST(results_are_those_of_the_pipeline)
     }
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* Decodes the messages and hands them over as structs. */
-START_TEST(structs_and_messages_are_the_same)
+TEST(structs_and_messages_are_the_same)
 {
     struct ndtd_session *by_message = session;
     struct ndt_result_message result, expected;
@@ -89,9 +90,8 @@ START_TEST(structs_and_messages_are_the_same)
     ndt_cloud_free(&cloud);
     ndtd_session_destroy(by_message);
 }
-END_TEST
 
-START_TEST(other_inputs_take_part)
+TEST(other_inputs_take_part)
 {
     struct ndt_result_message result;
     const struct ndt_pose_message odometry = {
@@ -107,10 +107,9 @@ START_TEST(other_inputs_take_part)
     ck_assert_int_eq(ndtd_session_gnss(session, &gnss, &err), NDT_ERR_ARGUMENT);
     give_start(&result);
 }
-END_TEST
 
 /* Between, at and beyond the scans; asking changes nothing. */
-START_TEST(the_pose_at_any_time)
+TEST(the_pose_at_any_time)
 {
     struct ndt_result_message result;
     struct ndt_moment_message moment, again;
@@ -137,9 +136,8 @@ START_TEST(the_pose_at_any_time)
     ck_assert_int_eq(ndtd_session_pose_at(session, newest_ns - 60000000000, &moment, &err), NDT_END);
     ck_assert_ptr_nonnull(strstr(err.text, "before_window: "));
 }
-END_TEST
 
-START_TEST(the_order_of_calls_is_checked)
+TEST(the_order_of_calls_is_checked)
 {
     struct ndtd_session *fresh;
     struct ndt_result_message result;
@@ -169,9 +167,8 @@ START_TEST(the_order_of_calls_is_checked)
     must(ndtd_session_set_map(fresh, drive.map, &err));
     ndtd_session_destroy(fresh);
 }
-END_TEST
 
-START_TEST(bytes_from_outside_are_refused)
+TEST(bytes_from_outside_are_refused)
 {
     struct ndt_result_message result;
     int is_scan;
@@ -183,9 +180,8 @@ START_TEST(bytes_from_outside_are_refused)
     must(ndtd_session_message(session, drive.scans[0].data, drive.scans[0].size, &is_scan, &result, &err));
     ck_assert_int_eq(result.result.outcome, NDT_CONVERGED);
 }
-END_TEST
 
-START_TEST(nothing_is_allocated_after_warm_up)
+TEST(nothing_is_allocated_after_warm_up)
 {
     struct ndt_result_message result;
     struct ndt_scan_message scan;
@@ -202,20 +198,4 @@ START_TEST(nothing_is_allocated_after_warm_up)
             ck_assert_uint_eq(after, before);
     }
     ndt_cloud_free(&cloud);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("session");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_set_timeout(all, 120);
-    tcase_add_test(all, results_are_those_of_the_pipeline);
-    tcase_add_test(all, structs_and_messages_are_the_same);
-    tcase_add_test(all, other_inputs_take_part);
-    tcase_add_test(all, the_pose_at_any_time);
-    tcase_add_test(all, the_order_of_calls_is_checked);
-    tcase_add_test(all, bytes_from_outside_are_refused);
-    tcase_add_test(all, nothing_is_allocated_after_warm_up);
-    return run_case("session", all);
 }

@@ -27,7 +27,9 @@ static void merge(void)
     ndtd_settings_merge(&running, &wanted, restart, sizeof(restart));
 }
 
-START_TEST(reloadable_options_are_merged)
+FIXTURE(setup, NULL)
+
+TEST(reloadable_options_are_merged)
 {
     want("ndt.max_iterations", "12");
     want("ndt.fine_stop_deg", "0.5");
@@ -50,9 +52,8 @@ START_TEST(reloadable_options_are_merged)
     ck_assert_int_eq(running.log_level, NDTD_LEVEL_DEBUG);
     ck_assert_uint_eq(ndtd_settings_hash(&running), ndtd_settings_hash(&wanted));
 }
-END_TEST
 
-START_TEST(fixed_options_are_named_and_kept)
+TEST(fixed_options_are_named_and_kept)
 {
     want("backend.name", "reference");
     want("cpu.threads", "3");
@@ -69,10 +70,9 @@ START_TEST(fixed_options_are_named_and_kept)
     ndtd_settings_merge(&running, &wanted, little, sizeof(little));
     ck_assert_str_eq(little, "backend.name");
 }
-END_TEST
 
 /* Every option is either reloadable or fixed, and merging equal settings changes nothing. */
-START_TEST(equal_settings_change_nothing)
+TEST(equal_settings_change_nothing)
 {
     size_t changeable = 0;
     const uint64_t before = ndtd_settings_hash(&running);
@@ -86,9 +86,8 @@ START_TEST(equal_settings_change_nothing)
     ck_assert(!ndtd_option_find("ndt.num_threads")->reloadable);
     ck_assert(!ndtd_option_find("ndt.covariance")->reloadable);
 }
-END_TEST
 
-START_TEST(a_snapshot_lives_as_long_as_its_references)
+TEST(a_snapshot_lives_as_long_as_its_references)
 {
     const struct ndtd_settings_snapshot *first, *second, *held = NULL;
     ck_assert_int_eq(ndtd_settings_snapshot_create(&first, &running, &err), NDT_OK);
@@ -107,16 +106,4 @@ START_TEST(a_snapshot_lives_as_long_as_its_references)
     ck_assert_double_eq(held->settings.budget_s, 0.05);
     ndtd_settings_snapshot_replace(&held, NULL);
     ck_assert_ptr_null(held);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("settings_snapshot");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_add_test(all, reloadable_options_are_merged);
-    tcase_add_test(all, fixed_options_are_named_and_kept);
-    tcase_add_test(all, equal_settings_change_nothing);
-    tcase_add_test(all, a_snapshot_lives_as_long_as_its_references);
-    return run_case("settings_snapshot", all);
 }

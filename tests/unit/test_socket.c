@@ -56,7 +56,9 @@ static void passes(void *bound, const char *address)
     zmq_ctx_term(context);
 }
 
-START_TEST(test_addresses)
+FIXTURE(set_up, tear_down)
+
+TEST(test_addresses)
 {
     static const struct {
         const char *address, *words; /* NULL: good */
@@ -121,9 +123,8 @@ START_TEST(test_addresses)
         ck_assert_int_eq(ndtd_endpoint_check(&endpoint, NULL, &err) == NDT_OK, length == 107);
     }
 }
-END_TEST
 
-START_TEST(test_limits)
+TEST(test_limits)
 {
     void *socket;
     struct ndtd_endpoint endpoint = ipc("s");
@@ -140,7 +141,6 @@ START_TEST(test_limits)
     says("mode 0777");
     ck_assert(!temp_exists(temp_path("s")));
 }
-END_TEST
 
 static long long option_of(void *socket, int option)
 {
@@ -159,7 +159,7 @@ static long long max_bytes_of(void *socket)
 }
 
 /* Every type of socket is bounded, does not linger, and detects silent peers. */
-START_TEST(test_options)
+TEST(test_options)
 {
     static const int types[] = {ZMQ_SUB, ZMQ_PULL, ZMQ_XPUB, ZMQ_ROUTER};
     for (size_t i = 0; i < 4; i++) {
@@ -177,10 +177,9 @@ START_TEST(test_options)
         ndtd_socket_close(socket, &endpoint);
     }
 }
-END_TEST
 
 /* The mode is the requested one under any umask, and closing the socket removes the file. */
-START_TEST(test_modes)
+TEST(test_modes)
 {
     static const mode_t masks[] = {0, 022, 077};
     for (size_t i = 0; i < 6; i++) {
@@ -196,9 +195,8 @@ START_TEST(test_modes)
         ck_assert(!temp_exists(temp_path("s")));
     }
 }
-END_TEST
 
-START_TEST(test_ipc_in_use)
+TEST(test_ipc_in_use)
 {
     void *first, *second;
     const struct ndtd_endpoint endpoint = ipc("s");
@@ -215,7 +213,6 @@ START_TEST(test_ipc_in_use)
     ck_assert(temp_exists(temp_path("s")));
     ndtd_socket_close(second, &endpoint);
 }
-END_TEST
 
 static void leave_socket_file(const char *path)
 {
@@ -228,7 +225,7 @@ static void leave_socket_file(const char *path)
     ck_assert(temp_exists(path));
 }
 
-START_TEST(test_ipc_stale)
+TEST(test_ipc_stale)
 {
     void *socket;
     const struct ndtd_endpoint endpoint = ipc("s");
@@ -237,9 +234,8 @@ START_TEST(test_ipc_stale)
     passes(socket, endpoint.address);
     ndtd_socket_close(socket, &endpoint);
 }
-END_TEST
 
-START_TEST(test_ipc_refusals)
+TEST(test_ipc_refusals)
 {
     void *socket;
     struct ndtd_endpoint endpoint = ipc("file");
@@ -252,10 +248,9 @@ START_TEST(test_ipc_refusals)
     says("cannot open its directory");
     says("nosuch");
 }
-END_TEST
 
 /* A path that another process has replaced remains after close. */
-START_TEST(test_ipc_taken_over)
+TEST(test_ipc_taken_over)
 {
     void *bound;
     int ready[2];
@@ -281,9 +276,8 @@ START_TEST(test_ipc_taken_over)
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
 }
-END_TEST
 
-START_TEST(test_abstract)
+TEST(test_abstract)
 {
     void *first, *second;
     char name[64];
@@ -295,9 +289,8 @@ START_TEST(test_abstract)
     says("is in use");
     ndtd_socket_close(first, &endpoint);
 }
-END_TEST
 
-START_TEST(test_tcp_in_use)
+TEST(test_tcp_in_use)
 {
     void *first, *second;
     const struct ndtd_endpoint endpoint = live_tcp();
@@ -311,9 +304,8 @@ START_TEST(test_tcp_in_use)
     ck_assert_int_eq(ndtd_socket_bind(&second, sockets, ZMQ_PULL, &open, &err), NDT_ERR_ARGUMENT);
     says("without keys");
 }
-END_TEST
 
-START_TEST(test_localhost)
+TEST(test_localhost)
 {
     void *socket;
     struct ndtd_endpoint numeric = live_tcp();
@@ -322,10 +314,9 @@ START_TEST(test_localhost)
     passes(socket, numeric.address);
     ndtd_socket_close(socket, &endpoint);
 }
-END_TEST
 
 /* A message beyond the limit is not received and does not affect other clients. */
-START_TEST(test_oversize)
+TEST(test_oversize)
 {
     void *socket;
     static char big[5000];
@@ -341,9 +332,8 @@ START_TEST(test_oversize)
     passes(socket, endpoint.address);
     ndtd_socket_close(socket, &endpoint);
 }
-END_TEST
 
-START_TEST(test_make_keys)
+TEST(test_make_keys)
 {
     char prefix[512], secret[NDTD_KEY_TEXT + 1], public[NDTD_KEY_TEXT + 1], derived[NDTD_KEY_TEXT + 1];
     snprintf(prefix, sizeof(prefix), "%s", temp_path("server"));
@@ -363,12 +353,11 @@ START_TEST(test_make_keys)
     ck_assert(!temp_exists(temp_path("server.secret")));
     ck_assert_int_eq(ndtd_make_keys(temp_path("nosuch/x"), &err), NDT_ERR_IO);
 }
-END_TEST
 
 #define KEY_A "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
 #define KEY_B "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"
 
-START_TEST(test_key_files)
+TEST(test_key_files)
 {
     char key[NDTD_KEY_TEXT + 1];
     struct ndtd_client_list list;
@@ -399,9 +388,8 @@ START_TEST(test_key_files)
     ck_assert_int_eq(ndtd_key_read(temp_path("empty"), 0, key, &err), NDT_ERR_FORMAT);
     says("contains no key");
 }
-END_TEST
 
-START_TEST(test_number_of_clients)
+TEST(test_number_of_clients)
 {
     struct ndtd_client_list list;
     char reason[64];
@@ -419,7 +407,6 @@ START_TEST(test_number_of_clients)
     snprintf(reason, sizeof(reason), "many:%d: more than %d keys", NDTD_MAX_CLIENTS + 1, NDTD_MAX_CLIENTS);
     says(reason);
 }
-END_TEST
 
 struct pair {
     char public[NDTD_KEY_TEXT + 1], secret[NDTD_KEY_TEXT + 1];
@@ -445,7 +432,7 @@ static int gets_in(void *bound, const char *address, const char *server_key, con
     return in;
 }
 
-START_TEST(test_curve)
+TEST(test_curve)
 {
     struct pair server, friend, stranger;
     struct ndtd_security security = {"", ""};
@@ -482,29 +469,4 @@ START_TEST(test_curve)
     passes(socket, local.address);
     ndtd_socket_close(socket, &local);
     ndtd_sockets_close(secured);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("socket");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, test_addresses);
-    tcase_add_test(tests, test_limits);
-    tcase_add_test(tests, test_options);
-    tcase_add_test(tests, test_modes);
-    tcase_add_test(tests, test_ipc_in_use);
-    tcase_add_test(tests, test_ipc_stale);
-    tcase_add_test(tests, test_ipc_refusals);
-    tcase_add_test(tests, test_ipc_taken_over);
-    tcase_add_test(tests, test_abstract);
-    tcase_add_test(tests, test_tcp_in_use);
-    tcase_add_test(tests, test_localhost);
-    tcase_add_test(tests, test_oversize);
-    tcase_add_test(tests, test_make_keys);
-    tcase_add_test(tests, test_key_files);
-    tcase_add_test(tests, test_number_of_clients);
-    tcase_add_test(tests, test_curve);
-    return run_case("socket", tests);
 }

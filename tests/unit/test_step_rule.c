@@ -49,7 +49,9 @@ static void step(const struct ndt_eval *eval)
     ndt_newton_step(&newton, &rules, rows, ROWS, eval);
 }
 
-START_TEST(small_last_step_is_made_without_evaluation)
+FIXTURE(setup, NULL)
+
+TEST(small_last_step_is_made_without_evaluation)
 {
     ndt_newton_begin(&newton, &rules);
     const struct ndt_eval eval = paraboloid(0.004);
@@ -60,9 +62,8 @@ START_TEST(small_last_step_is_made_without_evaluation)
     ck_assert_double_eq_tol(newton.p[0], 0.004, 1e-12);
     ck_assert_double_eq_tol(rows[0].step[0], 0.004, 1e-12);
 }
-END_TEST
 
-START_TEST(steps_begin_short_and_grow)
+TEST(steps_begin_short_and_grow)
 {
     double longest = 0, last = 0;
     ndt_newton_begin(&newton, &rules);
@@ -80,10 +81,9 @@ START_TEST(steps_begin_short_and_grow)
     ck_assert_double_eq_tol(longest, 1, 1e-12);
     ck_assert_double_eq_tol(newton.p[0], 10, 1e-9);
 }
-END_TEST
 
 /* Along the step the score is 950 + 100 x - c x^3, highest at x = 0.1; the first length evaluated is 0.25. */
-START_TEST(long_step_is_cut_to_the_maximum_of_the_cubic)
+TEST(long_step_is_cut_to_the_maximum_of_the_cubic)
 {
     const double c = 100 / (3 * 0.1 * 0.1);
     ndt_newton_begin(&newton, &rules);
@@ -97,10 +97,9 @@ START_TEST(long_step_is_cut_to_the_maximum_of_the_cubic)
     ck_assert_double_eq_tol(newton.query_pose[0], 0.1, 1e-9);
     ck_assert_double_eq(newton.p[0], 0);
 }
-END_TEST
 
 /* Its slope always rises while its score falls with every evaluation. */
-START_TEST(few_downhill_steps_are_made_and_the_best_pose_kept)
+TEST(few_downhill_steps_are_made_and_the_best_pose_kept)
 {
     double score = 1000;
     ndt_newton_begin(&newton, &rules);
@@ -116,16 +115,4 @@ START_TEST(few_downhill_steps_are_made_and_the_best_pose_kept)
     ck_assert_double_eq(newton.eval.score, 1000);
     ck_assert_double_gt(rows[3].step[0], 0);
     ck_assert_double_eq(rows[4].step[0], 0);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *robust = tcase_create("robust");
-    tcase_add_checked_fixture(robust, setup, NULL);
-    tcase_add_test(robust, small_last_step_is_made_without_evaluation);
-    tcase_add_test(robust, steps_begin_short_and_grow);
-    tcase_add_test(robust, long_step_is_cut_to_the_maximum_of_the_cubic);
-    tcase_add_test(robust, few_downhill_steps_are_made_and_the_best_pose_kept);
-    return run_case("step rule", robust);
 }

@@ -26,7 +26,9 @@ static void teardown(void)
     storm_close(&storm);
 }
 
-START_TEST(storms_are_survived)
+FIXTURE(NULL, teardown)
+
+TEST_EACH(storms_are_survived, 0, STORM_VARIANTS)
 {
     const int variant = _i;
     const char *failure = storm_open(&storm, variant);
@@ -42,14 +44,4 @@ START_TEST(storms_are_survived)
         ck_assert_msg(!failure, "variant %d, seed %llu: %s", variant, (unsigned long long)seed, failure);
     }
     ck_assert_msg(!failure, "%s", failure);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tcase = tcase_create("storm");
-    tcase_add_checked_fixture(tcase, NULL, teardown);
-    tcase_set_timeout(tcase, 30);
-    tcase_add_loop_test(tcase, storms_are_survived, 0, STORM_VARIANTS);
-    return run_case("storm", tcase);
 }

@@ -39,7 +39,9 @@ static void expect_set_fails(const char *directory, const char *reason)
     ck_assert_uint_eq(set.count, 0);
 }
 
-START_TEST(test_metadata)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(test_metadata)
 {
     struct ndt_tile_set set;
     struct ndt_error err = {""};
@@ -59,7 +61,6 @@ START_TEST(test_metadata)
     ndt_tile_set_close(&set);
     ndt_tile_set_close(&set);
 }
-END_TEST
 
 static void expect_two_tiles(const char *path, const char *folder)
 {
@@ -77,7 +78,7 @@ static void expect_two_tiles(const char *path, const char *folder)
 }
 
 /* Autoware's map folder: the metadata, and the tiles in a folder below it. */
-START_TEST(test_autoware_folders)
+TEST(test_autoware_folders)
 {
     char map[256], below[512], metadata[512], slash[512];
     ck_assert_int_eq(mkdir(temp_path("map"), 0700), 0);
@@ -112,9 +113,8 @@ START_TEST(test_autoware_folders)
     temp_text("map/" METADATA, "x_resolution: x\n");
     expect_set_fails(map, "line 1: not a finite number");
 }
-END_TEST
 
-START_TEST(test_no_metadata)
+TEST(test_no_metadata)
 {
     struct ndt_tile_set set;
     put_cloud("b.pcd", 0.0f, 10);
@@ -131,9 +131,8 @@ START_TEST(test_no_metadata)
     ck_assert_double_eq(set.tiles[2].size_m[0], 0.0);
     ndt_tile_set_close(&set);
 }
-END_TEST
 
-START_TEST(test_directories_that_are_no_map)
+TEST(test_directories_that_are_no_map)
 {
     expect_set_fails(temp_dir, "contains no cloud file");
     expect_set_fails(temp_path("missing"), "No such file");
@@ -141,9 +140,8 @@ START_TEST(test_directories_that_are_no_map)
     ck_assert_int_eq(mkdir(temp_path(METADATA), 0700), 0);
     expect_set_fails(temp_dir, "is a directory");
 }
-END_TEST
 
-START_TEST(test_bad_metadata)
+TEST(test_bad_metadata)
 {
     static const struct bad_metadata {
         const char *text, *reason;
@@ -186,9 +184,8 @@ START_TEST(test_bad_metadata)
         expect_set_fails(temp_dir, cases[i].reason);
     }
 }
-END_TEST
 
-START_TEST(test_metadata_cut_at_every_byte)
+TEST(test_metadata_cut_at_every_byte)
 {
     put_cloud("A.pcd", 0.0f, 10);
     put_cloud("B.pcd", 5.0f, 10);
@@ -203,7 +200,6 @@ START_TEST(test_metadata_cut_at_every_byte)
         ndt_tile_set_close(&set);
     }
 }
-END_TEST
 
 /* ---- whole maps ---- */
 
@@ -244,7 +240,7 @@ static void append(struct ndt_cloud *to, const struct ndt_cloud *from)
 }
 
 /* Tiles in any number of files give the same map as their points in one file. */
-START_TEST(test_tiles_make_the_same_map)
+TEST(test_tiles_make_the_same_map)
 {
     struct ndt_cloud a, b;
     ndt_cloud_init(&a);
@@ -270,9 +266,8 @@ START_TEST(test_tiles_make_the_same_map)
     ndt_map_release(listed);
     ndt_map_release(described);
 }
-END_TEST
 
-START_TEST(test_maps_that_cannot_be)
+TEST(test_maps_that_cannot_be)
 {
     const struct ndt_map_config config = default_config();
     struct ndt_map_config bad = config;
@@ -291,10 +286,9 @@ START_TEST(test_maps_that_cannot_be)
     bad.leaf_m[0] = 0.01;
     expect_load_fails(temp_path("b.pcd"), &bad, "b.pcd: map leaf 0.01 m is outside");
 }
-END_TEST
 
 /* A compiled map is used only if it matches the configuration. */
-START_TEST(test_compiled_map_must_fit)
+TEST(test_compiled_map_must_fit)
 {
     const struct ndt_map_config config = default_config();
     struct ndt_error err = {""};
@@ -326,9 +320,8 @@ START_TEST(test_compiled_map_must_fit)
     other.covariance = NDT_COVARIANCE_AUTOWARE;
     expect_load_fails(temp_path("a.ndtmap"), &other, "unbiased covariances instead of autoware");
 }
-END_TEST
 
-START_TEST(test_real_map)
+TEST(test_real_map)
 {
     const char *shared = getenv("NDT_SHARED_DATA");
     if (!shared) {
@@ -340,22 +333,4 @@ START_TEST(test_real_map)
     struct ndt_map *map = load(path);
     ck_assert_uint_eq(map->points, 269980);
     ndt_map_release(map);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("tiles");
-    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
-    tcase_add_test(tests, test_metadata);
-    tcase_add_test(tests, test_autoware_folders);
-    tcase_add_test(tests, test_no_metadata);
-    tcase_add_test(tests, test_directories_that_are_no_map);
-    tcase_add_test(tests, test_bad_metadata);
-    tcase_add_test(tests, test_metadata_cut_at_every_byte);
-    tcase_add_test(tests, test_tiles_make_the_same_map);
-    tcase_add_test(tests, test_maps_that_cannot_be);
-    tcase_add_test(tests, test_compiled_map_must_fit);
-    tcase_add_test(tests, test_real_map);
-    return run_case("tiles", tests);
 }

@@ -81,7 +81,9 @@ static void must_hold(const char *row, const char *name, const char *text)
     ck_abort_msg("no column %s", name);
 }
 
-START_TEST(names_are_unique_and_plain)
+FIXTURE(setup, NULL)
+
+TEST(names_are_unique_and_plain)
 {
     for (size_t i = 0; i < ndtd_timing_column_count(); i++) {
         const char *name = ndtd_timing_column_at(i)->name;
@@ -95,9 +97,8 @@ START_TEST(names_are_unique_and_plain)
     }
     ck_assert_ptr_null(ndtd_timing_column_at(ndtd_timing_column_count()));
 }
-END_TEST
 
-START_TEST(csv_rows_have_as_many_cells_as_the_header)
+TEST(csv_rows_have_as_many_cells_as_the_header)
 {
     char *lines[] = {header(), text_of(ndtd_timing_csv_row, &step), text_of(ndtd_timing_csv_row, NULL)};
     for (int i = 0; i < 3; i++) {
@@ -109,9 +110,8 @@ START_TEST(csv_rows_have_as_many_cells_as_the_header)
         free(lines[i]);
     }
 }
-END_TEST
 
-START_TEST(iteration_rows_show_the_step)
+TEST(iteration_rows_show_the_step)
 {
     char *row = text_of(ndtd_timing_csv_row, &step);
     must_hold(row, "row", "iteration");
@@ -126,9 +126,8 @@ START_TEST(iteration_rows_show_the_step)
     must_hold(row, "outcome", "");
     free(row);
 }
-END_TEST
 
-START_TEST(scan_rows_show_the_result)
+TEST(scan_rows_show_the_result)
 {
     char *row = text_of(ndtd_timing_csv_row, NULL);
     must_hold(row, "row", "scan");
@@ -142,9 +141,8 @@ START_TEST(scan_rows_show_the_result)
     must_hold(row, "nvtl", "nan");
     free(row);
 }
-END_TEST
 
-START_TEST(json_rows_omit_missing_cells)
+TEST(json_rows_omit_missing_cells)
 {
     char *of_step = text_of(ndtd_timing_json_row, &step);
     char *of_scan = text_of(ndtd_timing_json_row, NULL);
@@ -158,17 +156,4 @@ START_TEST(json_rows_omit_missing_cells)
     ck_assert_str_eq(of_scan + strlen(of_scan) - 2, "}\n");
     free(of_step);
     free(of_scan);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("timing_schema");
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, names_are_unique_and_plain);
-    tcase_add_test(tests, csv_rows_have_as_many_cells_as_the_header);
-    tcase_add_test(tests, iteration_rows_show_the_step);
-    tcase_add_test(tests, scan_rows_show_the_result);
-    tcase_add_test(tests, json_rows_omit_missing_cells);
-    return run_case("timing_schema", tests);
 }

@@ -79,7 +79,7 @@ static void refuse(const char *line, const char *reason)
     ck_assert_msg(strstr(err.text, reason) != NULL, "'%s': '%s' does not say '%s'", line, err.text, reason);
 }
 
-START_TEST(every_kind_is_read)
+TEST(every_kind_is_read)
 {
     accept("--flag --text=a --colour blue --count 2 --real -1 --wait 1.5 --range 3-7 --custom abc");
     ck_assert(args.flag == 1 && args.given == 1 && args.colour == 2 && args.count == 2 && args.real == -1);
@@ -99,9 +99,8 @@ START_TEST(every_kind_is_read)
     accept("--range 5 --count 3 --count 4"); /* the last one counts */
     ck_assert(args.range.first == 5 && args.range.last == 5 && args.count == 4);
 }
-END_TEST
 
-START_TEST(poses_with_yaw_and_negative_operands)
+TEST(poses_with_yaw_and_negative_operands)
 {
     accept("--pose -1,2,3,90");
     ck_assert(args.pose.t_m[0] == -1 && fabs(args.pose.q_xyzw[2] - sqrt(0.5)) < 1e-12);
@@ -119,9 +118,8 @@ START_TEST(poses_with_yaw_and_negative_operands)
     refuse("-x", "tool has no such option");
     command.takes_numbers = 0;
 }
-END_TEST
 
-START_TEST(operands_at_any_position)
+TEST(operands_at_any_position)
 {
     accept("a --flag b");
     ck_assert(args.operands.count == 2 && args.flag);
@@ -134,9 +132,8 @@ START_TEST(operands_at_any_position)
     refuse("--flag", "tool needs a FILE");
     command.operand_min = 0;
 }
-END_TEST
 
-START_TEST(limits_are_named)
+TEST(limits_are_named)
 {
     refuse("--count 1", "--count: '1' is not a whole number from 2 to 10");
     refuse("--count 11", "--count: '11' is not a whole number from 2 to 10");
@@ -158,9 +155,8 @@ START_TEST(limits_are_named)
     refuse("--custom abcd", "--custom: 'abcd' is longer than 3");
     refuse("--colour gren", "--colour: 'gren' is not red, green or blue; did you mean 'green'?");
 }
-END_TEST
 
-START_TEST(unknown_and_incomplete_options)
+TEST(unknown_and_incomplete_options)
 {
     refuse("--cuont 3", "--cuont: tool has no such option; did you mean --count?");
     refuse("--versoin", "did you mean --version?");
@@ -171,9 +167,8 @@ START_TEST(unknown_and_incomplete_options)
     accept("--cou 3"); /* unique beginning of a name */
     ck_assert_uint_eq(args.count, 3);
 }
-END_TEST
 
-START_TEST(help_stores_nothing)
+TEST(help_stores_nothing)
 {
     accept("--count 3 --help");
     ck_assert(help && !version && args.count == 0);
@@ -185,9 +180,8 @@ START_TEST(help_stores_nothing)
     ck_assert(!help);
     ck_assert_str_eq(args.text, "--help");
 }
-END_TEST
 
-START_TEST(longest_lists)
+TEST(longest_lists)
 {
     char line[256] = "--list ";
     for (int i = 0; i < TOOL_MAX_ITEMS; i++)
@@ -196,18 +190,4 @@ START_TEST(longest_lists)
     ck_assert_uint_eq(args.list.count, TOOL_MAX_ITEMS);
     strcat(line, ",a");
     refuse(line, "more than 32 values");
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("tool_options");
-    tcase_add_test(all, every_kind_is_read);
-    tcase_add_test(all, poses_with_yaw_and_negative_operands);
-    tcase_add_test(all, operands_at_any_position);
-    tcase_add_test(all, limits_are_named);
-    tcase_add_test(all, unknown_and_incomplete_options);
-    tcase_add_test(all, help_stores_nothing);
-    tcase_add_test(all, longest_lists);
-    return run_case("tool_options", all);
 }

@@ -63,7 +63,9 @@ static void setup(void)
 
 /* ---- stamps ---- */
 
-START_TEST(no_pose_no_guess)
+FIXTURE(setup, NULL)
+
+TEST(no_pose_no_guess)
 {
     struct ndt_track_state state;
     ndt_track_init(&track, &params);
@@ -71,9 +73,8 @@ START_TEST(no_pose_no_guess)
     ck_assert_double_eq(state.T_map_base.q_xyzw[3], 1);
     ck_assert_double_eq(state.T_map_base.t_m[0], 0);
 }
-END_TEST
 
-START_TEST(velocity_follows_data_stamps)
+TEST(velocity_follows_data_stamps)
 {
     ck_assert_double_eq(guess_x(0.1), 0); /* no velocity known yet */
     ck_assert_int_eq(guess(0.1).source, NDT_TRACK_POSE);
@@ -87,9 +88,8 @@ START_TEST(velocity_follows_data_stamps)
     found(0.1, 1); /* a duplicate keeps the velocity */
     ck_assert_double_eq_tol(guess_x(0.2), 2, 1e-9);
 }
-END_TEST
 
-START_TEST(duplicates_and_late_scans_change_no_bit)
+TEST(duplicates_and_late_scans_change_no_bit)
 {
     found(0.1, 1);
     found(0.2, 2);
@@ -101,19 +101,17 @@ START_TEST(duplicates_and_late_scans_change_no_bit)
     found(-0.75, -50); /* late by less than the longest prediction: an ordinary scan out of order */
     ck_assert_mem_eq(&before, &track, sizeof(track));
 }
-END_TEST
 
 /* The first scan often has the stamp of the initial pose: it is not a duplicate. */
-START_TEST(a_scan_at_the_stamp_of_the_initial_pose_counts)
+TEST(a_scan_at_the_stamp_of_the_initial_pose_counts)
 {
     found(0, 0.5);
     ck_assert_double_eq_tol(guess_x(0), 0.5, 1e-12);
     found(0, 9);
     ck_assert_double_eq_tol(guess_x(0), 0.5, 1e-12);
 }
-END_TEST
 
-START_TEST(a_scan_after_one_that_told_nothing_counts)
+TEST(a_scan_after_one_that_told_nothing_counts)
 {
     found(0.1, 1);
     found_nothing(0.2);
@@ -121,10 +119,9 @@ START_TEST(a_scan_after_one_that_told_nothing_counts)
     found(0.2, 2.5); /* the same stamp once more */
     ck_assert_double_eq_tol(guess_x(0.2), 2.5, 1e-9);
 }
-END_TEST
 
 /* The scan that a search was for updates the prediction there, and one that is in the state already does not. */
-START_TEST(a_prediction_that_is_adopted_is_updated)
+TEST(a_prediction_that_is_adopted_is_updated)
 {
     for (int is_measured = 0; is_measured < 2; is_measured++) {
         struct ndt_track_state place = guess(0.1);
@@ -134,9 +131,8 @@ START_TEST(a_prediction_that_is_adopted_is_updated)
         ck_assert_double_eq_tol(guess_x(0.1), is_measured ? 40 : 40.5, 1e-9);
     }
 }
-END_TEST
 
-START_TEST(scans_that_tell_nothing_keep_the_prediction)
+TEST(scans_that_tell_nothing_keep_the_prediction)
 {
     found(0.1, 1);
     found_nothing(0.2);
@@ -148,9 +144,8 @@ START_TEST(scans_that_tell_nothing_keep_the_prediction)
     ck_assert_double_eq_tol(guess_x(1.3), 12, 1e-9); /* nothing confirms the velocity any longer */
     ck_assert(!guess(1.3).has_twist);
 }
-END_TEST
 
-START_TEST(long_gap_resets_the_velocity)
+TEST(long_gap_resets_the_velocity)
 {
     found(0.1, 1);
     const double close = guess(0.2).P[0], far = guess(5).P[0];
@@ -160,10 +155,9 @@ START_TEST(long_gap_resets_the_velocity)
     found(5, 2);
     ck_assert_double_eq_tol(guess_x(5.1), 2, 1e-9);
 }
-END_TEST
 
 /* A restarted recording: its results count, and the velocity is known again after the second scan. */
-START_TEST(restarted_time_is_followed)
+TEST(restarted_time_is_followed)
 {
     found(0.1, 1);
     found(60, 2);
@@ -173,9 +167,8 @@ START_TEST(restarted_time_is_followed)
     found(1.1, 6);
     ck_assert_double_eq_tol(guess_x(1.2), 7, 1e-9);
 }
-END_TEST
 
-START_TEST(single_future_stamp_is_recovered)
+TEST(single_future_stamp_is_recovered)
 {
     found(0.1, 1);
     found_nothing(1e6);
@@ -184,19 +177,17 @@ START_TEST(single_future_stamp_is_recovered)
     found(0.3, 4);
     ck_assert_double_eq_tol(guess_x(0.4), 4 + 3 * 1.0, 1e-9);
 }
-END_TEST
 
 /* 10 ms after the initial pose a difference says nothing about the velocity. */
-START_TEST(short_differences_give_no_velocity)
+TEST(short_differences_give_no_velocity)
 {
     found(0.01, 1);
     ck_assert_double_eq_tol(guess_x(0.11), 1, 1e-9);
     found(0.11, 2);
     ck_assert_double_eq_tol(guess_x(0.21), 3, 1e-9);
 }
-END_TEST
 
-START_TEST(extreme_stamps_are_no_error)
+TEST(extreme_stamps_are_no_error)
 {
     const int64_t stamps[] = {INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX};
     found(0.1, 1);
@@ -208,7 +199,6 @@ START_TEST(extreme_stamps_are_no_error)
         ck_assert_double_eq(track.state.T_map_base.t_m[0], 1);
     }
 }
-END_TEST
 
 /* ---- odometry ---- */
 
@@ -222,7 +212,7 @@ static void odometry(double s, int has_pose, double x_m, int has_twist, double v
     ndt_track_odometry(&track, &sample);
 }
 
-START_TEST(odometry_poses_are_interpolated)
+TEST(odometry_poses_are_interpolated)
 {
     odometry(-0.01, 1, 100, 0, 0);
     for (int i = 0; i < 400; i++) /* more than the ring holds */
@@ -233,9 +223,8 @@ START_TEST(odometry_poses_are_interpolated)
     ck_assert_int_eq(guess(7.11).source, NDT_TRACK_ODOMETRY);
     ck_assert_double_eq_tol(guess(7.11).twist.v_mps[0], 20, 1e-6);
 }
-END_TEST
 
-START_TEST(odometry_twists_are_integrated)
+TEST(odometry_twists_are_integrated)
 {
     for (int i = 0; i <= 10; i++)
         odometry(i * 0.1, 0, 0, 1, i < 5 ? 2 : 4);
@@ -245,10 +234,9 @@ START_TEST(odometry_twists_are_integrated)
     odometry(1.0, 0, 0, 1, 1000); /* a duplicate too */
     ck_assert_double_eq_tol(guess_x(1.0), 4 * 0.1 * 2 + 6 * 0.1 * 4, 1e-9);
 }
-END_TEST
 
 /* Twists alone are trusted less than poses. */
-START_TEST(integrated_twists_are_less_certain)
+TEST(integrated_twists_are_less_certain)
 {
     for (int i = 0; i <= 10; i++)
         odometry(i * 0.1, 1, 2 * 0.1 * i, 1, 2);
@@ -264,10 +252,9 @@ START_TEST(integrated_twists_are_less_certain)
     ck_assert_double_gt(twists.P[0], poses.P[0]);
     ck_assert_double_gt(twists.P[5 * NDT_TRACK_STATES + 5], poses.P[5 * NDT_TRACK_STATES + 5]);
 }
-END_TEST
 
 /* Late odometry that ends before the scan is extrapolated for 0.3 s, with more noise; then it is not used. */
-START_TEST(odometry_that_ends_early_is_extrapolated_for_a_while)
+TEST(odometry_that_ends_early_is_extrapolated_for_a_while)
 {
     for (int i = 0; i <= 10; i++)
         odometry(i * 0.02, 1, 0.1 * i, 0, 0); /* 5 m/s until 0.2 s */
@@ -283,10 +270,9 @@ START_TEST(odometry_that_ends_early_is_extrapolated_for_a_while)
     ck_assert_double_gt(guess(0.45).P[0], measured.P[0] + 1e-5);
     ck_assert_int_ne(guess(0.55).source, NDT_TRACK_ODOMETRY);
 }
-END_TEST
 
 /* Odometry that begins after the last scan does not reach: the velocity predicts, until it does. */
-START_TEST(odometry_that_begins_late_waits_for_the_next_scan)
+TEST(odometry_that_begins_late_waits_for_the_next_scan)
 {
     found(0.1, 1);
     odometry(0.15, 1, 50, 0, 0);
@@ -298,10 +284,9 @@ START_TEST(odometry_that_begins_late_waits_for_the_next_scan)
     ck_assert_int_eq(guess(0.3).source, NDT_TRACK_ODOMETRY);
     ck_assert_double_eq_tol(guess_x(0.3), 3, 1e-9);
 }
-END_TEST
 
 /* A hole in the odometry is bridged by its poses: a wheel keeps counting. */
-START_TEST(a_hole_between_odometry_poses_is_interpolated)
+TEST(a_hole_between_odometry_poses_is_interpolated)
 {
     odometry(0, 1, 10, 0, 0);
     odometry(0.1, 1, 11, 0, 0);
@@ -310,9 +295,8 @@ START_TEST(a_hole_between_odometry_poses_is_interpolated)
     ck_assert_int_eq(guess(1.5).source, NDT_TRACK_ODOMETRY);
     ck_assert_double_eq_tol(guess_x(1.5), 14, 1e-9);
 }
-END_TEST
 
-START_TEST(odometry_bridges_scans_that_tell_nothing)
+TEST(odometry_bridges_scans_that_tell_nothing)
 {
     for (int i = 0; i <= 250; i++)
         odometry(i * 0.02, 1, 0.1 * i, 0, 0);
@@ -322,9 +306,8 @@ START_TEST(odometry_bridges_scans_that_tell_nothing)
     ck_assert(guess(4.9).has_twist);
     ck_assert_double_eq_tol(guess(4.9).twist.v_mps[0], 5, 1e-6);
 }
-END_TEST
 
-START_TEST(backwards_prediction_undoes_the_way_there)
+TEST(backwards_prediction_undoes_the_way_there)
 {
     for (int i = 0; i <= 20; i++)
         odometry(i * 0.05, 1, 0.1 * i * i, 0, 0);
@@ -332,9 +315,8 @@ START_TEST(backwards_prediction_undoes_the_way_there)
     ck_assert_double_eq_tol(guess_x(0.6), 7 - 0.1 * (16 * 16 - 12 * 12), 1e-9);
     ck_assert_double_ge(guess(0.6).P[0], track.state.P[0]);
 }
-END_TEST
 
-START_TEST(odometry_of_restarted_time_is_followed)
+TEST(odometry_of_restarted_time_is_followed)
 {
     for (int i = 0; i < 10; i++)
         odometry(60 + i * 0.1, 0, 0, 1, 2);
@@ -342,7 +324,6 @@ START_TEST(odometry_of_restarted_time_is_followed)
     odometry(0.5, 0, 0, 1, 3);
     ck_assert_double_eq_tol(guess_x(0.5), 1.5, 1e-9);
 }
-END_TEST
 
 /* ---- gyro ---- */
 
@@ -357,7 +338,7 @@ static double yaw(const struct ndt_pose *pose)
     return 2 * atan2(pose->q_xyzw[2], pose->q_xyzw[3]);
 }
 
-START_TEST(the_gyro_turns_the_prediction)
+TEST(the_gyro_turns_the_prediction)
 {
     for (int i = 0; i <= 100; i++)
         imu(i * 0.01, i <= 10 ? 0 : 0.5);
@@ -369,9 +350,8 @@ START_TEST(the_gyro_turns_the_prediction)
     ck_assert_double_eq_tol(state.T_map_base.t_m[1], 2 * (1 - cos(0.0975)) / 0.0975, 5e-3);
     ck_assert_double_eq_tol(state.twist.w_radps[2], 0.5, 1e-9);
 }
-END_TEST
 
-START_TEST(odometry_is_preferred_to_the_gyro)
+TEST(odometry_is_preferred_to_the_gyro)
 {
     for (int i = 0; i <= 100; i++) {
         imu(i * 0.01, 0.5);
@@ -380,9 +360,8 @@ START_TEST(odometry_is_preferred_to_the_gyro)
     ck_assert_int_eq(guess(0.3).source, NDT_TRACK_ODOMETRY);
     ck_assert_int_eq(guess(1.4).source == NDT_TRACK_ODOMETRY, 0); /* neither reaches so far */
 }
-END_TEST
 
-START_TEST(a_hole_in_the_gyro_is_not_bridged)
+TEST(a_hole_in_the_gyro_is_not_bridged)
 {
     for (int i = 0; i <= 100; i++)
         if (i < 20 || i > 45)
@@ -392,9 +371,8 @@ START_TEST(a_hole_in_the_gyro_is_not_bridged)
     ck_assert_int_eq(guess(0.3).source, NDT_TRACK_TWIST);
     ck_assert_int_eq(guess(0.5).source, NDT_TRACK_TWIST);
 }
-END_TEST
 
-START_TEST(samples_out_of_order_are_ignored)
+TEST(samples_out_of_order_are_ignored)
 {
     for (int i = 0; i <= 20; i++)
         imu(i * 0.01, 0.5);
@@ -406,10 +384,9 @@ START_TEST(samples_out_of_order_are_ignored)
     imu(-4.99, 0.1);
     ck_assert_uint_eq(track.imu.count, 2);
 }
-END_TEST
 
 /* Motion within a sweep: none without samples, and that of the gyro with them. */
-START_TEST(motion_within_a_sweep)
+TEST(motion_within_a_sweep)
 {
     const double times[3] = {-0.05, 0, 0.05};
     struct ndt_pose poses[3];
@@ -425,10 +402,9 @@ START_TEST(motion_within_a_sweep)
     ck_assert_double_eq(ndt_pose_distance_m(&poses[1], &(struct ndt_pose){.q_xyzw = {0, 0, 0, 1}}), 0);
     ck_assert_double_eq_tol(yaw(&poses[2]), 0.05, 1e-9);
 }
-END_TEST
 
 /* A twist that was told with the initial pose is used at once. */
-START_TEST(initial_twist_is_used)
+TEST(initial_twist_is_used)
 {
     const struct ndt_pose start = at(3);
     const struct ndt_twist twist = {{4, 0, 0}, {0, 0, 0}};
@@ -437,7 +413,6 @@ START_TEST(initial_twist_is_used)
     ndt_track_reset(&track, START_NS, &start, NULL, NULL);
     ck_assert_double_eq_tol(guess_x(0.5), 3, 1e-9);
 }
-END_TEST
 
 /* Points all around a tunnel along x whose normals are off by a milliradian, as a whole: a direction near x is not
  * observed, another one in each scan. */
@@ -464,7 +439,7 @@ static struct ndt_observation tunnel(struct ndt_random *random)
 }
 
 /* The scans add up to nothing along x: position and velocity become as uncertain as without any. */
-START_TEST(scans_in_a_tunnel_do_not_observe_its_axis)
+TEST(scans_in_a_tunnel_do_not_observe_its_axis)
 {
     struct ndt_random random = {5};
     const struct ndt_pose start = at(0);
@@ -489,40 +464,4 @@ START_TEST(scans_in_a_tunnel_do_not_observe_its_axis)
     ck_assert_double_gt(sqrt(P[6 * NDT_TRACK_STATES + 6]), 0.8 * q * sqrt(10));
     ck_assert_double_gt(sqrt(P[0]), 0.8 * q * sqrt(1000.0 / 3));
     ck_assert_double_lt(sqrt(P[NDT_TRACK_STATES + 1]), 0.05);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("track");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_add_test(all, no_pose_no_guess);
-    tcase_add_test(all, velocity_follows_data_stamps);
-    tcase_add_test(all, duplicates_and_late_scans_change_no_bit);
-    tcase_add_test(all, a_scan_at_the_stamp_of_the_initial_pose_counts);
-    tcase_add_test(all, a_scan_after_one_that_told_nothing_counts);
-    tcase_add_test(all, a_prediction_that_is_adopted_is_updated);
-    tcase_add_test(all, scans_that_tell_nothing_keep_the_prediction);
-    tcase_add_test(all, long_gap_resets_the_velocity);
-    tcase_add_test(all, restarted_time_is_followed);
-    tcase_add_test(all, single_future_stamp_is_recovered);
-    tcase_add_test(all, short_differences_give_no_velocity);
-    tcase_add_test(all, extreme_stamps_are_no_error);
-    tcase_add_test(all, odometry_poses_are_interpolated);
-    tcase_add_test(all, odometry_twists_are_integrated);
-    tcase_add_test(all, integrated_twists_are_less_certain);
-    tcase_add_test(all, odometry_that_ends_early_is_extrapolated_for_a_while);
-    tcase_add_test(all, odometry_that_begins_late_waits_for_the_next_scan);
-    tcase_add_test(all, a_hole_between_odometry_poses_is_interpolated);
-    tcase_add_test(all, odometry_bridges_scans_that_tell_nothing);
-    tcase_add_test(all, backwards_prediction_undoes_the_way_there);
-    tcase_add_test(all, odometry_of_restarted_time_is_followed);
-    tcase_add_test(all, the_gyro_turns_the_prediction);
-    tcase_add_test(all, odometry_is_preferred_to_the_gyro);
-    tcase_add_test(all, a_hole_in_the_gyro_is_not_bridged);
-    tcase_add_test(all, samples_out_of_order_are_ignored);
-    tcase_add_test(all, motion_within_a_sweep);
-    tcase_add_test(all, initial_twist_is_used);
-    tcase_add_test(all, scans_in_a_tunnel_do_not_observe_its_axis);
-    return run_case("track", all);
 }

@@ -48,8 +48,10 @@ static void published(double sigma[6])
     }
 }
 
+FIXTURE(setup, NULL)
+
 /* The alignment finds the pose of some moment of the sweep, and from scan to scan it is the same one. */
-START_TEST(motion_along_the_way_is_not_averaged_out)
+TEST(motion_along_the_way_is_not_averaged_out)
 {
     const struct ndt_twist car = {{12, 0, 0}, {0, 0, 0}};
     double undone[6], sigma[6];
@@ -65,10 +67,9 @@ START_TEST(motion_along_the_way_is_not_averaged_out)
             ck_assert_double_lt(sigma[i], undone[i] + (i < 3 ? 0.01 : 0.002)); /* the twist is not known exactly */
     }
 }
-END_TEST
 
 /* A turn is off about its axis, and shears the scan across it. */
-START_TEST(a_turn_moves_what_is_across_its_axis)
+TEST(a_turn_moves_what_is_across_its_axis)
 {
     const struct ndt_twist turn = {{0, 0, 0}, {0, 0, 1.2}};
     double sigma[6];
@@ -80,10 +81,9 @@ START_TEST(a_turn_moves_what_is_across_its_axis)
     ck_assert_double_lt(sigma[2], 0.01);
     ck_assert_double_lt(sigma[3], 3e-3);
 }
-END_TEST
 
 /* A carrier that turns around between two scans may have turned anyhow within the second one. */
-START_TEST(a_change_of_motion_counts_by_half)
+TEST(a_change_of_motion_counts_by_half)
 {
     const struct ndt_twist still = {{0, 0, 0}, {0, 0, 0}};
     const struct ndt_observation observation = round_view();
@@ -103,10 +103,9 @@ START_TEST(a_change_of_motion_counts_by_half)
     ndt_track_update_from(&track, &before, &predicted, &measurement, &updated, NULL, NULL);
     ck_assert_double_lt(sqrt(updated.distortion[5]), 2e-3);
 }
-END_TEST
 
 /* The filter, and so every pose, is that of scans without distortion; what was undone adds nothing. */
-START_TEST(the_filter_does_without_it)
+TEST(the_filter_does_without_it)
 {
     const struct ndt_twist curve = {{8, 0.2, 0}, {0.02, -0.1, 0.4}};
     const double none[6] = {0};
@@ -118,10 +117,9 @@ START_TEST(the_filter_does_without_it)
     ck_assert_mem_eq(&undone.twist, &track.state.twist, sizeof(undone.twist));
     ck_assert_mem_eq(undone.P, track.state.P, sizeof(undone.P));
 }
-END_TEST
 
 /* A prediction keeps the error of the pose that it began at; the next scan that is undone ends it. */
-START_TEST(it_lasts_until_the_next_scan)
+TEST(it_lasts_until_the_next_scan)
 {
     const struct ndt_twist car = {{12, 0, 0}, {0, 0, 0}};
     const double none[6] = {0};
@@ -136,18 +134,4 @@ START_TEST(it_lasts_until_the_next_scan)
                                                       .is_converged = 1};
     ndt_track_update(&track, &predicted, &measurement, &updated, NULL, NULL);
     ck_assert_mem_eq(updated.distortion, none, sizeof(none));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("track_distortion");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_set_timeout(all, 30);
-    tcase_add_test(all, motion_along_the_way_is_not_averaged_out);
-    tcase_add_test(all, a_turn_moves_what_is_across_its_axis);
-    tcase_add_test(all, a_change_of_motion_counts_by_half);
-    tcase_add_test(all, the_filter_does_without_it);
-    tcase_add_test(all, it_lasts_until_the_next_scan);
-    return run_case("track_distortion", all);
 }

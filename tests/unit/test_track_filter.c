@@ -77,7 +77,9 @@ static void compare_jacobians(const struct ndt_track_state *from, double dt_s, i
     }
 }
 
-START_TEST(jacobian_of_constant_twist)
+FIXTURE(setup, NULL)
+
+TEST(jacobian_of_constant_twist)
 {
     const struct ndt_track_state state = moving_state();
     no_noise();
@@ -87,7 +89,6 @@ START_TEST(jacobian_of_constant_twist)
         compare_jacobians(&state, dt, N, 0.5 * 9 * dt * dt, "constant twist");
     }
 }
-END_TEST
 
 static void give_odometry(int has_pose)
 {
@@ -103,7 +104,7 @@ static void give_odometry(int has_pose)
 }
 
 /* The twist behind is that of the odometry: pose and scale are compared, with the small bias. */
-START_TEST(jacobian_of_odometry)
+TEST(jacobian_of_odometry)
 {
     for (int has_pose = 0; has_pose < 2; has_pose++) {
         restart();
@@ -119,9 +120,8 @@ START_TEST(jacobian_of_odometry)
         }
     }
 }
-END_TEST
 
-START_TEST(jacobian_of_gyro)
+TEST(jacobian_of_gyro)
 {
     struct ndt_track_state state = moving_state(), out;
     state.bias_of_gyro = 1;
@@ -139,7 +139,6 @@ START_TEST(jacobian_of_gyro)
         compare_jacobians(&state, dt, N, 0.5 * 9 * dt * dt, "gyro");
     }
 }
-END_TEST
 
 /* ---- covariance ---- */
 
@@ -192,7 +191,7 @@ static void give_inputs(int64_t stamp_ns, int step)
 }
 
 /* Predictions and updates of all kinds, steps from none to far beyond max_prediction_s, forwards and backwards. */
-START_TEST(covariance_stays_definite)
+TEST(covariance_stays_definite)
 {
     int64_t stamp_ns = START_NS;
     for (int step = 0; step < 10000; step++) {
@@ -224,11 +223,10 @@ START_TEST(covariance_stays_definite)
         must_be_definite(shifted.P, "shifted", step);
     }
 }
-END_TEST
 
 /* However often a lost pose is contradicted: an alignment refuses a prior that is not positive definite, and every
  * scan after it would be lost. */
-START_TEST(contradicted_without_end)
+TEST(contradicted_without_end)
 {
     int grew = 0;
     for (int step = 1; step <= 400; step++) {
@@ -255,9 +253,8 @@ START_TEST(contradicted_without_end)
     }
     ck_assert(grew);
 }
-END_TEST
 
-START_TEST(extreme_motion_is_finite)
+TEST(extreme_motion_is_finite)
 {
     const double sizes[] = {0, 1e-300, 1e-12, 1, 1e3, 1e6};
     for (size_t v = 0; v < 6; v++)
@@ -276,10 +273,9 @@ START_TEST(extreme_motion_is_finite)
             }
         }
 }
-END_TEST
 
 /* A covariance of an initial pose that is none leaves the default. */
-START_TEST(bad_initial_covariances_are_replaced)
+TEST(bad_initial_covariances_are_replaced)
 {
     double covariance[36] = {0};
     const struct ndt_pose start = start_pose();
@@ -300,7 +296,6 @@ START_TEST(bad_initial_covariances_are_replaced)
     for (int i = 0; i < 36; i++)
         ck_assert_double_eq_tol(back[i], covariance[i], 1e-9);
 }
-END_TEST
 
 /* ---- updates ---- */
 
@@ -328,7 +323,7 @@ static struct ndt_observation good_observation(void)
     return out;
 }
 
-START_TEST(update_is_that_of_the_textbook)
+TEST(update_is_that_of_the_textbook)
 {
     for (int trial = 0; trial < 20; trial++) {
         struct ndt_weighed_observation weighed;
@@ -369,10 +364,9 @@ START_TEST(update_is_that_of_the_textbook)
         must_equal(&predicted, &updated, x, P, 1e-7);
     }
 }
-END_TEST
 
 /* The squared distance from the prediction in sigmas: z^T (H P H^T + R)^-1 z. */
-START_TEST(innovation_is_that_of_the_textbook)
+TEST(innovation_is_that_of_the_textbook)
 {
     struct ndt_weighed_observation weighed;
     struct ndt_track_state updated;
@@ -408,10 +402,9 @@ START_TEST(innovation_is_that_of_the_textbook)
     ndt_track_update(&track, &predicted, &measurement, &updated, &innovation, NULL);
     ck_assert_double_eq_tol(innovation / expected, 1, 1e-6);
 }
-END_TEST
 
 /* No constant twist describes how a carrier moves within a sweep that turns and accelerates more than assumed. */
-START_TEST(an_agile_carrier_moves_within_the_sweep)
+TEST(an_agile_carrier_moves_within_the_sweep)
 {
     struct ndt_track_state predicted = uncertain_state(), updated, at_once;
     const struct ndt_observation observation = good_observation();
@@ -436,11 +429,10 @@ START_TEST(an_agile_carrier_moves_within_the_sweep)
             }
         }
 }
-END_TEST
 
 /* The search found a pose between the prediction and the maximum of the score, by the weight of the prior. Whatever
  * that weight, the update is the same. */
-START_TEST(prior_of_the_search_does_not_count_twice)
+TEST(prior_of_the_search_does_not_count_twice)
 {
     const double weights[] = {0, 1, 10, 1000};
     const double best[6] = {0.004, -0.002, 0.001,
@@ -481,9 +473,8 @@ START_TEST(prior_of_the_search_does_not_count_twice)
                           weights[w], i, x[i]);
     }
 }
-END_TEST
 
-START_TEST(unfinished_alignments_count_less)
+TEST(unfinished_alignments_count_less)
 {
     const struct ndt_track_state predicted = uncertain_state();
     const struct ndt_observation observation = good_observation();
@@ -498,11 +489,10 @@ START_TEST(unfinished_alignments_count_less)
     for (int i = 0; i < 6; i++)
         ck_assert_double_gt(unfinished.P[N * i + i], finished.P[N * i + i]);
 }
-END_TEST
 
 /* A tunnel: nothing is observed along x, and the normals wobble by a milliradian. However many scans, the error
  * along the axis does not shrink, and grows as without scans. */
-START_TEST(what_is_not_observed_is_not_known)
+TEST(what_is_not_observed_is_not_known)
 {
     const struct ndt_twist twist = {{10, 0, 0}, {0, 0, 0}};
     const struct ndt_pose start = ndt_pose_identity();
@@ -539,26 +529,4 @@ START_TEST(what_is_not_observed_is_not_known)
         ck_assert_double_lt(updated.P[N + 1], 0.01 * 0.01); /* across */
     }
     ck_assert_double_gt(sqrt(track.state.P[0]), 0.5 * sqrt(blind.state.P[0]));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("track_filter");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_set_timeout(all, 30);
-    tcase_add_test(all, jacobian_of_constant_twist);
-    tcase_add_test(all, jacobian_of_odometry);
-    tcase_add_test(all, jacobian_of_gyro);
-    tcase_add_test(all, covariance_stays_definite);
-    tcase_add_test(all, contradicted_without_end);
-    tcase_add_test(all, extreme_motion_is_finite);
-    tcase_add_test(all, bad_initial_covariances_are_replaced);
-    tcase_add_test(all, update_is_that_of_the_textbook);
-    tcase_add_test(all, innovation_is_that_of_the_textbook);
-    tcase_add_test(all, an_agile_carrier_moves_within_the_sweep);
-    tcase_add_test(all, prior_of_the_search_does_not_count_twice);
-    tcase_add_test(all, unfinished_alignments_count_less);
-    tcase_add_test(all, what_is_not_observed_is_not_known);
-    return run_case("track_filter", all);
 }

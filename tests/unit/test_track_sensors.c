@@ -12,8 +12,10 @@ static struct ndt_track_gnss_sample antenna_at(const struct ndt_pose *T_map_base
     return sample;
 }
 
+FIXTURE(setup, NULL)
+
 /* The position of the antenna against a textbook update with Jacobians by finite differences. */
-START_TEST(gnss_with_a_lever_arm)
+TEST(gnss_with_a_lever_arm)
 {
     struct ndt_track_state state = uncertain_state();
     struct ndt_track_gnss_sample sample = antenna_at(&state.T_map_base, 0.3);
@@ -40,9 +42,8 @@ START_TEST(gnss_with_a_lever_arm)
     ck_assert_int_eq(ndt_track_use_gnss(&track, &state), 1);
     must_equal(&before, &state, x, P, 1e-5);
 }
-END_TEST
 
-START_TEST(gnss_is_used_once)
+TEST(gnss_is_used_once)
 {
     struct ndt_track_state state = uncertain_state();
     const struct ndt_track_gnss_sample sample = antenna_at(&state.T_map_base, 0.3);
@@ -53,9 +54,8 @@ START_TEST(gnss_is_used_once)
     ck_assert_int_eq(ndt_track_use_gnss(&track, &state), 0);
     ck_assert_mem_eq(&after_first, &state, sizeof(state));
 }
-END_TEST
 
-START_TEST(gnss_far_from_the_prediction_is_rejected)
+TEST(gnss_far_from_the_prediction_is_rejected)
 {
     struct ndt_track_state state = uncertain_state();
     struct ndt_track_gnss_sample sample = antenna_at(&state.T_map_base, 0.3);
@@ -68,11 +68,10 @@ START_TEST(gnss_far_from_the_prediction_is_rejected)
     ndt_track_gnss(&track, &sample);
     ck_assert_int_eq(ndt_track_use_gnss(&track, &state), 1);
 }
-END_TEST
 
 /* The gate is the chi-square distance with all covariances: an error along the direction in which the position is
  * uncertain is taken, the same across is not. */
-START_TEST(gnss_gate_knows_directions)
+TEST(gnss_gate_knows_directions)
 {
     for (int across = 0; across < 2; across++) {
         struct ndt_track_state state = track.state;
@@ -88,9 +87,8 @@ START_TEST(gnss_gate_knows_directions)
         ck_assert_int_eq(ndt_track_use_gnss(&track, &state), across ? -1 : 1);
     }
 }
-END_TEST
 
-START_TEST(gnss_axes_without_a_deviation_are_not_used)
+TEST(gnss_axes_without_a_deviation_are_not_used)
 {
     const double unknown[] = {0, -1, NAN, INFINITY};
     for (size_t u = 0; u < 4; u++) {
@@ -106,10 +104,9 @@ START_TEST(gnss_axes_without_a_deviation_are_not_used)
         ck_assert_double_lt(fabs(state.T_map_base.t_m[2] - 3), 1);
     }
 }
-END_TEST
 
 /* A position of another moment is carried along with the velocity; one of another second waits. */
-START_TEST(gnss_of_another_moment)
+TEST(gnss_of_another_moment)
 {
     const double ages_s[] = {0.5, 1.5};
     for (int late = 0; late < 2; late++) {
@@ -129,7 +126,6 @@ START_TEST(gnss_of_another_moment)
         ck_assert_double_le(ndt_pose_distance_m(&before.T_map_base, &state.T_map_base), 0.05);
     }
 }
-END_TEST
 
 /* ---- IMU ---- */
 
@@ -156,7 +152,7 @@ static double tilt_between(const struct ndt_pose *a, const struct ndt_pose *b)
     return acos(fmin(1, Ra[6] * Rb[6] + Ra[7] * Rb[7] + Ra[8] * Rb[8]));
 }
 
-START_TEST(gravity_levels_roll_and_pitch)
+TEST(gravity_levels_roll_and_pitch)
 {
     const struct ndt_pose truth = ndt_pose_from_rpy((double[3]){1, 2, 3}, (double[3]){0.05, -0.08, 1.9});
     const struct ndt_pose told = ndt_pose_from_rpy((double[3]){1, 2, 3}, (double[3]){0, 0, 2.0});
@@ -172,9 +168,8 @@ START_TEST(gravity_levels_roll_and_pitch)
     ck_assert_double_lt(ndt_pose_distance_m(&track.state.T_map_base, &told), 1e-9);
     must_be_definite(track.state.P, "levelled", 0);
 }
-END_TEST
 
-START_TEST(a_moving_imu_does_not_level)
+TEST(a_moving_imu_does_not_level)
 {
     const struct ndt_pose truth = ndt_pose_from_rpy((double[3]){1, 2, 3}, (double[3]){0.05, -0.08, 1.9});
     const struct ndt_pose told = ndt_pose_from_rpy((double[3]){1, 2, 3}, (double[3]){0, 0, 2.0});
@@ -190,7 +185,6 @@ START_TEST(a_moving_imu_does_not_level)
     ndt_track_reset(&track, after(5), &told, NULL, NULL); /* long ago */
     ck_assert_double_eq(ndt_pose_angle_rad(&track.state.T_map_base, &told), 0);
 }
-END_TEST
 
 static void rate_of(double s, double w[3])
 {
@@ -200,7 +194,7 @@ static void rate_of(double s, double w[3])
 }
 
 /* A coning motion at 100 Hz against steps of 10 us. */
-START_TEST(gyro_integration_against_the_exact_rotation)
+TEST(gyro_integration_against_the_exact_rotation)
 {
     struct ndt_track_state state, out;
     for (int i = -1; i <= 101; i++) {
@@ -224,10 +218,9 @@ START_TEST(gyro_integration_against_the_exact_rotation)
         ck_assert_double_lt(ndt_pose_angle_rad(&out.T_map_base, &exact), 2e-4 * ends[e] + 1e-6);
     }
 }
-END_TEST
 
 /* An IMU that fell silent is not carried on: beyond a fraction of a second the constant twist takes over. */
-START_TEST(a_silent_gyro_is_not_extrapolated)
+TEST(a_silent_gyro_is_not_extrapolated)
 {
     struct ndt_track_state out;
     for (int i = -20; i <= 0; i++) {
@@ -241,10 +234,9 @@ START_TEST(a_silent_gyro_is_not_extrapolated)
     ck_assert(ndt_track_predict(&track, after(5.05), &out));
     ck_assert_int_eq(out.source, NDT_TRACK_TWIST);
 }
-END_TEST
 
 /* The bias of a gyro is found from alignments. */
-START_TEST(gyro_bias_is_estimated)
+TEST(gyro_bias_is_estimated)
 {
     const double bias[3] = {0.01, -0.015, 0.02};
     const struct ndt_pose start = ndt_pose_identity();
@@ -271,7 +263,6 @@ START_TEST(gyro_bias_is_estimated)
         ck_assert_double_eq_tol(track.state.bias_radps[i], bias[i], 3 * sigma);
     }
 }
-END_TEST
 
 /* ---- frames ---- */
 
@@ -333,7 +324,7 @@ static struct ndt_track_state precise_state(void)
     return state;
 }
 
-START_TEST(covariance_of_a_sensor_against_samples)
+TEST(covariance_of_a_sensor_against_samples)
 {
     const struct ndt_track_state state = precise_state();
     const struct ndt_pose T_base_sensor =
@@ -343,9 +334,8 @@ START_TEST(covariance_of_a_sensor_against_samples)
     sample_covariance(&state, &T_base_sensor, 0, sampled);
     must_match(is, sampled);
 }
-END_TEST
 
-START_TEST(covariance_in_the_map_against_samples)
+TEST(covariance_in_the_map_against_samples)
 {
     const struct ndt_track_state state = precise_state();
     const struct ndt_pose none = ndt_pose_identity();
@@ -354,9 +344,8 @@ START_TEST(covariance_in_the_map_against_samples)
     sample_covariance(&state, &none, 1, sampled);
     must_match(is, sampled);
 }
-END_TEST
 
-START_TEST(position_deviation_is_along_the_worst_axis)
+TEST(position_deviation_is_along_the_worst_axis)
 {
     struct ndt_track_state state = track.state;
     memset(state.P, 0, sizeof(state.P));
@@ -365,10 +354,9 @@ START_TEST(position_deviation_is_along_the_worst_axis)
     state.P[2 * N + 2] = 0.5;
     ck_assert_double_eq_tol(ndt_track_position_deviation(&state), sqrt(3.9), 1e-12);
 }
-END_TEST
 
 /* A shift is a prediction with the state's own twist; nothing is certain in either direction. */
-START_TEST(shift_carries_the_pose)
+TEST(shift_carries_the_pose)
 {
     const struct ndt_track_state state = uncertain_state();
     for (int back = 0; back < 2; back++) {
@@ -385,7 +373,6 @@ START_TEST(shift_carries_the_pose)
     ndt_track_shift(&track, &state, 0, &same);
     ck_assert_mem_eq(&same, &state, sizeof(state));
 }
-END_TEST
 
 /* ---- odometry that is not what it was ---- */
 
@@ -431,7 +418,7 @@ static void source_restarts(const struct ndt_pose *last, double pause_s, int has
 #endif
 }
 
-START_TEST(odometry_that_restarts_at_zero_throws_nothing)
+TEST_EACH(odometry_that_restarts_at_zero_throws_nothing, 0, 8)
 {
     const struct ndt_pose places[] = {planar(300, -120, 0), planar(30, 0, 1), planar(0.5, 0, 1.5), planar(0, 0, 3)};
     const double pauses_s[] = {0.05, 0.5, 2, 5};
@@ -439,10 +426,9 @@ START_TEST(odometry_that_restarts_at_zero_throws_nothing)
     for (int i = 0; i < 4; i++)
         source_restarts(&places[k], pauses_s[i], _i / 4);
 }
-END_TEST
 
 /* A drive with turns, braking and late samples is no jump. */
-START_TEST(odometry_of_a_drive_goes_on)
+TEST(odometry_of_a_drive_goes_on)
 {
     for (int kind = 0; kind < 3; kind++) {
         struct ndt_pose pose = planar(5, 3, 0);
@@ -460,10 +446,9 @@ START_TEST(odometry_of_a_drive_goes_on)
         ck_assert_uint_ge(track.odometry.count, 399);
     }
 }
-END_TEST
 
 /* Numbers at the limits, in any order, never leave the estimator with a state that is not of this world. */
-START_TEST(no_input_makes_a_state_that_is_not_plausible)
+TEST(no_input_makes_a_state_that_is_not_plausible)
 {
     static const double numbers[] = {0, 1e8, -1e8, 1e3, -1e3, 1e2, -1e2, 1e-300, 1e300, -1e300, NAN, INFINITY, 1};
     struct ndt_random random = {7};
@@ -507,31 +492,4 @@ START_TEST(no_input_makes_a_state_that_is_not_plausible)
         ck_assert_msg(finite && fabs(track.state.T_map_base.t_m[0]) <= 1e8, "step %d: the state is not plausible",
                       i);
     }
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("track_sensors");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_set_timeout(all, 30);
-    tcase_add_test(all, gnss_with_a_lever_arm);
-    tcase_add_test(all, gnss_is_used_once);
-    tcase_add_test(all, gnss_far_from_the_prediction_is_rejected);
-    tcase_add_test(all, gnss_gate_knows_directions);
-    tcase_add_test(all, gnss_axes_without_a_deviation_are_not_used);
-    tcase_add_test(all, gnss_of_another_moment);
-    tcase_add_test(all, gravity_levels_roll_and_pitch);
-    tcase_add_test(all, a_moving_imu_does_not_level);
-    tcase_add_test(all, gyro_integration_against_the_exact_rotation);
-    tcase_add_test(all, a_silent_gyro_is_not_extrapolated);
-    tcase_add_test(all, gyro_bias_is_estimated);
-    tcase_add_test(all, covariance_of_a_sensor_against_samples);
-    tcase_add_test(all, covariance_in_the_map_against_samples);
-    tcase_add_test(all, position_deviation_is_along_the_worst_axis);
-    tcase_add_test(all, shift_carries_the_pose);
-    tcase_add_loop_test(all, odometry_that_restarts_at_zero_throws_nothing, 0, 8);
-    tcase_add_test(all, odometry_of_a_drive_goes_on);
-    tcase_add_test(all, no_input_makes_a_state_that_is_not_plausible);
-    return run_case("track_sensors", all);
 }

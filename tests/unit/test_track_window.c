@@ -165,8 +165,10 @@ static double error_m(const struct coverage *is)
     return sqrt(is->square_m2 / is->count);
 }
 
+FIXTURE(setup, NULL)
+
 /* The errors are as large as they are said to be, and a smoothed pose is better than a filtered one. */
-START_TEST(errors_are_those_of_the_covariance)
+TEST(errors_are_those_of_the_covariance)
 {
     for (enum motion_source source = BY_TWIST; source <= BY_ODOMETRY; source++) {
         struct coverages all = {0};
@@ -180,7 +182,6 @@ START_TEST(errors_are_those_of_the_covariance)
         ck_assert_double_lt(error_m(&all.now), error_m(&all.ahead));
     }
 }
-END_TEST
 
 /* ---- without noise ---- */
 
@@ -207,7 +208,7 @@ static enum ndt_track_refusal ask(double at_s, struct ndt_track_pose *pose)
     return ndt_track_pose_at(&window, &track, after(at_s), 0.2, pose);
 }
 
-START_TEST(a_pose_between_scans_lies_on_the_way)
+TEST(a_pose_between_scans_lies_on_the_way)
 {
     const struct ndt_twist twist = {{5, 0.2, 0}, {0, 0.05, 0.4}};
     const struct ndt_pose start = start_pose();
@@ -222,10 +223,9 @@ START_TEST(a_pose_between_scans_lies_on_the_way)
         ck_assert_int_eq(pose.scan_ns, after(0.1 * (i / 10 < 29 ? i / 10 : 29)));
     }
 }
-END_TEST
 
 /* Where the carrier turns abruptly, predictions beyond the gyro say so; turn_noise does not know it. */
-START_TEST(abrupt_turns_are_in_the_prediction)
+TEST(abrupt_turns_are_in_the_prediction)
 {
     struct ndt_track_pose calm, abrupt;
     for (int is_abrupt = 0; is_abrupt < 2; is_abrupt++) {
@@ -246,11 +246,10 @@ START_TEST(abrupt_turns_are_in_the_prediction)
     ck_assert_double_lt(sqrt(learnt), 0.1);
     ck_assert_double_eq_tol(calm.state.P[(N + 1) * ROTATION], abrupt.state.P[(N + 1) * ROTATION], 1e-3);
 }
-END_TEST
 
 /* ---- refusals ---- */
 
-START_TEST(refusals_have_a_reason)
+TEST(refusals_have_a_reason)
 {
     struct ndt_track_pose pose;
     char line[128];
@@ -274,10 +273,9 @@ START_TEST(refusals_have_a_reason)
     ck_assert_int_eq(ask(2.85, &pose), NDT_TRACK_NOT_REFUSED);
     ck_assert_int_eq(ask(3.45, &pose), NDT_TRACK_NOT_REFUSED);
 }
-END_TEST
 
 /* Motion that is measured on and on does not replace scans. */
-START_TEST(without_scans_the_pose_ends)
+TEST(without_scans_the_pose_ends)
 {
     struct ndt_track_pose pose;
     exact_drive(30);
@@ -290,12 +288,11 @@ START_TEST(without_scans_the_pose_ends)
     ck_assert_int_eq(pose.kind, NDT_POSE_FILTERED);
     ck_assert_int_eq(ask(3.95, &pose), NDT_TRACK_TOO_FAR_AHEAD);
 }
-END_TEST
 
 /* ---- order of scans ---- */
 
 /* Scans after a pose was given say nothing about the time before. */
-START_TEST(a_given_pose_does_not_change_the_past)
+TEST(a_given_pose_does_not_change_the_past)
 {
     struct ndt_track_pose before, pose;
     exact_drive(30);
@@ -308,9 +305,8 @@ START_TEST(a_given_pose_does_not_change_the_past)
     ck_assert_int_eq(ask(3.05, &pose), NDT_TRACK_NOT_REFUSED);
     ck_assert_double_lt(ndt_pose_distance_m(&pose.state.T_map_base, &far), 1);
 }
-END_TEST
 
-START_TEST(late_scans_and_restarts_of_time)
+TEST(late_scans_and_restarts_of_time)
 {
     struct ndt_track_pose pose, again;
     exact_drive(300); /* more than are kept */
@@ -329,9 +325,8 @@ START_TEST(late_scans_and_restarts_of_time)
     ck_assert_int_eq(window.count, 1);
     ck_assert_int_eq(ask(29.9, &pose), NDT_TRACK_TOO_FAR_AHEAD);
 }
-END_TEST
 
-START_TEST(equal_windows_give_equal_bits)
+TEST(equal_windows_give_equal_bits)
 {
     struct coverages ignored = {0};
     struct ndt_track_pose pose[2];
@@ -342,21 +337,4 @@ START_TEST(equal_windows_give_equal_bits)
         must_be_definite(pose[i].state.P, "smoothed", 0);
     }
     ck_assert_mem_eq(&pose[0], &pose[1], sizeof(pose[0]));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("track_window");
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_set_timeout(all, 30);
-    tcase_add_test(all, errors_are_those_of_the_covariance);
-    tcase_add_test(all, a_pose_between_scans_lies_on_the_way);
-    tcase_add_test(all, abrupt_turns_are_in_the_prediction);
-    tcase_add_test(all, refusals_have_a_reason);
-    tcase_add_test(all, without_scans_the_pose_ends);
-    tcase_add_test(all, a_given_pose_does_not_change_the_past);
-    tcase_add_test(all, late_scans_and_restarts_of_time);
-    tcase_add_test(all, equal_windows_give_equal_bits);
-    return run_case("track_window", all);
 }

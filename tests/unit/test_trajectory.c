@@ -27,7 +27,9 @@ static void expect_bad(const char *text, enum ndt_trajectory_format format, cons
     ck_assert_ptr_null(out.poses);
 }
 
-START_TEST(test_stamps_are_exact)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(test_stamps_are_exact)
 {
     static const struct stamp_case {
         const char *text;
@@ -61,9 +63,8 @@ START_TEST(test_stamps_are_exact)
         ndt_trajectory_free(&read);
     }
 }
-END_TEST
 
-START_TEST(test_bad_stamps)
+TEST(test_bad_stamps)
 {
     static const char *const stamps[] = {"nan",
                                          "inf",
@@ -86,7 +87,6 @@ START_TEST(test_bad_stamps)
         expect_bad(text, NDT_TUM, "line 2: the stamp");
     }
 }
-END_TEST
 
 static double random_double(uint64_t *state)
 {
@@ -103,7 +103,7 @@ static double random_double(uint64_t *state)
 }
 
 /* The fast parser against strtod. */
-START_TEST(test_numbers_are_those_of_strtod)
+TEST(test_numbers_are_those_of_strtod)
 {
     static const char *const formats[] = {"%.17g", "%.9g", "%.3f", "%.18e", "%g", "%.40g"};
     uint64_t state = 88172645463325252u;
@@ -128,7 +128,6 @@ START_TEST(test_numbers_are_those_of_strtod)
         ck_assert_mem_eq(read.poses[i].T_map_sensor.t_m, expected[i], sizeof(expected[i]));
     ndt_trajectory_free(&read);
 }
-END_TEST
 
 static struct ndt_pose random_pose(uint64_t *state)
 {
@@ -141,7 +140,7 @@ static struct ndt_pose random_pose(uint64_t *state)
     return pose;
 }
 
-START_TEST(test_tum_round_trip_is_bit_exact)
+TEST(test_tum_round_trip_is_bit_exact)
 {
     uint64_t state = 7;
     struct ndt_stamped_pose poses[100];
@@ -157,9 +156,8 @@ START_TEST(test_tum_round_trip_is_bit_exact)
     ck_assert_mem_eq(read.poses, poses, sizeof(poses));
     ndt_trajectory_free(&read);
 }
-END_TEST
 
-START_TEST(test_kitti_round_trip)
+TEST(test_kitti_round_trip)
 {
     uint64_t state = 9;
     struct ndt_pose poses[50];
@@ -178,7 +176,6 @@ START_TEST(test_kitti_round_trip)
     }
     ndt_trajectory_free(&read);
 }
-END_TEST
 
 static void expect_written_form(void)
 {
@@ -198,7 +195,7 @@ static void expect_written_form(void)
     free(data);
 }
 
-START_TEST(test_written_form)
+TEST(test_written_form)
 {
     const struct ndt_pose pose = ndt_pose_identity();
     expect_written_form();
@@ -206,9 +203,8 @@ START_TEST(test_written_form)
     ck_assert_int_lt(ndt_trajectory_write_pose(file, NDT_TUM, 0, &pose), 0);
     fclose(file);
 }
-END_TEST
 
-START_TEST(test_comments_blanks_and_line_ends)
+TEST(test_comments_blanks_and_line_ends)
 {
     struct ndt_trajectory read =
         read_ok(temp_text("a.tum", "# stamp x y z\r\n\r\n \t\n1" POSE "   2\t1 2 3 0 0 0 1 # end\r\n"
@@ -221,9 +217,8 @@ START_TEST(test_comments_blanks_and_line_ends)
     ck_assert_double_eq(read.poses[0].T_map_sensor.q_xyzw[3], 1.0);
     ndt_trajectory_free(&read);
 }
-END_TEST
 
-START_TEST(test_bad_lines)
+TEST(test_bad_lines)
 {
     expect_bad("", NDT_TUM, "contains no pose");
     expect_bad("# only\n\n", NDT_KITTI, "contains no pose");
@@ -241,9 +236,8 @@ START_TEST(test_bad_lines)
     expect_bad("-1 0 0 0 0 1 0 0 0 0 1 0\n", NDT_KITTI, "line 1: the 3x3 part");
     expect_bad("1 1e300 0 0 0 1 0 0 0 0 1 0\n", NDT_KITTI, "line 1: the 3x3 part");
 }
-END_TEST
 
-START_TEST(test_missing_and_invalid_files)
+TEST(test_missing_and_invalid_files)
 {
     struct ndt_trajectory out;
     struct ndt_error err = {""};
@@ -263,10 +257,9 @@ START_TEST(test_missing_and_invalid_files)
     ck_assert_int_eq(ndt_times_read(&times, &count, temp_write("zeros", line, 60000), &err), NDT_ERR_FORMAT);
     free(line);
 }
-END_TEST
 
 /* A truncated file gives the lines before the end, or an error that names the line. */
-START_TEST(test_cut_at_every_byte)
+TEST(test_cut_at_every_byte)
 {
     static const char text[] = "1.5 1 2 3 0 0 0 1\n2.5 1 2 3 0 0 0 1\n";
     const size_t line = sizeof(text) / 2;
@@ -279,9 +272,8 @@ START_TEST(test_cut_at_every_byte)
         ndt_trajectory_free(&out);
     }
 }
-END_TEST
 
-START_TEST(test_times)
+TEST(test_times)
 {
     int64_t *times;
     size_t count;
@@ -301,10 +293,9 @@ START_TEST(test_times)
     ck_assert_uint_eq(count, 0);
     ck_assert_int_eq(ndt_times_read(&times, &count, temp_text("b.txt", "\n"), &err), NDT_ERR_FORMAT);
 }
-END_TEST
 
 /* The calling program may use a locale with decimal commas. */
-START_TEST(test_locale)
+TEST(test_locale)
 {
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8"};
     const char *found = NULL;
@@ -318,9 +309,8 @@ START_TEST(test_locale)
     ndt_trajectory_free(&read);
     setlocale(LC_ALL, "C");
 }
-END_TEST
 
-START_TEST(test_real_drive)
+TEST(test_real_drive)
 {
     const char *shared = getenv("NDT_SHARED_DATA");
     if (!shared) {
@@ -339,25 +329,4 @@ START_TEST(test_real_drive)
     struct ndt_trajectory read = read_ok(path, NDT_KITTI);
     ck_assert_uint_eq(read.count, 154);
     ndt_trajectory_free(&read);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("trajectory");
-    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
-    tcase_add_test(tests, test_stamps_are_exact);
-    tcase_add_test(tests, test_bad_stamps);
-    tcase_add_test(tests, test_numbers_are_those_of_strtod);
-    tcase_add_test(tests, test_tum_round_trip_is_bit_exact);
-    tcase_add_test(tests, test_kitti_round_trip);
-    tcase_add_test(tests, test_written_form);
-    tcase_add_test(tests, test_comments_blanks_and_line_ends);
-    tcase_add_test(tests, test_bad_lines);
-    tcase_add_test(tests, test_missing_and_invalid_files);
-    tcase_add_test(tests, test_cut_at_every_byte);
-    tcase_add_test(tests, test_times);
-    tcase_add_test(tests, test_locale);
-    tcase_add_test(tests, test_real_drive);
-    return run_case("trajectory", tests);
 }

@@ -42,7 +42,9 @@ static void result(int64_t stamp_ns, double x_m)
     ck_assert_int_eq(ndtd_trajectory_error_add_result(&error, stamp_ns, &pose, NULL), NDT_OK);
 }
 
-START_TEST(errors_are_matched_by_stamp_in_any_order)
+FIXTURE(setup, teardown)
+
+TEST(errors_are_matched_by_stamp_in_any_order)
 {
     result(T0 + STEP, 1.25);
     truth(T0 + STEP, 1.0);
@@ -54,10 +56,9 @@ START_TEST(errors_are_matched_by_stamp_in_any_order)
     ck_assert_double_eq_tol(ndtd_samples_quantile(&errors.translation_m, 1), 0.5, 1e-12);
     ck_assert_double_eq_tol(ndtd_samples_quantile(&errors.translation_m, 0), 0.25, 1e-12);
 }
-END_TEST
 
 /* Odometry begins where it likes: the truth is moved onto the first pose that has one. */
-START_TEST(truth_is_anchored_to_the_first_pose)
+TEST(truth_is_anchored_to_the_first_pose)
 {
     ndtd_trajectory_error_anchor(&error); /* nothing to move */
     ck_assert_int_eq(ndtd_trajectory_error_add_result(&error, T0, NULL, NULL), NDT_OK);
@@ -72,9 +73,8 @@ START_TEST(truth_is_anchored_to_the_first_pose)
     ck_assert_uint_eq(errors.off, 1); /* that without a pose */
     ck_assert_double_eq_tol(ndtd_samples_quantile(&errors.translation_m, 1), 0.02, 1e-9);
 }
-END_TEST
 
-START_TEST(ground_truth_is_interpolated_over_short_gaps_only)
+TEST(ground_truth_is_interpolated_over_short_gaps_only)
 {
     truth(T0, 0.0);
     truth(T0 + STEP, 1.0);
@@ -91,9 +91,8 @@ START_TEST(ground_truth_is_interpolated_over_short_gaps_only)
     ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 - 1, &pose, NULL), 0);
     ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + 11 * STEP, &pose, NULL), 0);
 }
-END_TEST
 
-START_TEST(motion_at_the_last_ground_truth_uses_the_previous_one)
+TEST(motion_at_the_last_ground_truth_uses_the_previous_one)
 {
     truth(T0, 0.0);
     truth(T0 + STEP, 2.0);
@@ -102,9 +101,8 @@ START_TEST(motion_at_the_last_ground_truth_uses_the_previous_one)
     ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + STEP, &pose, &twist), 1);
     ck_assert_double_eq_tol(twist.v_mps[0], 20.0, 1e-6);
 }
-END_TEST
 
-START_TEST(single_and_repeated_ground_truth)
+TEST(single_and_repeated_ground_truth)
 {
     struct ndt_pose pose;
     struct ndt_twist twist;
@@ -119,10 +117,9 @@ START_TEST(single_and_repeated_ground_truth)
     truth(INT64_MAX, 0.0);
     ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + 1, &pose, &twist), 0);
 }
-END_TEST
 
 /* A metre and five degrees are not lost; a truth that is 20 s away does not count, however far the stamps reach. */
-START_TEST(limits_of_what_is_lost)
+TEST(limits_of_what_is_lost)
 {
     struct ndt_pose pose;
     truth(T0, 0.0);
@@ -135,9 +132,8 @@ START_TEST(limits_of_what_is_lost)
     truth(INT64_MIN, 0.0);
     ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 - 1, &pose, NULL), 0);
 }
-END_TEST
 
-START_TEST(lost_scans_are_counted)
+TEST(lost_scans_are_counted)
 {
     truth(T0, 0.0);
     truth(T0 + STEP, 0.0);
@@ -154,9 +150,8 @@ START_TEST(lost_scans_are_counted)
     ck_assert_uint_eq(errors.off, 3);
     ck_assert_uint_eq(errors.translation_m.count, 2); /* no pose, no error */
 }
-END_TEST
 
-START_TEST(quantiles_interpolate)
+TEST(quantiles_interpolate)
 {
     struct ndtd_samples samples = {0};
     ck_assert_double_eq(ndtd_samples_quantile(&samples, 0.5), 0);
@@ -177,9 +172,8 @@ START_TEST(quantiles_interpolate)
     ck_assert_uint_eq(samples.count, 5005);
     ndtd_samples_free(&samples);
 }
-END_TEST
 
-START_TEST(hash_depends_on_every_bit_and_the_order)
+TEST(hash_depends_on_every_bit_and_the_order)
 {
     const uint64_t start = NDTD_TRAJECTORY_HASH_START;
     struct ndt_pose pose = at_x(1.0), other = pose;
@@ -200,21 +194,4 @@ START_TEST(hash_depends_on_every_bit_and_the_order)
     const uint64_t ba = ndtd_trajectory_hash(ndtd_trajectory_hash(start, 2, T0, NDT_CONVERGED, &other), 1, T0,
                                              NDT_CONVERGED, &pose);
     ck_assert_uint_ne(ab, ba);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("trajectory_error");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, truth_is_anchored_to_the_first_pose);
-    tcase_add_test(tests, errors_are_matched_by_stamp_in_any_order);
-    tcase_add_test(tests, ground_truth_is_interpolated_over_short_gaps_only);
-    tcase_add_test(tests, motion_at_the_last_ground_truth_uses_the_previous_one);
-    tcase_add_test(tests, single_and_repeated_ground_truth);
-    tcase_add_test(tests, limits_of_what_is_lost);
-    tcase_add_test(tests, lost_scans_are_counted);
-    tcase_add_test(tests, quantiles_interpolate);
-    tcase_add_test(tests, hash_depends_on_every_bit_and_the_order);
-    return run_case("trajectory_error", tests);
 }

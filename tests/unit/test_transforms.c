@@ -25,7 +25,9 @@ static enum ndt_status put(const char *frame_id, const struct ndt_pose *pose)
     return ndtd_transforms_put(&transforms, &message, &err);
 }
 
-START_TEST(they_count_where_nothing_is_configured)
+FIXTURE(setup, NULL)
+
+TEST(they_count_where_nothing_is_configured)
 {
     must(put("lidar", &mount));
     must(put("imu", &other));
@@ -43,9 +45,8 @@ START_TEST(they_count_where_nothing_is_configured)
     ck_assert_uint_eq(transforms.count, 2);
     ck_assert_uint_eq(transforms.events.unused, 0);
 }
-END_TEST
 
-START_TEST(the_configuration_wins_and_says_so_once)
+TEST(the_configuration_wins_and_says_so_once)
 {
     must(put("left", &mount));
     must(put("right", &mount));
@@ -71,10 +72,9 @@ START_TEST(the_configuration_wins_and_says_so_once)
     ck_assert_str_eq(transforms.events.unused_option, "frames.gnss_antenna_m");
     ck_assert_uint_eq(transforms.events.unused, 4);
 }
-END_TEST
 
 /* The same pose in both is no contradiction. */
-START_TEST(an_equal_configuration_is_not_told)
+TEST(an_equal_configuration_is_not_told)
 {
     frames.T_base_sensor = mount;
     frames.T_base_sensor.t_m[0] += 1e-4;
@@ -82,9 +82,8 @@ START_TEST(an_equal_configuration_is_not_told)
     ck_assert_ptr_eq(ndtd_transforms_sensor(&transforms, &frames, "lidar"), &frames.T_base_sensor);
     ck_assert_uint_eq(transforms.events.unused, 0);
 }
-END_TEST
 
-START_TEST(their_number_and_size_are_limited)
+TEST(their_number_and_size_are_limited)
 {
     char name[16];
     struct ndt_pose far = mount;
@@ -102,7 +101,6 @@ START_TEST(their_number_and_size_are_limited)
     ck_assert_str_eq(transforms.frames[0].frame_id, "frame_0");
     ck_assert_mem_eq(&transforms.frames[0].T_base_sensor, &mount, sizeof(mount));
 }
-END_TEST
 
 /* ---- in the pipeline ---- */
 
@@ -140,7 +138,9 @@ static void run(struct ndt_pose *poses, size_t count, const struct ndt_pose *con
     ndtd_pipeline_destroy(pipeline);
 }
 
-START_TEST(a_message_gives_the_bits_of_the_option)
+FIXTURE(street_drive_make, street_drive_free)
+
+TEST(a_message_gives_the_bits_of_the_option)
 {
     const struct ndt_pose *const told[3] = {&mount, NULL, &mount};
     struct ndt_pose silent[3], by_message[3], by_option[3], by_both[3];
@@ -157,10 +157,9 @@ START_TEST(a_message_gives_the_bits_of_the_option)
     ck_assert_mem_eq(by_both, by_option, sizeof(by_option));
     ck_assert_uint_eq(events.unused, 1);
 }
-END_TEST
 
 /* The pose of the sensor in the map stays what the scans say; that of the base moves with the transform. */
-START_TEST(a_change_counts_from_the_next_scan)
+TEST(a_change_counts_from_the_next_scan)
 {
     const struct ndt_pose small = {{0.1, 0, 0}, {0, 0, 0, 1}}, none = {{0, 0, 0}, {0, 0, 0, 1}};
     const struct ndt_pose *const constant[4] = {&none}, *const changes[4] = {&none, NULL, &small, NULL};
@@ -173,9 +172,8 @@ START_TEST(a_change_counts_from_the_next_scan)
     ck_assert_mem_eq(before, after, 2 * sizeof(before[0]));
     ck_assert_double_gt(ndt_pose_distance_m(&before[2], &after[2]), 0.03);
 }
-END_TEST
 
-START_TEST(a_refused_one_changes_nothing)
+TEST(a_refused_one_changes_nothing)
 {
     struct ndtd_pipeline *pipeline;
     const struct ndt_pose far = {{2000, 0, 0}, {0, 0, 0, 1}};
@@ -183,24 +181,4 @@ START_TEST(a_refused_one_changes_nothing)
     ck_assert_int_eq(send_transform(pipeline, &far), NDT_ERR_LIMIT);
     ck_assert_ptr_null(strchr(err.text, '\n'));
     ndtd_pipeline_destroy(pipeline);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("transforms");
-    TCase *table = tcase_create("table"), *pipeline = tcase_create("pipeline");
-    tcase_add_checked_fixture(table, setup, NULL);
-    tcase_add_test(table, they_count_where_nothing_is_configured);
-    tcase_add_test(table, the_configuration_wins_and_says_so_once);
-    tcase_add_test(table, an_equal_configuration_is_not_told);
-    tcase_add_test(table, their_number_and_size_are_limited);
-    tcase_add_checked_fixture(pipeline, street_drive_make, street_drive_free);
-    tcase_set_timeout(pipeline, 60);
-    tcase_add_test(pipeline, a_message_gives_the_bits_of_the_option);
-    tcase_add_test(pipeline, a_change_counts_from_the_next_scan);
-    tcase_add_test(pipeline, a_refused_one_changes_nothing);
-    suite_add_tcase(suite, table);
-    suite_add_tcase(suite, pipeline);
-    return run_suite(suite);
 }

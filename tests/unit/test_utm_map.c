@@ -71,7 +71,9 @@ static void check_near(const struct ndt_pose *a, const struct ndt_pose *b, doubl
     }
 }
 
-START_TEST(files_keep_the_digits)
+FIXTURE(set_up, tear_down)
+
+TEST_EACH(files_keep_the_digits, 0, 3)
 {
     static const enum ndt_pcd_data kinds[] = {NDT_PCD_BINARY, NDT_PCD_COMPRESSED, NDT_PCD_ASCII};
     struct ndt_pose here[SCANS], there[SCANS], compiled[SCANS];
@@ -88,25 +90,13 @@ START_TEST(files_keep_the_digits)
     localize(load(temp_path("utm.ndtmap")), even_m, compiled);
     ck_assert_mem_eq(compiled, there, sizeof(there));
 }
-END_TEST
 
 /* Other cells, and the same precision. */
-START_TEST(anywhere)
+TEST(anywhere)
 {
     struct ndt_pose there[SCANS];
     move(&drive.map_points, odd_m);
     must(ndt_pcd_write(&drive.map_points, temp_path("utm.pcd"), NDT_PCD_BINARY, &err));
     localize(load(temp_path("utm.pcd")), odd_m, there);
     check_near(there, drive.truth, 0.05);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("utm_map");
-    tcase_add_checked_fixture(all, set_up, tear_down);
-    tcase_set_timeout(all, 60);
-    tcase_add_loop_test(all, files_keep_the_digits, 0, 3);
-    tcase_add_test(all, anywhere);
-    return run_case("utm_map", all);
 }

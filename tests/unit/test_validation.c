@@ -33,8 +33,10 @@ static struct ndtd_scan_record feed_scan(struct ndtd_pipeline *pipeline, size_t 
     return feed(pipeline, NDT_MESSAGE_SCAN, &drive.scans[i]);
 }
 
+FIXTURE(street_drive_make, street_drive_free)
+
 /* One more condition for converged; the threshold has to be exceeded. */
-START_TEST(scores_are_one_more_condition)
+TEST(scores_are_one_more_condition)
 {
     static const char *const types[] = {"transform_probability", "nvtl"};
     static const char *const thresholds[] = {
@@ -61,10 +63,9 @@ START_TEST(scores_are_one_more_condition)
     ck_assert_int_eq(feed_scan(pipeline, 0).result.outcome, NDT_CONVERGED);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* The farthest point is 40 m from the sensor. */
-START_TEST(near_scans_are_rejected)
+TEST(near_scans_are_rejected)
 {
     street_drive_set("sensor_points.required_distance", "20");
     struct ndtd_pipeline *pipeline = open_at_start();
@@ -87,7 +88,6 @@ START_TEST(near_scans_are_rejected)
     ck_assert_int_ne(feed_scan(pipeline, 0).result.outcome, NDT_REJECTED);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 static void run_all(struct ndt_pose poses[DRIVE_SCANS])
 {
@@ -98,7 +98,7 @@ static void run_all(struct ndt_pose poses[DRIVE_SCANS])
 }
 
 /* Limits of validation.* change no result. */
-START_TEST(limits_are_told)
+TEST(limits_are_told)
 {
     struct ndt_pose without[DRIVE_SCANS], with[DRIVE_SCANS];
     struct ndtd_pipeline_events told = {0};
@@ -125,15 +125,4 @@ START_TEST(limits_are_told)
     ck_assert_ptr_nonnull(strstr(all, "slow scans: they take long (5 so far)"));
     ck_assert_ptr_nonnull(strstr(all, "scans: several in a row have not converged (1 times so far, at most 5)"));
     ndtd_pipeline_destroy(pipeline);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("validation");
-    tcase_add_checked_fixture(tests, street_drive_make, street_drive_free);
-    tcase_add_test(tests, scores_are_one_more_condition);
-    tcase_add_test(tests, near_scans_are_rejected);
-    tcase_add_test(tests, limits_are_told);
-    return run_case("validation", tests);
 }

@@ -50,7 +50,9 @@ static int turn(uint64_t receiver, uint64_t matcher)
     return fed;
 }
 
-START_TEST(all_threads_have_to_make_progress)
+FIXTURE(set_up, tear_down)
+
+TEST(all_threads_have_to_make_progress)
 {
     ck_assert(!turn(0, 0)); /* not begun */
     ck_assert(turn(1, 1));
@@ -61,9 +63,8 @@ START_TEST(all_threads_have_to_make_progress)
     ck_assert(!turn(4, 11));
     ck_assert(turn(5, 11));
 }
-END_TEST
 
-START_TEST(it_is_fed_when_it_is_time)
+TEST(it_is_fed_when_it_is_time)
 {
     const struct ndtd_beats beats[] = {{"receiver", 1}};
     setenv("WATCHDOG_USEC", "3000000000", 1);
@@ -77,9 +78,8 @@ START_TEST(it_is_fed_when_it_is_time)
     ck_assert_int_eq(ndtd_watchdog_round_ms(&watchdog, 200), 200);
     ck_assert(!ndtd_watchdog_turn(&watchdog, beats, 1));
 }
-END_TEST
 
-START_TEST(a_throttle_lets_a_burst_through_and_then_a_rate)
+TEST(a_throttle_lets_a_burst_through_and_then_a_rate)
 {
     struct ndtd_throttle throttle = {0};
     int taken = 0;
@@ -96,15 +96,4 @@ START_TEST(a_throttle_lets_a_burst_through_and_then_a_rate)
         taken += ndtd_throttle_take(&throttle, 5, 1, now_us);
     ck_assert_int_le(taken, 20);
     ck_assert_int_ge(taken, 19);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("watchdog");
-    tcase_add_checked_fixture(all, set_up, tear_down);
-    tcase_add_test(all, all_threads_have_to_make_progress);
-    tcase_add_test(all, it_is_fed_when_it_is_time);
-    tcase_add_test(all, a_throttle_lets_a_burst_through_and_then_a_rate);
-    return run_case("watchdog", all);
 }

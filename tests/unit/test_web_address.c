@@ -13,7 +13,9 @@
 
 static struct ndt_error err;
 
-START_TEST(addresses_are_read)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(addresses_are_read)
 {
     static const struct {
         const char *text, *means;
@@ -55,9 +57,8 @@ START_TEST(addresses_are_read)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_msg(web_address_parse(bad[i], &address, &err) == NDT_ERR_ARGUMENT, "%s", bad[i]);
 }
-END_TEST
 
-START_TEST(a_port_has_one_listener)
+TEST(a_port_has_one_listener)
 {
     struct web_address first, second;
     int first_fd, second_fd;
@@ -69,7 +70,6 @@ START_TEST(a_port_has_one_listener)
     ck_assert_ptr_nonnull(strstr(err.text, "another program listens there"));
     close(first_fd);
 }
-END_TEST
 
 static struct sockaddr_storage local(const char *address)
 {
@@ -85,7 +85,7 @@ static struct sockaddr_storage local(const char *address)
     return out;
 }
 
-START_TEST(hosts)
+TEST(hosts)
 {
     static const char *const names[] = {"robot.lan", "Viewer"};
     static const struct {
@@ -139,9 +139,8 @@ START_TEST(hosts)
     text[WEB_HOST_MAX - 1] = '\0';
     ck_assert(web_host_parse(text, name));
 }
-END_TEST
 
-START_TEST(origins)
+TEST(origins)
 {
     ck_assert(web_origin_is_same("http://localhost:8080", "localhost:8080"));
     ck_assert(web_origin_is_same("https://Robot.lan", "robot.lan"));
@@ -153,7 +152,6 @@ START_TEST(origins)
     ck_assert(!web_origin_is_same("file://localhost:8080", "localhost:8080"));
     ck_assert(!web_origin_is_same("localhost:8080", "localhost:8080"));
 }
-END_TEST
 
 static const char *token_file(const char *text, mode_t mode)
 {
@@ -166,7 +164,7 @@ static const char *token_file(const char *text, mode_t mode)
     return path;
 }
 
-START_TEST(tokens)
+TEST(tokens)
 {
     char token[WEB_TOKEN_MAX + 1], other[WEB_TOKEN_MAX + 1];
     ck_assert_int_eq(web_token_read(token_file("0123456789abcdef\n", 0600), token, &err), NDT_OK);
@@ -187,9 +185,8 @@ START_TEST(tokens)
     ck_assert_uint_eq(strlen(token), 32);
     ck_assert_str_ne(token, other);
 }
-END_TEST
 
-START_TEST(authorization)
+TEST(authorization)
 {
     static const char token[] = "0123456789abcdef";
     ck_assert(web_token_is_right("Bearer 0123456789abcdef", token));
@@ -202,18 +199,4 @@ START_TEST(authorization)
     ck_assert(!web_token_is_right("Bearer 0123456789abcdef0", token));
     ck_assert(!web_token_is_right("Basic 0123456789abcdef", token));
     ck_assert(!web_token_is_right("0123456789abcdef", token));
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("web_address");
-    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
-    tcase_add_test(tests, addresses_are_read);
-    tcase_add_test(tests, a_port_has_one_listener);
-    tcase_add_test(tests, hosts);
-    tcase_add_test(tests, origins);
-    tcase_add_test(tests, tokens);
-    tcase_add_test(tests, authorization);
-    return run_case("web_address", tests);
 }

@@ -65,7 +65,9 @@ static char *read_all(struct web_client *client, size_t block)
     return text;
 }
 
-START_TEST(a_reader_begins_with_the_last_values)
+FIXTURE(setup, teardown)
+
+TEST(a_reader_begins_with_the_last_values)
 {
     publish(WEB_STATUS, "{\"s\":1}");
     publish(WEB_STATUS, "{\"s\":2}");
@@ -87,9 +89,8 @@ START_TEST(a_reader_begins_with_the_last_values)
     web_client_close(client);
     ck_assert_int_eq(woken, 1);
 }
-END_TEST
 
-START_TEST(blocks_of_any_size_give_the_same)
+TEST(blocks_of_any_size_give_the_same)
 {
     static const size_t blocks[] = {1, 2, 3, 7, 64};
     for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
@@ -102,9 +103,8 @@ START_TEST(blocks_of_any_size_give_the_same)
         web_client_close(client);
     }
 }
-END_TEST
 
-START_TEST(a_slow_reader_misses_events_and_is_told)
+TEST(a_slow_reader_misses_events_and_is_told)
 {
     struct web_client *client = web_client_open(hub, &waiter);
     struct web_hub_counters counters;
@@ -125,9 +125,8 @@ START_TEST(a_slow_reader_misses_events_and_is_told)
     web_client_close(client);
     web_blob_drop(first);
 }
-END_TEST
 
-START_TEST(results_are_a_ring)
+TEST(results_are_a_ring)
 {
     uint64_t first;
     char text[32];
@@ -144,9 +143,8 @@ START_TEST(results_are_a_ring)
     ck_assert_str_eq((const char *)result->data, "{\"r\":15}");
     web_blob_drop(result);
 }
-END_TEST
 
-START_TEST(readers_are_limited_and_end)
+TEST(readers_are_limited_and_end)
 {
     struct web_client *clients[WEB_MAX_CLIENTS];
     char text[10];
@@ -161,9 +159,8 @@ START_TEST(readers_are_limited_and_end)
         web_client_close(clients[i]);
     ck_assert_ptr_null(web_client_open(hub, &waiter));
 }
-END_TEST
 
-START_TEST(quiet_streams_get_a_comment)
+TEST(quiet_streams_get_a_comment)
 {
     struct web_client *client = web_client_open(hub, &waiter);
     (void)read_all(client, 1000);
@@ -174,9 +171,8 @@ START_TEST(quiet_streams_get_a_comment)
     ck_assert_str_eq(read_all(client, 2), ":\n\n\n");
     web_client_close(client);
 }
-END_TEST
 
-START_TEST(the_log_is_bounded)
+TEST(the_log_is_bounded)
 {
     struct web_client *client = web_client_open(hub, &waiter);
     (void)read_all(client, 1000);
@@ -191,10 +187,9 @@ START_TEST(the_log_is_bounded)
     ck_assert_ptr_nonnull(strstr(text, "\"level\":\"warning\",\"text\":\"line 0 \\\"??\"}"));
     web_client_close(client);
 }
-END_TEST
 
 /* Refusals use up neither the lines of events nor those of changes. */
-START_TEST(refusals_hide_no_change)
+TEST(refusals_hide_no_change)
 {
     struct web_client *client = web_client_open(hub, &waiter);
     (void)read_all(client, 1000);
@@ -212,7 +207,6 @@ START_TEST(refusals_hide_no_change)
     }
     web_client_close(client);
 }
-END_TEST
 
 static void *publish_many(void *unused)
 {
@@ -223,7 +217,7 @@ static void *publish_many(void *unused)
 }
 
 /* For the thread sanitizer. */
-START_TEST(threads_publish_and_read)
+TEST(threads_publish_and_read)
 {
     pthread_t threads[2];
     char block[100];
@@ -240,7 +234,6 @@ START_TEST(threads_publish_and_read)
     uint64_t first;
     ck_assert_uint_eq(web_hub_results(hub, &first), 5000);
 }
-END_TEST
 
 /* ---- connections ---- */
 
@@ -250,7 +243,9 @@ static int is_shut(int fd)
     return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-START_TEST(the_oldest_connection_makes_room)
+FIXTURE(NULL, NULL)
+
+TEST(the_oldest_connection_makes_room)
 {
     struct web_peers *peers = web_peers_open();
     struct web_peer *list[WEB_PEERS_ROOM + 2];
@@ -284,7 +279,6 @@ START_TEST(the_oldest_connection_makes_room)
     ck_assert_uint_eq(counters.open, 0);
     web_peers_close(peers);
 }
-END_TEST
 
 /* ---- requests ---- */
 
@@ -302,7 +296,7 @@ static void on_answer(void *user, struct web_blob *reply, const char *why)
     web_blob_drop(reply);
 }
 
-START_TEST(requests_get_their_answers)
+TEST(requests_get_their_answers)
 {
     struct web_control *control = web_control_open();
     struct answer answers[WEB_CONTROL_WAITING + 1] = {0};
@@ -341,9 +335,8 @@ START_TEST(requests_get_their_answers)
     ndt_buffer_free(&reply);
     web_control_close(control);
 }
-END_TEST
 
-START_TEST(invalid_requests_are_not_sent)
+TEST(invalid_requests_are_not_sent)
 {
     struct web_control *control = web_control_open();
     struct answer answer = {0};
@@ -363,28 +356,4 @@ START_TEST(invalid_requests_are_not_sent)
     ck_assert(!web_control_is_allowed(NDT_OP_SHUTDOWN) && !web_control_is_allowed(NDT_OP_LOAD_MAP));
     ndt_buffer_free(&frame);
     web_control_close(control);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("web_events");
-    TCase *tests = tcase_create("events");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, a_reader_begins_with_the_last_values);
-    tcase_add_test(tests, blocks_of_any_size_give_the_same);
-    tcase_add_test(tests, a_slow_reader_misses_events_and_is_told);
-    tcase_add_test(tests, results_are_a_ring);
-    tcase_add_test(tests, readers_are_limited_and_end);
-    tcase_add_test(tests, quiet_streams_get_a_comment);
-    tcase_add_test(tests, the_log_is_bounded);
-    tcase_add_test(tests, refusals_hide_no_change);
-    tcase_add_test(tests, threads_publish_and_read);
-    suite_add_tcase(suite, tests);
-    tests = tcase_create("connections and requests");
-    tcase_add_test(tests, the_oldest_connection_makes_room);
-    tcase_add_test(tests, requests_get_their_answers);
-    tcase_add_test(tests, invalid_requests_are_not_sent);
-    suite_add_tcase(suite, tests);
-    return run_suite(suite);
 }

@@ -14,7 +14,7 @@ static enum ndt_status check_text(const char *text)
     return web_json_check(text, strlen(text), &err);
 }
 
-START_TEST(json_is_accepted_and_refused)
+TEST(json_is_accepted_and_refused)
 {
     static const char *const good[] = {
         "0",
@@ -63,7 +63,6 @@ START_TEST(json_is_accepted_and_refused)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_msg(check_text(bad[i]) == NDT_ERR_FORMAT && *err.text, "%s", bad[i]);
 }
-END_TEST
 
 static void assert_copy(const char *text, const char *expected)
 {
@@ -74,7 +73,7 @@ static void assert_copy(const char *text, const char *expected)
     ck_assert_str_eq(out, expected);
 }
 
-START_TEST(large_integers_become_text)
+TEST(large_integers_become_text)
 {
     assert_copy("{\"map_id\":18364758544493064720,\"n\":9007199254740992,\"m\":9007199254740993}",
                 "{\"map_id\":\"18364758544493064720\",\"n\":9007199254740992,\"m\":\"9007199254740993\"}");
@@ -87,9 +86,8 @@ START_TEST(large_integers_become_text)
     assert_copy("{\"_ns\":[12345678901234567],\"a\":12345678901234567}",
                 "{\"_ns\":[12345678901234567],\"a\":\"12345678901234567\"}");
 }
-END_TEST
 
-START_TEST(messages_become_objects)
+TEST(messages_become_objects)
 {
     const struct golden_vector golden = golden_read("result_state");
     struct web_blob *json = web_json_message(golden.bytes, golden.size, &err);
@@ -102,9 +100,8 @@ START_TEST(messages_become_objects)
     ck_assert_ptr_null(web_json_message(golden.bytes, golden.size - 1, &err));
     ck_assert_str_ne(err.text, "");
 }
-END_TEST
 
-START_TEST(values_are_found)
+TEST(values_are_found)
 {
     static const char text[] = " {\"a\":{\"b\":7},\"b\":-12,\"c\":\"x\\u0041\",\"d\":1.5,\"e\":[\"b\"]}";
     const size_t size = sizeof(text) - 1;
@@ -117,7 +114,6 @@ START_TEST(values_are_found)
     ck_assert_str_eq(out, "xA");
     ck_assert(!web_json_text(text, size, "b", out, sizeof(out)));
 }
-END_TEST
 
 static struct ndt_request_message request;
 
@@ -126,7 +122,7 @@ static enum ndt_status read_request(const char *text)
     return web_json_request(text, strlen(text), &request, &err);
 }
 
-START_TEST(requests_are_read)
+TEST(requests_are_read)
 {
     ck_assert_int_eq(
         read_request("{\"op\":\"initial_pose\",\"pose\":[1,2.5,-3e0,0,0,0,1],\"stamp_ns\":\"1317042272349000123\","
@@ -148,9 +144,8 @@ START_TEST(requests_are_read)
     ck_assert_int_eq(read_request("{\"path\":\"a.bag\",\"op\":\"start_recording\"}"), NDT_OK);
     ck_assert_str_eq(request.path, "a.bag");
 }
-END_TEST
 
-START_TEST(other_requests_are_refused)
+TEST(other_requests_are_refused)
 {
     static const struct {
         const char *text, *says;
@@ -179,9 +174,8 @@ START_TEST(other_requests_are_refused)
         ck_assert_msg(strstr(err.text, cases[i].says) != NULL, "%s: %s", cases[i].text, err.text);
     }
 }
-END_TEST
 
-START_TEST(long_texts_are_refused)
+TEST(long_texts_are_refused)
 {
     char text[2000];
     memset(text, 'x', sizeof(text));
@@ -193,10 +187,9 @@ START_TEST(long_texts_are_refused)
     memcpy(text + 200, "}", 2);
     ck_assert_int_eq(read_request(text), NDT_ERR_FORMAT);
 }
-END_TEST
 
 /* Any bytes are refused or read, without reading beyond them (under the sanitizers). */
-START_TEST(damaged_requests)
+TEST(damaged_requests)
 {
     static const char good[] =
         "{\"op\":\"initial_pose\",\"pose\":[1,2,3,0,0,0,1],\"stamp_ns\":\"12\",\"apply\":true}";
@@ -210,19 +203,4 @@ START_TEST(damaged_requests)
             free(copy);
         }
     }
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("web_json");
-    tcase_add_test(tests, json_is_accepted_and_refused);
-    tcase_add_test(tests, large_integers_become_text);
-    tcase_add_test(tests, messages_become_objects);
-    tcase_add_test(tests, values_are_found);
-    tcase_add_test(tests, requests_are_read);
-    tcase_add_test(tests, other_requests_are_refused);
-    tcase_add_test(tests, long_texts_are_refused);
-    tcase_add_test(tests, damaged_requests);
-    return run_case("web_json", tests);
 }

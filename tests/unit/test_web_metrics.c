@@ -158,7 +158,9 @@ static void set_usual_status(double uptime_s, uint64_t converged)
 
 /* ---- tests ---- */
 
-START_TEST(without_a_daemon)
+FIXTURE(setup, teardown)
+
+TEST(without_a_daemon)
 {
     ASSERT_ABSENT("ndtd_up"); /* a replay is shown */
     web_metrics_set_status(metrics, NULL);
@@ -175,9 +177,8 @@ START_TEST(without_a_daemon)
     ck_assert(sample("process_open_fds") >= 3);
     ck_assert(sample("process_start_time_seconds") > 1.6e9);
 }
-END_TEST
 
-START_TEST(results)
+TEST(results)
 {
     for (uint64_t seq = 0; seq < 10; seq++) {
         struct ndt_result_message result = result_of(seq);
@@ -210,9 +211,8 @@ START_TEST(results)
     ASSERT_SAMPLE("ndtd_weak_axes", 1);
     ck_assert(sample("ndtd_result_age_seconds") >= 0 && sample("ndtd_result_age_seconds") < 60);
 }
-END_TEST
 
-START_TEST(worst_deviation_is_that_of_the_ellipse)
+TEST(worst_deviation_is_that_of_the_ellipse)
 {
     struct ndt_result_message result = result_of(1);
     double *covariance = result.result.covariance;
@@ -221,9 +221,8 @@ START_TEST(worst_deviation_is_that_of_the_ellipse)
     web_metrics_add(metrics, &result);
     ASSERT_SAMPLE("ndtd_position_worst_deviation_meters", sqrt(0.9));
 }
-END_TEST
 
-START_TEST(repeated_result_counts_once)
+TEST(repeated_result_counts_once)
 {
     struct ndt_result_message result = result_of(4);
     result.queue_us = NAN;
@@ -234,9 +233,8 @@ START_TEST(repeated_result_counts_once)
     web_metrics_add(metrics, &result);
     ASSERT_SAMPLE("ndt_web_results_total", 2);
 }
-END_TEST
 
-START_TEST(delay_of_the_pose)
+TEST(delay_of_the_pose)
 {
     struct ndt_result_message result = result_of(1); /* stamps since 1970: another clock */
     web_metrics_add(metrics, &result);
@@ -245,9 +243,8 @@ START_TEST(delay_of_the_pose)
     web_metrics_add(metrics, &result);
     ck_assert(sample("ndtd_pose_delay_seconds") > 4 && sample("ndtd_pose_delay_seconds") < 60);
 }
-END_TEST
 
-START_TEST(untrusted_scans_in_a_row)
+TEST(untrusted_scans_in_a_row)
 {
     const enum ndt_state states[] = {NDT_STATE_TRACKING, NDT_STATE_LOST, NDT_STATE_RECOVERING, NDT_STATE_COASTING,
                                      NDT_STATE_INITIALISING};
@@ -263,9 +260,8 @@ START_TEST(untrusted_scans_in_a_row)
         ASSERT_SAMPLE("ndtd_untrusted_scans", expected[i]);
     }
 }
-END_TEST
 
-START_TEST(status)
+TEST(status)
 {
     set_usual_status(12.5, 40);
     ASSERT_SAMPLE("ndtd_up", 1);
@@ -288,9 +284,8 @@ START_TEST(status)
     ASSERT_ABSENT("ndtd_processing_info");
     ASSERT_ABSENT("ndtd_resident_memory_bytes");
 }
-END_TEST
 
-START_TEST(daemon_away_and_back)
+TEST(daemon_away_and_back)
 {
     const struct ndt_result_message result = result_of(1);
     set_usual_status(100, 40);
@@ -315,9 +310,8 @@ START_TEST(daemon_away_and_back)
     ASSERT_SAMPLE("ndt_web_daemon_restarts_total", 2);
     ASSERT_SAMPLE("ndt_web_daemon_connections_total", 2);
 }
-END_TEST
 
-START_TEST(hostile_results)
+TEST(hostile_results)
 {
     const double bad[] = {NAN, INFINITY, -INFINITY, -1, 1e308, -0.0};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -344,9 +338,8 @@ START_TEST(hostile_results)
     ASSERT_SAMPLE("ndtd_scan_stage_seconds_count{stage=\"align\"}", 0);
     ASSERT_SAMPLE("ndtd_scan_innovation_sigmas_count", 1); /* -0 */
 }
-END_TEST
 
-START_TEST(hostile_status)
+TEST(hostile_status)
 {
     struct reply reply;
     struct ndt_reply_writer *writer = &reply.writer;
@@ -387,9 +380,8 @@ START_TEST(hostile_status)
     ck_assert_ptr_nonnull(strstr(text, "xx/the/end/of/map.pcd\"} 1\n"));
     free(text);
 }
-END_TEST
 
-START_TEST(responses)
+TEST(responses)
 {
     web_metrics_count_response(metrics, 200, 1000);
     web_metrics_count_response(metrics, 200, 24);
@@ -402,9 +394,8 @@ START_TEST(responses)
     ASSERT_SAMPLE("ndt_web_responses_total{code=\"500\"}", 0);
     ASSERT_SAMPLE("ndt_web_response_bytes_total", 1024);
 }
-END_TEST
 
-START_TEST(formats)
+TEST(formats)
 {
     set_usual_status(1, 2);
     ck_assert(has_line(WEB_METRICS_PROMETHEUS, "# TYPE ndtd_scans_total counter"));
@@ -419,9 +410,8 @@ START_TEST(formats)
     ck_assert_str_eq(text + strlen(text) - 6, "# EOF\n");
     free(text);
 }
-END_TEST
 
-START_TEST(negotiation)
+TEST(negotiation)
 {
     static const struct {
         const char *accept;
@@ -449,7 +439,6 @@ START_TEST(negotiation)
     ck_assert_ptr_nonnull(strstr(web_metrics_content_type(WEB_METRICS_PROMETHEUS), "version=0.0.4"));
     ck_assert_ptr_nonnull(strstr(web_metrics_content_type(WEB_METRICS_OPENMETRICS), "version=1.0.0"));
 }
-END_TEST
 
 static size_t count_series(void)
 {
@@ -462,7 +451,7 @@ static size_t count_series(void)
 }
 
 /* Neither time nor input makes more series. */
-START_TEST(bounded)
+TEST(bounded)
 {
     set_usual_status(1, 2);
     struct ndt_result_message result = result_of(0);
@@ -479,7 +468,6 @@ START_TEST(bounded)
     ck_assert_uint_eq(count_series(), series);
     ck_assert_uint_lt(series, 800);
 }
-END_TEST
 
 static void *feed(void *unused)
 {
@@ -495,7 +483,7 @@ static void *feed(void *unused)
 }
 
 /* For the thread sanitizer; a histogram is always complete in itself. */
-START_TEST(threads)
+TEST(threads)
 {
     pthread_t feeds[2];
     for (size_t i = 0; i < 2; i++)
@@ -511,27 +499,4 @@ START_TEST(threads)
     for (size_t i = 0; i < 2; i++)
         pthread_join(feeds[i], NULL);
     ASSERT_SAMPLE("ndt_web_responses_total{code=\"200\"}", 4000);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = tcase_create("metrics");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, without_a_daemon);
-    tcase_add_test(tests, results);
-    tcase_add_test(tests, worst_deviation_is_that_of_the_ellipse);
-    tcase_add_test(tests, repeated_result_counts_once);
-    tcase_add_test(tests, delay_of_the_pose);
-    tcase_add_test(tests, untrusted_scans_in_a_row);
-    tcase_add_test(tests, status);
-    tcase_add_test(tests, daemon_away_and_back);
-    tcase_add_test(tests, hostile_results);
-    tcase_add_test(tests, hostile_status);
-    tcase_add_test(tests, responses);
-    tcase_add_test(tests, formats);
-    tcase_add_test(tests, negotiation);
-    tcase_add_test(tests, bounded);
-    tcase_add_test(tests, threads);
-    return run_case("web metrics", tests);
 }

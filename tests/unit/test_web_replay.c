@@ -40,7 +40,7 @@ static double coordinate(const struct web_blob *packed, size_t i, size_t axis)
     return (double)value * (double)scale_m;
 }
 
-START_TEST(scans_are_packed)
+TEST(scans_are_packed)
 {
     struct ndt_cloud cloud;
     make_cloud(&cloud, 10000);
@@ -63,9 +63,8 @@ START_TEST(scans_are_packed)
     web_blob_drop(packed);
     ndt_cloud_free(&cloud);
 }
-END_TEST
 
-START_TEST(scans_are_thinned_evenly)
+TEST(scans_are_thinned_evenly)
 {
     static const size_t most[] = {1, 7, 100, 999, 1000, 1001};
     struct ndt_cloud cloud;
@@ -83,10 +82,9 @@ START_TEST(scans_are_thinned_evenly)
     }
     ndt_cloud_free(&cloud);
 }
-END_TEST
 
 /* 64 rings, one point of each in turn; every sixth point would meet 32 of them. */
-START_TEST(thinned_scans_have_every_ring)
+TEST(thinned_scans_have_every_ring)
 {
     struct ndt_cloud cloud;
     size_t rings[64] = {0}, least = SIZE_MAX, most = 0;
@@ -105,9 +103,8 @@ START_TEST(thinned_scans_have_every_ring)
     web_blob_drop(packed);
     ndt_cloud_free(&cloud);
 }
-END_TEST
 
-START_TEST(points_that_are_not_finite_are_left_out)
+TEST(points_that_are_not_finite_are_left_out)
 {
     struct ndt_cloud cloud;
     make_cloud(&cloud, 6);
@@ -126,9 +123,8 @@ START_TEST(points_that_are_not_finite_are_left_out)
     web_blob_drop(packed);
     ndt_cloud_free(&cloud);
 }
-END_TEST
 
-START_TEST(scans_of_a_point_have_a_scale)
+TEST(scans_of_a_point_have_a_scale)
 {
     struct ndt_cloud cloud;
     make_cloud(&cloud, 1);
@@ -141,7 +137,6 @@ START_TEST(scans_of_a_point_have_a_scale)
     web_blob_drop(packed);
     ndt_cloud_free(&cloud);
 }
-END_TEST
 
 /* Reads a message of 500 points that has a further text of this many bytes. */
 static enum ndt_status read_points_with_text(uint32_t length)
@@ -175,14 +170,13 @@ static enum ndt_status read_points_with_text(uint32_t length)
 }
 
 /* Events wait in queues: what a message says besides its points is bounded. */
-START_TEST(messages_that_say_too_much_are_refused)
+TEST(messages_that_say_too_much_are_refused)
 {
     must(read_points_with_text(10000));
     ck_assert_int_eq(read_points_with_text(1000000), NDT_ERR_LIMIT);
 }
-END_TEST
 
-START_TEST(the_last_scans_are_kept)
+TEST(the_last_scans_are_kept)
 {
     struct web_scans *scans = web_scans_open();
     for (uint64_t seq = 0; seq < 100; seq++) {
@@ -201,7 +195,6 @@ START_TEST(the_last_scans_are_kept)
     ck_assert_int_eq(packed->data[0], 99); /* still ours */
     web_blob_drop(packed);
 }
-END_TEST
 
 /* ---- replay folders ---- */
 
@@ -251,7 +244,9 @@ static void write_folder(void)
     write_points(0, 3);
 }
 
-START_TEST(a_replay_is_read)
+FIXTURE(temp_dir_make, temp_dir_remove)
+
+TEST(a_replay_is_read)
 {
     struct web_replay *replay;
     struct web_source source;
@@ -287,9 +282,8 @@ START_TEST(a_replay_is_read)
     ck_assert_ptr_null(source.timing(source.self, UINT64_MAX));
     web_replay_close(replay);
 }
-END_TEST
 
-START_TEST(results_have_the_truth_at_their_stamp)
+TEST(results_have_the_truth_at_their_stamp)
 {
     struct web_replay *replay;
     struct web_source source;
@@ -305,9 +299,8 @@ START_TEST(results_have_the_truth_at_their_stamp)
     web_blob_drop(blob);
     web_replay_close(replay);
 }
-END_TEST
 
-START_TEST(a_replay_without_points_or_results)
+TEST(a_replay_without_points_or_results)
 {
     struct web_replay *replay;
     struct web_source source;
@@ -319,9 +312,8 @@ START_TEST(a_replay_without_points_or_results)
     ck_assert_ptr_null(source.result(source.self, 0));
     web_replay_close(replay);
 }
-END_TEST
 
-START_TEST(damaged_folders_are_refused)
+TEST(damaged_folders_are_refused)
 {
     static const struct {
         const char *file, *text, *says;
@@ -345,10 +337,9 @@ START_TEST(damaged_folders_are_refused)
     ck_assert_int_ne(web_replay_open(&replay, "/nowhere/at/all", 100, &err), NDT_OK);
     ck_assert_ptr_nonnull(strstr(err.text, "--output"));
 }
-END_TEST
 
 /* Each in place of the file of a folder that is fine otherwise; none may be waited for or read into memory. */
-START_TEST(what_is_no_file_is_refused)
+TEST(what_is_no_file_is_refused)
 {
     static const char *const files[] = {"results.jsonl", "summary.json", "points.bag", "truth.tum"};
     struct web_replay *replay;
@@ -371,10 +362,9 @@ START_TEST(what_is_no_file_is_refused)
         remove(path);
     }
 }
-END_TEST
 
 /* Sparse files: a terabyte without a line end, and without an end. */
-START_TEST(endless_files_are_refused)
+TEST(endless_files_are_refused)
 {
     static const char *const files[] = {"results.jsonl", "summary.json"};
     struct web_replay *replay;
@@ -386,29 +376,4 @@ START_TEST(endless_files_are_refused)
         ck_assert_int_eq(web_replay_open(&replay, temp_dir, 100, &err), NDT_ERR_LIMIT);
         ck_assert_msg(strstr(err.text, files[i]) && strstr(err.text, "more than"), "%s", err.text);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("web_replay");
-    TCase *tests = tcase_create("scans");
-    tcase_add_test(tests, scans_are_packed);
-    tcase_add_test(tests, scans_are_thinned_evenly);
-    tcase_add_test(tests, thinned_scans_have_every_ring);
-    tcase_add_test(tests, points_that_are_not_finite_are_left_out);
-    tcase_add_test(tests, scans_of_a_point_have_a_scale);
-    tcase_add_test(tests, messages_that_say_too_much_are_refused);
-    tcase_add_test(tests, the_last_scans_are_kept);
-    suite_add_tcase(suite, tests);
-    tests = tcase_create("folders");
-    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
-    tcase_add_test(tests, a_replay_is_read);
-    tcase_add_test(tests, results_have_the_truth_at_their_stamp);
-    tcase_add_test(tests, a_replay_without_points_or_results);
-    tcase_add_test(tests, damaged_folders_are_refused);
-    tcase_add_test(tests, what_is_no_file_is_refused);
-    tcase_add_test(tests, endless_files_are_refused);
-    suite_add_tcase(suite, tests);
-    return run_suite(suite);
 }

@@ -97,7 +97,9 @@ static const struct ndt_result_message *send_request(size_t i)
     return &answers[answer_count - 1];
 }
 
-START_TEST(results_equal_those_of_the_pipeline)
+FIXTURE(setup, teardown)
+
+TEST(results_equal_those_of_the_pipeline)
 {
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
@@ -120,10 +122,9 @@ START_TEST(results_equal_those_of_the_pipeline)
     ck_assert_uint_eq(answer_count, DRIVE_SCANS);
     ndtd_pipeline_destroy(pipeline);
 }
-END_TEST
 
 /* One after the other, and together. */
-START_TEST(waiting_scans_are_answered_at_stop)
+TEST_EACH(waiting_scans_are_answered_at_stop, 0, 2)
 {
     street_drive_set("cpu.threads", _i ? "2" : "1");
     street_drive_set("batch.together", _i ? "true" : "false");
@@ -141,9 +142,8 @@ START_TEST(waiting_scans_are_answered_at_stop)
     ck_assert_uint_eq(answers[0].queue_depth, 8); /* three taken, five left */
     ck_assert_uint_eq(answers[1].queue_depth, 7);
 }
-END_TEST
 
-START_TEST(late_scan_is_answered_with_the_prediction)
+TEST(late_scan_is_answered_with_the_prediction)
 {
     start(drive.map);
     push_start();
@@ -159,7 +159,6 @@ START_TEST(late_scan_is_answered_with_the_prediction)
     ck_assert_double_lt(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[1]), 0.3);
     ck_assert_int_eq(send_request(2)->result.outcome, NDT_CONVERGED);
 }
-END_TEST
 
 /* The time that the last of scans that came every gap_s seconds was given. The clock only decides the outcomes. */
 static double budget_of_last_s(double gap_s)
@@ -185,7 +184,7 @@ static double budget_of_last_s(double gap_s)
 }
 
 /* Scans that come ten times a second have 0.1 s each; where none follows for 1.2 s, one has most of a second. */
-START_TEST(scans_that_come_seldom_have_more_time)
+TEST(scans_that_come_seldom_have_more_time)
 {
     street_drive_set("live.budget_ms", "auto");
     ck_assert_double_eq_tol(budget_of_last_s(0.1), 0.1, 1e-6);
@@ -193,10 +192,9 @@ START_TEST(scans_that_come_seldom_have_more_time)
     street_drive_set("live.budget_ms", "100"); /* what is set stays */
     ck_assert_double_eq_tol(budget_of_last_s(1.2), 0.1, 1e-6);
 }
-END_TEST
 
 /* The autotuner measures with the first map. */
-START_TEST(the_first_map_is_measured_with)
+TEST(the_first_map_is_measured_with)
 {
     static struct ndtd_autotune_result tuned;
     start(drive.map);
@@ -206,10 +204,9 @@ START_TEST(the_first_map_is_measured_with)
     ck_assert_str_eq(tuned.rows[tuned.choice.row].candidate.backend, "cpu");
     ck_assert_double_eq(tuned.budget_us, 60e6);
 }
-END_TEST
 
 /* A slow alignment is stopped: the scan is answered after about 30 ms, not after a minute. */
-START_TEST(a_budget_is_kept)
+TEST(a_budget_is_kept)
 {
     street_drive_set("live.budget_ms", "30");
     street_drive_set("debug.align_delay_ms", "60000");
@@ -220,10 +217,9 @@ START_TEST(a_budget_is_kept)
     ck_assert_double_gt(ndt_clock_us() - start_us, 15e3);
     ck_assert_double_lt(ndt_clock_us() - start_us, 30e6);
 }
-END_TEST
 
 /* A slow backend, a wrong guess and no convergence: the pose is no worse than the guess. */
-START_TEST(interrupted_pose_is_no_worse_than_the_guess)
+TEST(interrupted_pose_is_no_worse_than_the_guess)
 {
     struct ndt_pose_message pose = {.stamp_ns = DRIVE_START_NS, .has_pose = 1, .pose = drive.truth[0]};
     street_drive_set("backend.name", "reference");
@@ -244,9 +240,8 @@ START_TEST(interrupted_pose_is_no_worse_than_the_guess)
     ck_assert_int_eq(got->result.outcome, NDT_DEADLINE);
     ck_assert_double_le(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[0]), 0.501);
 }
-END_TEST
 
-START_TEST(inactive_worker_rejects_scans)
+TEST(inactive_worker_rejects_scans)
 {
     start(drive.map);
     push_start();
@@ -256,9 +251,8 @@ START_TEST(inactive_worker_rejects_scans)
     ndtd_worker_set_active(worker, 1);
     ck_assert_int_eq(send_request(1)->result.outcome, NDT_CONVERGED);
 }
-END_TEST
 
-START_TEST(damaged_scan_is_rejected_and_changes_nothing)
+TEST(damaged_scan_is_rejected_and_changes_nothing)
 {
     start(drive.map);
     push_start();
@@ -277,7 +271,6 @@ START_TEST(damaged_scan_is_rejected_and_changes_nothing)
     ck_assert_uint_eq(status.frames_refused, 2);
     ck_assert_uint_eq(answer_count, 2);
 }
-END_TEST
 
 /* As the publisher: a result that cannot be encoded is not sent. */
 static enum ndt_status keep_encoded(void *context, const struct ndt_result_message *result, struct ndt_error *why)
@@ -336,7 +329,7 @@ static void make_absurd(struct ndt_buffer *frame, enum ndt_message_type type, si
             memcpy(frame->data + at, absurd, sizeof(absurd));
 }
 
-START_TEST(no_message_silences_the_daemon)
+TEST(no_message_silences_the_daemon)
 {
     static const enum ndt_message_type types[] = {NDT_MESSAGE_INITIAL_POSE, NDT_MESSAGE_ODOMETRY};
     start_with(keep_encoded);
@@ -355,9 +348,8 @@ START_TEST(no_message_silences_the_daemon)
         ndt_buffer_free(&absurd);
     }
 }
-END_TEST
 
-START_TEST(a_result_that_cannot_be_encoded_is_rejected)
+TEST(a_result_that_cannot_be_encoded_is_rejected)
 {
     start_with(spoil_first);
     push_start();
@@ -366,9 +358,8 @@ START_TEST(a_result_that_cannot_be_encoded_is_rejected)
     ck_assert_ptr_nonnull(strstr(got->result.reason, "not finite"));
     ck_assert_int_eq(must_answer(1, "that")->result.outcome, NDT_CONVERGED);
 }
-END_TEST
 
-START_TEST(no_map_and_no_guess_are_reported)
+TEST(no_map_and_no_guess_are_reported)
 {
     start(NULL);
     ck_assert_int_eq(send_request(0)->result.outcome, NDT_NO_GUESS);
@@ -377,9 +368,8 @@ START_TEST(no_map_and_no_guess_are_reported)
     ck_assert_int_eq(send_request(1)->result.outcome, NDT_NO_MAP);
     ck_assert_uint_eq(answers[1].map_id, 0);
 }
-END_TEST
 
-START_TEST(initial_pose_without_stamp_applies_to_the_next_scan)
+TEST(initial_pose_without_stamp_applies_to_the_next_scan)
 {
     const struct ndt_pose_message pose = {
         .has_pose = 1, .pose = drive.truth[5], .has_twist = 1, .twist = {{8, 0, 0}, {0, 0, 0.05}}};
@@ -389,9 +379,8 @@ START_TEST(initial_pose_without_stamp_applies_to_the_next_scan)
     ck_assert_int_eq(send_request(6)->result.outcome, NDT_CONVERGED);
     ck_assert_double_lt(ndt_pose_distance_m(&answers[1].result.T_map_sensor, &drive.truth[6]), 0.05);
 }
-END_TEST
 
-START_TEST(settings_change_between_scans)
+TEST(settings_change_between_scans)
 {
     start(drive.map);
     push_start();
@@ -401,9 +390,8 @@ START_TEST(settings_change_between_scans)
     ck_assert_int_eq(send_request(1)->result.outcome, NDT_LOW_SCORE);
     ck_assert_uint_ne(answers[1].config_hash, before);
 }
-END_TEST
 
-START_TEST(timings_are_kept)
+TEST(timings_are_kept)
 {
     static struct ndtd_worker_timing rows[8];
     struct ndtd_worker_status status;
@@ -422,9 +410,8 @@ START_TEST(timings_are_kept)
     ck_assert(status.has_pose);
     ck_assert_uint_gt(strlen(status.backend), 3);
 }
-END_TEST
 
-START_TEST(backend_open_failure_ends_the_start)
+TEST(backend_open_failure_ends_the_start)
 {
     strcpy(drive.settings.backend, "abacus");
     const struct ndtd_worker_parts parts = {
@@ -433,9 +420,8 @@ START_TEST(backend_open_failure_ends_the_start)
     ck_assert_ptr_nonnull(strstr(err.text, "abacus"));
     ck_assert_ptr_null(worker);
 }
-END_TEST
 
-START_TEST(nothing_is_allocated_after_warm_up)
+TEST(nothing_is_allocated_after_warm_up)
 {
     if (!COUNTS_ALLOCATIONS)
         return;
@@ -454,30 +440,4 @@ START_TEST(nothing_is_allocated_after_warm_up)
     ck_assert_uint_gt(allocations_at[0], 0);
     for (size_t i = 6; i < DRIVE_SCANS; i++)
         ck_assert_uint_eq(allocations_at[i], allocations_at[5]);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("worker");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_set_timeout(all, 600);
-    tcase_add_test(all, results_equal_those_of_the_pipeline);
-    tcase_add_loop_test(all, waiting_scans_are_answered_at_stop, 0, 2);
-    tcase_add_test(all, late_scan_is_answered_with_the_prediction);
-    tcase_add_test(all, scans_that_come_seldom_have_more_time);
-    tcase_add_test(all, the_first_map_is_measured_with);
-    tcase_add_test(all, a_budget_is_kept);
-    tcase_add_test(all, interrupted_pose_is_no_worse_than_the_guess);
-    tcase_add_test(all, inactive_worker_rejects_scans);
-    tcase_add_test(all, damaged_scan_is_rejected_and_changes_nothing);
-    tcase_add_test(all, no_message_silences_the_daemon);
-    tcase_add_test(all, a_result_that_cannot_be_encoded_is_rejected);
-    tcase_add_test(all, no_map_and_no_guess_are_reported);
-    tcase_add_test(all, initial_pose_without_stamp_applies_to_the_next_scan);
-    tcase_add_test(all, settings_change_between_scans);
-    tcase_add_test(all, timings_are_kept);
-    tcase_add_test(all, backend_open_failure_ends_the_start);
-    tcase_add_test(all, nothing_is_allocated_after_warm_up);
-    return run_case("worker", all);
 }

@@ -58,10 +58,9 @@ struct bench_options {
     struct ndt_pose pose; /**< truth of --scan */
     struct tool_list neighbours, backends, levels, variants;
     struct bench_numbers points, threads, sizes, tiles;
-    struct tool_reals radii_m, priors;
+    struct tool_reals priors;
     struct bench_offsets offsets;
-    double tile_m;
-    uint64_t tile_points, scan_limit, seed;
+    uint64_t scan_limit, seed;
     uint64_t rounds; /**< measured rounds of each row */
     double rest_ms;  /**< before each alignment */
     uint64_t seeds;  /**< of the sample, from 1 */
@@ -246,9 +245,6 @@ NDT_MUST_CHECK enum ndt_status bench_street_map(struct ndt_cloud *out, size_t po
  * motion distortion. */
 NDT_MUST_CHECK enum ndt_status bench_street_scan(struct ndt_cloud *out, struct ndt_pose *T_map_sensor,
                                                  size_t number, size_t points, struct ndt_error *err);
-/** One revolution of a LiDAR with 64 beams that stands in the street, column after column, with times. */
-NDT_MUST_CHECK enum ndt_status bench_street_revolution(struct ndt_cloud *out, size_t points, uint64_t seed,
-                                                       struct ndt_error *err);
 #ifndef NDT_BENCH_CORE
 /** The scans of --bag that have a true pose, --scans of them evenly spread, up to the first damaged record; or the
  * files of --scan. */
@@ -296,7 +292,6 @@ int bench_candidate_align(struct bench_candidate *candidate, const struct ndt_al
                           const struct ndt_cloud *scan, const struct ndt_pose *guess, struct ndt_align_result *out,
                           double *took_us, double *kernel_us);
 /** "4-2-1"; returns `text`. */
-const char *bench_levels_text(const double *leaf_m, size_t count, char *text, size_t size);
 const char *bench_align_levels_text(const struct ndt_align_params *params, char *text, size_t size);
 
 /* ---- the sub-commands ---- */
@@ -324,12 +319,7 @@ NDT_MUST_CHECK bench_command_fn bench_consistency;
 NDT_MUST_CHECK bench_command_fn bench_moments;
 /** Follows --bag in groups of scans that wait, by two pipelines: together, and one after the other. */
 NDT_MUST_CHECK bench_command_fn bench_drain;
-NDT_MUST_CHECK bench_command_fn bench_preprocess;
-NDT_MUST_CHECK bench_command_fn bench_map_cost;
-NDT_MUST_CHECK bench_command_fn bench_tiles;
 NDT_MUST_CHECK bench_command_fn bench_confidence;
 NDT_MUST_CHECK bench_command_fn bench_search;
-/** Creates a folder under TMPDIR, else /tmp; the caller removes it. "" on failure. */
-NDT_MUST_CHECK enum ndt_status bench_temporary_folder(char *path, size_t size, struct ndt_error *err);
 
 #endif

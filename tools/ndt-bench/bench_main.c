@@ -24,8 +24,6 @@ static struct bench_options options = {.seed = 1,
                                        .seeds = 20,
                                        .priors = {.count = 3, .values = {0, 0.5, 0.05}},
                                        .search = {.view_deg = 360, .keep = 1, .least_m = -INFINITY},
-                                       .tile_m = 100,
-                                       .tile_points = 20000,
                                        .points = {.least = 1, .most = 1 << 24},
                                        .threads = {.most = 256},
                                        .sizes = {.least = 1, .most = 4096},
@@ -140,7 +138,7 @@ static const struct tool_option all_options[] = {
     {"rounds", "N", TOOL_COUNT, &options.rounds, .min = 1, .max = MOST_ROUNDS,
      .help = "measured rounds, of which medians are reported"},
     {"points", "LIST", TOOL_CUSTOM, &options.points, .given = &options.has_points, .parse = parse_numbers,
-     .help = "points per scan, or of the map, such as 1500,5000"},
+     .help = "points per scan, such as 1500,5000"},
     {"sizes", "LIST", TOOL_CUSTOM, &options.sizes, .parse = parse_numbers, .help = "items per batch"},
     {"offsets", "LIST", TOOL_CUSTOM, &options.offsets, .parse = parse_offsets,
      .help = "largest offset of the starts from the truth [m/deg]"},
@@ -154,10 +152,6 @@ static const struct tool_option all_options[] = {
     {"variant", "LIST", TOOL_LIST, &options.variants,
      .help = "robust or autoware (with its own level, neighbours and covariance)"},
     {"tiles", "LIST", TOOL_CUSTOM, &options.tiles, .parse = parse_numbers, .help = "tiles of the map, square numbers"},
-    {"radius", "LIST", TOOL_REALS, &options.radii_m, .min = 1e-3, .max = 1e5,
-     .help = "radius around the vehicle [m] (default: map_radius + lidar_radius of the settings)"},
-    {"tile-size", "M", TOOL_REAL, &options.tile_m, .min = 1, .max = 10000, .help = "edge of a tile [m]"},
-    {"tile-points", "N", TOOL_COUNT, &options.tile_points, .min = 1, .max = 1e7, .help = "points in a tile"},
     {"priors", "LIST", TOOL_REALS, &options.priors, .max = 10,
      .help = "standard deviations of the prior as parts of the offset; 0: no prior"},
     {"elsewhere", NULL, TOOL_FLAG, &options.is_elsewhere, .help = "the map is of another place: every pose is wrong"},
@@ -240,13 +234,6 @@ static const struct command {
     {"drain", "measures how long scans that wait take, together and one after the other",
      "The bag goes through the daemon's pipeline in groups of --sizes scans; backend and threads by --set. Poses of both are compared.",
      "required:map required:bag config set sizes=2,3,8" OUTPUT, bench_drain, OWN_INPUT, NULL},
-    {"preprocess", "measures decoding and the steps of preprocessing, on synthetic or given scans", NULL,
-     "points=13500,120000 scan bag scans config set seed rounds=101" OUTPUT, bench_preprocess, NO_MAP, "FILE"},
-    {"map", "measures building and opening the map over points, voxels and threads",
-     "--points thins the map; by default it is halved down to 1/64.",
-     "required:map points threads=1,2 rounds=7 config set" OUTPUT, bench_map_cost, NO_MAP, NULL},
-    {"tiles", "measures drives across folders of synthetic tiles: opening, changes, memory", NULL,
-     "tiles=100,1600 radius tile-size tile-points config set" OUTPUT, bench_tiles, NO_MAP, NULL},
 #endif
 };
 /* clang-format on */
@@ -414,7 +401,7 @@ int main(int argc, char **argv)
     static char align[] = "align", picked[512];
     const struct tool_command program = {
         .name = "ndt-bench",
-        .summary = "measures the matcher, the preprocessor and the map",
+        .summary = "measures the matcher, searches and whole drives",
         .details =
             "Options without a COMMAND belong to align. Everything that is compared takes turns in one run, so "
             "that a drifting clock affects all alike. The tables go to standard output. Exit status 1: a "

@@ -131,7 +131,7 @@ enum ndt_status bench_source_scans(struct bench_source *source, const struct ndt
     return status;
 }
 
-const char *bench_levels_text(const double *leaf_m, size_t count, char *text, size_t size)
+static const char *levels_text(const double *leaf_m, size_t count, char *text, size_t size)
 {
     size_t used = 0;
     text[0] = '\0';
@@ -145,7 +145,7 @@ const char *bench_align_levels_text(const struct ndt_align_params *params, char 
     double leaf_m[NDT_MAX_LEVELS];
     for (size_t i = 0; i < params->level_count; i++)
         leaf_m[i] = params->levels[i].leaf_m;
-    return bench_levels_text(leaf_m, params->level_count, text, size);
+    return levels_text(leaf_m, params->level_count, text, size);
 }
 
 /* ---- the tables ---- */
@@ -189,7 +189,7 @@ static void put_maps(struct bench_source *source, struct bench_report *report)
             leaf_m[k] = item->map->levels[k].leaf_m;
         }
         bench_row(report, table);
-        bench_text(table, "levels", "%s", bench_levels_text(leaf_m, item->map->level_count, text, sizeof(text)));
+        bench_text(table, "levels", "%s", levels_text(leaf_m, item->map->level_count, text, sizeof(text)));
         bench_text(table, "covariance", "%s", ndt_covariance_name(item->config.covariance));
         bench_number(table, "build_ms", 2, bench_median(&item->build_ms));
         bench_number(table, "p95_ms", 2, bench_quantile(&item->build_ms, 0.95));

@@ -3,8 +3,8 @@
 #include "bench.h"
 #include "ndt/random.h"
 
-enum { BEAMS = 64, POSITIONS = 100 };
-static const double PI = 3.14159265358979323846, REVOLUTION_S = 0.1, NOISE_M = 0.02;
+enum { POSITIONS = 100 };
+static const double PI = 3.14159265358979323846, NOISE_M = 0.02;
 static const double HEIGHT_M = 1.8, SIDE_M = 5, HOUSE_M = 5, FARTHEST_M = 90, NEAR_M = 25, STEP_M = 0.5;
 
 /* Distance of the facade of house `number` from the middle of the street. */
@@ -90,24 +90,6 @@ enum ndt_status bench_street_scan(struct ndt_cloud *out, struct ndt_pose *T_map_
         const double range_m = random_ray(&random, T_map_sensor->t_m[0], direction);
         ndt_pose_apply(&turn, direction, turned);
         put(out, range_m, turned, zero_m);
-    }
-    return status;
-}
-
-enum ndt_status bench_street_revolution(struct ndt_cloud *out, size_t points, uint64_t seed, struct ndt_error *err)
-{
-    const double zero_m[3] = {0, 0, 0};
-    const size_t columns = (points + BEAMS - 1) / BEAMS;
-    struct ndt_random random = {seed};
-    out->count = 0;
-    enum ndt_status status = ndt_cloud_reserve(out, points, NDT_CLOUD_TIME, err);
-    for (size_t i = 0; status == NDT_OK && i < points; i++) {
-        const double turn = (double)(i / BEAMS) / (double)columns, azimuth_rad = PI - 2 * PI * turn;
-        const double elevation_rad = (-24.8 + 26.8 * (double)(i % BEAMS) / (BEAMS - 1)) * PI / 180;
-        const double direction[3] = {cos(elevation_rad) * cos(azimuth_rad), cos(elevation_rad) * sin(azimuth_rad),
-                                     sin(elevation_rad)};
-        out->time_s[i] = (float)((turn - 0.5) * REVOLUTION_S);
-        put(out, range_along(0, direction) + ndt_random_between(&random, -NOISE_M, NOISE_M), direction, zero_m);
     }
     return status;
 }

@@ -34,7 +34,9 @@ static void measure(void)
     ck_assert_int_ge(tuned.choice.row, 0);
 }
 
-START_TEST(the_number_of_scans_is_measured)
+FIXTURE(setup, teardown)
+
+TEST(the_number_of_scans_is_measured)
 {
     street_drive_set("ndt.max_iterations", "2");
     measure();
@@ -52,10 +54,9 @@ START_TEST(the_number_of_scans_is_measured)
     measure();
     ck_assert_int_eq(tuned.together, 0);
 }
-END_TEST
 
 /* Everything is answered, whatever number was measured. */
-START_TEST(the_matching_thread_follows_it)
+TEST(the_matching_thread_follows_it)
 {
     worker_drive_open();
     give(NDT_MESSAGE_INITIAL_POSE, &drive.start);
@@ -72,15 +73,4 @@ START_TEST(the_matching_thread_follows_it)
         ck_assert_int_eq(answers[i].result.outcome, NDT_CONVERGED);
     }
     worker_drive_close();
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("batches");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_set_timeout(all, 240);
-    tcase_add_test(all, the_number_of_scans_is_measured);
-    tcase_add_test(all, the_matching_thread_follows_it);
-    return run_case("batches", all);
 }

@@ -79,7 +79,9 @@ static void use_pipeline(const char *name)
     street_drive_set("cuda.shape", strcmp(name, "resident") == 0 ? "block" : "auto");
 }
 
-START_TEST(a_kernel_that_hangs_is_left_to_the_cpu)
+FIXTURE(setup, teardown)
+
+TEST_EACH(a_kernel_that_hangs_is_left_to_the_cpu, 0, 2)
 {
     use_pipeline(pipelines[_i]);
     worker_drive_start();
@@ -87,35 +89,21 @@ START_TEST(a_kernel_that_hangs_is_left_to_the_cpu)
     emulated_end_hang();
     ck_assert(has_said("warning: backend cuda-emulated: "));
 }
-END_TEST
 
-START_TEST(a_device_that_fails_is_opened_again)
+TEST_EACH(a_device_that_fails_is_opened_again, 0, 2)
 {
     use_pipeline(pipelines[_i]);
     worker_drive_start();
     drive_along(emulated_fail_launches);
     ck_assert(has_said("warning: backend cuda-emulated: "));
 }
-END_TEST
 
 /* Either choice is right: the times decide. The scans are matched meanwhile. */
-START_TEST(with_auto_searches_are_chosen_beside_the_matching)
+TEST(with_auto_searches_are_chosen_beside_the_matching)
 {
     street_drive_set("backend.name", "auto");
     street_drive_set("recovery.enable", "true");
     worker_drive_start();
     drive_along(NULL);
     expect_said("autotune: searches are scored by ");
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("live_device");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_set_timeout(all, 240);
-    tcase_add_loop_test(all, a_kernel_that_hangs_is_left_to_the_cpu, 0, 2);
-    tcase_add_loop_test(all, a_device_that_fails_is_opened_again, 0, 2);
-    tcase_add_test(all, with_auto_searches_are_chosen_beside_the_matching);
-    return run_case("live_device", all);
 }

@@ -54,7 +54,9 @@ static void wait_for(uint64_t map_id)
     ck_assert_uint_eq(map_in_use(), map_id);
 }
 
-START_TEST(a_map_arrives_without_scans)
+FIXTURE(setup, teardown)
+
+TEST(a_map_arrives_without_scans)
 {
     ck_assert_uint_eq(map_in_use(), drive.map->id);
     ndtd_map_loader_load(loader, temp_path("other.ndtmap"), NULL);
@@ -64,10 +66,9 @@ START_TEST(a_map_arrives_without_scans)
     ndtd_map_loader_load(loader, temp_path("first.ndtmap"), NULL);
     wait_for(drive.map->id);
 }
-END_TEST
 
 /* The first scans meet the first map; once one has met the other one, all do. */
-START_TEST(a_map_arrives_between_scans)
+TEST(a_map_arrives_between_scans)
 {
     give(NDT_MESSAGE_INITIAL_POSE, &drive.start);
     give(NDT_MESSAGE_SCAN, &drive.scans[0]);
@@ -90,26 +91,13 @@ START_TEST(a_map_arrives_between_scans)
             ck_assert_uint_eq(answers[i].map_id, other->id);
     }
 }
-END_TEST
 
 /* An upload in progress is released; the sanitizer checks it. */
-START_TEST(a_stop_in_the_middle_leaves_nothing)
+TEST(a_stop_in_the_middle_leaves_nothing)
 {
     ndtd_map_loader_load(loader, temp_path("other.ndtmap"), NULL);
     ck_assert_int_eq(ndtd_map_loader_wait(loader, 60), 1);
     ndtd_worker_stop(worker);
     worker = NULL;
     ck_assert_int_eq(drive.map->references, 1);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *all = tcase_create("map_worker");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_set_timeout(all, 240);
-    tcase_add_test(all, a_map_arrives_without_scans);
-    tcase_add_test(all, a_map_arrives_between_scans);
-    tcase_add_test(all, a_stop_in_the_middle_leaves_nothing);
-    return run_case("map_worker", all);
 }

@@ -17,8 +17,8 @@ from .curve_parts import factor_axis, margins
 from .figures import CYCLE, GRID, INK, MUTED, Drawing
 
 # Columns that a sweep is drawn over, and those that are drawn: the first one that is there and varies, or is there.
-X_COLUMNS = ("items", "poses", "waiting", "radius_m", "tiles", "km2", "points", "threads", "voxels")
-Y_COLUMNS = ("align_ms", "per_item_us", "per_pose_us", "evaluation_us", "together_ms", "whole_ms", "dense_ms", "change_median_ms",
+X_COLUMNS = ("items", "poses", "waiting", "tiles", "km2", "points", "threads", "voxels")
+Y_COLUMNS = ("align_ms", "per_item_us", "per_pose_us", "evaluation_us", "together_ms", "dense_ms",
              "align_us", "median_us", "build_ms", "per_evaluation_us", "median_ms", "preprocess_us", "open_ms", "ns_per_point")
 SERIES = ("variant", "backend", "scored_by", "levels", "neighbours", "tier", "of", "threads", "points", "tiles")  # what makes a line
 MOST_SERIES = 14
@@ -102,43 +102,23 @@ def _legend(drawing: Drawing, lines: int) -> None:
 
 
 def _sweep(table: Table, _: "list[Table]") -> "Optional[Drawing]":
-    """A line per series; a table whose column `varies` names what was swept has axes for each."""
-    if table.has("varies"):
-        swept = dict.fromkeys(row.get("varies") for row in table.rows)
-        parts = [(str(x), [row for row in table.rows if row.get("varies") == x]) for x in swept]
-    else:
-        parts = [(column, table.rows) for column in X_COLUMNS if table.numbers(column) and table.varies(column)][:1]
-    parts = [_by_leaf(*part) for part in parts]
+    """A line per series."""
+    x = next((column for column in X_COLUMNS if table.numbers(column) and table.varies(column)), "")
     y = next((column for column in Y_COLUMNS if table.numbers(column)), "")
-    lines = [_lines(rows, x, [y]) for x, rows in parts]
-    if not any(len(rows) > 1 for part in lines for rows in part.values()):
+    lines = _lines(table.rows, x, [y])
+    if not x or not any(len(rows) > 1 for rows in lines.values()):
         return None
-    drawing = figures.new(slug(table.name), f"{table.title or table.name}: {label_of(y)} over {label_of(parts[0][0])}", columns=len(parts),
-                          height_in=3.0, column_gap_in=0.62)
-    for axes, (x, rows), part in zip(drawing.axes, parts, lines):
-        for at, (label, line) in enumerate(part.items()):
-            line = sorted(line, key=lambda row: float(row.get(x) or 0))
-            axes.plot(_values(line, x), _values(line, y), label=label, **_style(at))
-        axes.margins(x=0.025)
-        _scale_axes(axes, _values(rows, x), _values(rows, y))
-        axes.set_xlabel(label_of(x))
-        axes.set_ylabel(label_of(y))
-    _legend(drawing, len(lines[0]))
+    drawing = figures.new(slug(table.name), f"{table.title or table.name}: {label_of(y)} over {label_of(x)}", height_in=3.0)
+    axes = drawing.axes[0]
+    for at, (label, line) in enumerate(lines.items()):
+        line = sorted(line, key=lambda row: float(row.get(x) or 0))
+        axes.plot(_values(line, x), _values(line, y), label=label, **_style(at))
+    axes.margins(x=0.025)
+    _scale_axes(axes, _values(table.rows, x), _values(table.rows, y))
+    axes.set_xlabel(label_of(x))
+    axes.set_ylabel(label_of(y))
+    _legend(drawing, len(lines))
     return drawing
-
-
-def _by_leaf(x: str, rows: "list[Row]") -> "tuple[str, list[Row]]":
-    """Numbers of voxels follow from the leaf size, and fall again where leaves get too small: the sizes are the axis."""
-    if x != "voxels" or not all(_number(row.get("levels")) for row in rows):
-        return x, rows
-    return "leaf_m", [{**row, "leaf_m": _number(row["levels"]), "levels": None, "points": None} for row in rows]
-
-
-def _number(cell: Cell) -> float:
-    try:
-        return float(cell or 0)
-    except ValueError:
-        return 0.0
 
 
 def _scale_axes(axes: Any, x: np.ndarray, y: np.ndarray) -> None:
@@ -202,7 +182,7 @@ def _over_offsets(table: Table, columns: "list[str]", title: str) -> Drawing:
     return drawing
 
 
-# ---- comparisons, steps
+# ---- comparisons
 
 
 def _compare(table: Table, _: "list[Table]") -> "Optional[Drawing]":
@@ -233,32 +213,10 @@ def _compare(table: Table, _: "list[Table]") -> "Optional[Drawing]":
     return drawing
 
 
-def _steps(table: Table, _: "list[Table]") -> Drawing:
-    """Bars of the steps of preprocessing, one group per number of points."""
-    sizes = list(dict.fromkeys(row["points"] for row in table.rows))
-    steps = list(dict.fromkeys(str(row["step"]) for row in table.rows))
-    drawing = figures.new(slug(table.name), "Steps of preprocessing", columns=len(sizes), height_in=0.7 + 0.24 * len(steps))
-    for axes, size in zip(drawing.axes, sizes):
-        rows = [row for row in table.rows if row["points"] == size]
-        values = _values(rows, "median_us")
-        places = [steps.index(str(row["step"])) for row in rows]
-        axes.barh(places, values, 0.66, color=[CYCLE[1] if str(row["step"]).startswith("whole") else CYCLE[0] for row in rows])
-        for place, value in zip(places, values):
-            axes.text(max(value, 0), place, f" {value:.0f}", va="center", fontsize=7)
-        axes.set_yticks(range(len(steps)), steps if axes is drawing.axes[0] else [])
-        axes.set_ylim(len(steps) - 0.5, -0.5)
-        axes.set_xlim(right=1.12 * float(np.nanmax(values)))
-        axes.grid(False, axis="y")
-        axes.set_xlabel(f"median of {_plain(size)} points [us]")
-    margins(drawing, left_in=0.25 + 0.066 * max(len(step) for step in steps))
-    return drawing
-
-
 KINDS = (
     Kind(("off_by_up_to", "success_percent"), _basin),
     Kind(("off_by_up_to", "right_percent"), _confidence),
     Kind(("experiment", "factor", "factor_low"), _compare),
-    Kind(("points", "step", "median_us"), _steps),
     Kind(("axis", "within_1", "within_2", "within_3"), draw_consistency),
     Kind(("by", "threshold", "true_accepts", "false_accepts"), draw_acceptance),
     Kind((), _sweep),
