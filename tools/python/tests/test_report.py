@@ -501,7 +501,7 @@ def test_names_from_outside_are_escaped(folder, tmp_path):
     (folder / "results.jsonl").write_text(rows)
     text = html_of(folder, tmp_path)
     assert "<script" not in text and "<img src=x" not in text and "<b>hint" not in text and "<i>why" not in text
-    assert "&lt;b&gt;hint" in text and "--config &#39;a b.yaml&#39; --set &#39;a.b=$(x)&#39;" in text
+    assert "&lt;b&gt;hint" in text and "--config &#x27;a b.yaml&#x27; --set &#x27;a.b=$(x)&#x27;" in text
 
 
 def test_the_page_asks_for_nothing(folder, tmp_path):
