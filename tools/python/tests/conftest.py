@@ -4,6 +4,7 @@
 """
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,6 +68,15 @@ def shared_data():
     if not folder.is_dir():
         pytest.skip("NDT_SHARED_DATA is not set: no real recordings")
     return folder
+
+
+@pytest.fixture
+def map_build_environment(tmp_path):
+    """Variables by which ndt-map finds an ndt-map-build of this interpreter."""
+    script = tmp_path / "ndt-map-build"
+    script.write_text(f"#!/bin/sh\nexec {sys.executable} -m ndtd.ndt_map_build \"$@\"\n")
+    script.chmod(0o755)
+    return {**os.environ, "NDT_MAP_BUILD": str(script)}
 
 
 @pytest.fixture(scope="module")

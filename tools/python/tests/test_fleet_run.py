@@ -454,22 +454,15 @@ def test_a_worker_of_another_version_or_another_folder(tmp_path, local, monkeypa
         coordinator.Coordinator(folder, job, found, local, tasks="nosuch").run()
 
 
-def test_a_scheduler_that_goes_away(tmp_path):
-    found, folder = make_bags(tmp_path / "bags", **{f"b{i}": "scans 10\nsleep 0.5" for i in range(40)}), make_run(tmp_path / "run", 1)
-    with scheduler(tmp_path / "dask", 1, {"PYTHONPATH": TESTS}) as one, cluster.connect(cluster.Wish(one.address)) as engine:
-        plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in",
-                                       tell=lambda outcome, rate: one.process.kill() if outcome.done else None)
-        with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} went away; the same command goes on$"):
-            plan.run()
-
-
-def test_a_scheduler_that_hangs(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number, said", ((signal.SIGKILL, "went away; the same command goes on$"),
+                                          (signal.SIGSTOP, "does not answer within 1 s; the same command")))
+def test_a_scheduler_that_goes_away_or_hangs(tmp_path, monkeypatch, number, said):
     monkeypatch.setattr(coordinator, "ANSWER_S", 1.0)
     found, folder = make_bags(tmp_path / "bags", **{f"b{i}": "scans 10\nsleep 0.5" for i in range(40)}), make_run(tmp_path / "run", 1)
     with scheduler(tmp_path / "dask", 1, {"PYTHONPATH": TESTS}) as one, cluster.connect(cluster.Wish(one.address)) as engine:
         plan = coordinator.Coordinator(folder, folder.job(), found, engine, tasks="fleet_stand_in",
-                                       tell=lambda outcome, rate: one.process.send_signal(signal.SIGSTOP) if outcome.done else None)
-        with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} does not answer within 1 s; the same command"):
+                                       tell=lambda outcome, rate: one.process.send_signal(number) if outcome.done else None)
+        with pytest.raises(coordinator.EngineGone, match=f"^the scheduler at {one.address} {said}"):
             plan.run()
 
 

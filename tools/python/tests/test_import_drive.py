@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgpack
+import drive_bags
 import pytest
 import yaml
 from recording_maker import only, read_bag, rows_of_drive, run_import, write_bag1, write_bag2
 
-from ndtd import BagReader, BagWriter, decode_scan
+from ndtd import BagWriter
 
 MOUNT = (1.2, 0.0, 1.8, 0.0, 0.0, 0.25881904510252074, 0.9659258262890683)
 
@@ -36,18 +36,9 @@ def _write(kind, folder, bag, lidar):
 def _without_twist_of_initial_pose(bag, out):
     """ROS has no twist beside an initial pose: a bag without it."""
     with BagWriter(out) as writer:
-        for record in BagReader(bag):
-            m = msgpack.unpackb(record.payload)
-            if record.type == "initial_pose":
-                writer.initial_pose(m["stamp_ns"], m["pose"], receive_ns=record.receive_ns)
-            elif record.type == "odometry":
-                writer.odometry(m["stamp_ns"], pose=m["pose"], twist=m.get("twist"), receive_ns=record.receive_ns)
-            elif record.type == "imu":
-                writer.imu(m["stamp_ns"], m["angular_velocity"], m["linear_acceleration"], receive_ns=record.receive_ns)
-            elif record.type == "scan":
-                scan = decode_scan(record.payload)
-                writer.scan(m["stamp_ns"], scan["points"], intensity=scan["intensity"], time_s=scan["time_s"], seq=m["seq"],
-                            receive_ns=record.receive_ns)
+        for kind, message in drive_bags.messages_of(bag):
+            if kind != "truth":
+                drive_bags.write(writer, kind, {**message, "twist": None, "covariance": None} if kind == "initial_pose" else message)
     return out
 
 

@@ -3,7 +3,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,9 +10,10 @@ import pytest
 import ndtd
 from ndtd import ndt_map_from_glim
 from ndtd.mapping import given, se3
-from ndtd.poses import matrix
 
-msgpack = pytest.importorskip("msgpack")
+pytest.importorskip("msgpack")
+from drive_bags import truth_of  # noqa: E402
+
 SMALL = ("--beams", 16, "--columns", 600, "--map-spacing", 0.3)
 LIDAR_IMU = se3.exp(np.array([0.1, -0.05, 0.2, 0.01, 0.02, 1.5]))
 PER_SUBMAP = 10
@@ -47,8 +47,8 @@ def street(simulate):
 
 @pytest.fixture(scope="module")
 def truth(street):
-    messages = [msgpack.unpackb(record.payload) for record in ndtd.BagReader(str(street.bag)) if record.type == "truth"]
-    return np.array([one["stamp_ns"] for one in messages], np.int64), np.array([matrix(one["pose"]) for one in messages])
+    found = truth_of(street.bag)
+    return np.array(list(found), np.int64), np.array(list(found.values()))
 
 
 @pytest.fixture(scope="module")
@@ -151,10 +151,7 @@ def test_older_dumps_and_points_that_are_none(dump, tmp_path):
     assert about["points_read"] == len(points) - 1 and about["poses"] == 0 and (tmp_path / "map/poses.tum").read_text() == ""
 
 
-def test_ndt_map_starts_it(bin_dir, dump, tmp_path):
-    script = tmp_path / "ndt-map-build"
-    script.write_text(f"#!/bin/sh\nexec {sys.executable} -m ndtd.ndt_map_build \"$@\"\n")
-    script.chmod(0o755)
+def test_ndt_map_starts_it(bin_dir, dump, map_build_environment, tmp_path):
     done = subprocess.run([bin_dir / "ndt-map", "from-glim", dump, "-o", tmp_path / "map"], capture_output=True, text=True,
-                          env={**os.environ, "NDT_MAP_BUILD": str(script)}, timeout=300, check=False)
+                          env=map_build_environment, timeout=300, check=False)
     assert done.returncode == 0 and "6 submaps" in done.stdout and (tmp_path / "map/map.pcd").exists()
