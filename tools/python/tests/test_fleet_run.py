@@ -414,8 +414,6 @@ def test_what_cannot_be(options, drives, bin_dir, tmp_path, capfd, monkeypatch):
     (tmp_path / "full/file").write_text("x")
     words = {"--bags": drives.pattern, "--map": drives.map, "--out": tmp_path / "new"}
     for more, told in (({"--out": tmp_path / "file"}, "is not a folder"), ({"--out": tmp_path / "full"}, "no run.json"),
-                       ({"--map": "nowhere.pcd"}, "nowhere.pcd: no such file"),
-                       ({"--bags": "none/*.bag"}, "none/*.bag: there is no such recording"),
                        ({"--set": "nosuch=1"}, "ndtd: --set: 'nosuch' is not an option"), ({"--config": "none.yaml"}, "none.yaml"),
                        ({"--ndtd": "/none/ndtd"}, "/none/ndtd"), ({"--ndtd": "/bin/echo"}, "is not ndtd"),
                        ({"--retries": -1}, "--retries: -1"), ({"--json": tmp_path}, "is a folder"),
@@ -425,7 +423,7 @@ def test_what_cannot_be(options, drives, bin_dir, tmp_path, capfd, monkeypatch):
                        ({"--cluster": "nosuch"}, "is none of local, slurm"),
                        ({"--cluster": "tcp://127.0.0.1:9", "--workers": 2}, "without --workers"),
                        ({"--cluster": "none.json"}, "no such file of a scheduler"), ({"--priority": "x"}, "PATTERN=N"),
-                       ({"--storage-option": "s3.secret=1"}, "environment"), ({"--cluster-option": "x"}, "KEY=VALUE")):
+                       ({"--cluster-option": "x"}, "KEY=VALUE")):
         said = refused(capfd, 2, "run", *(word for pair in {**words, **more}.items() for word in pair))
         assert told in said, said
         shutil.rmtree(tmp_path / "new", ignore_errors=True)
