@@ -71,6 +71,24 @@ def shared_data():
 
 
 @pytest.fixture
+def refused(capfd):
+    """refused(main, 2, *words): the one line, which begins with its name, that a command ends with; checks the exit code."""
+
+    def call(main, code, *words):
+        capfd.readouterr()
+        try:
+            found = main([str(word) for word in words])
+        except SystemExit as ended:
+            found = ended.code
+        said = capfd.readouterr().err
+        prog = sys.modules[main.__module__].parser().prog
+        assert found == code and said.startswith(f"{prog}: ") and said.count("\n") == 1, f"{found}: {said}"
+        return said
+
+    return call
+
+
+@pytest.fixture
 def map_build_environment(tmp_path):
     """Variables by which ndt-map finds an ndt-map-build of this interpreter."""
     script = tmp_path / "ndt-map-build"
