@@ -3,6 +3,7 @@
     python -m pytest tools/python          # NDT_BIN: folder of the programs; default: build/bin of the tree
 """
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,17 @@ def run_program(bin_dir):
         done = subprocess.run([str(bin_dir / name), *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
         assert done.returncode == code, f"{name} {arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def trajectory_hash(run_program):
+    """trajectory_hash(bag, map, "--limit", 5): as ndtd says it of a replay."""
+
+    def run(bag, map_path, *arguments, **options):
+        text = run_program("ndtd", "--replay", bag, "--map", map_path, *arguments, **options).stdout
+        return re.search(r"^trajectory hash +([0-9a-f]{16})$", text, re.MULTILINE).group(1)
 
     return run
 

@@ -4,6 +4,7 @@ import struct
 
 import numpy as np
 import pytest
+from mover_shares import cloud_of
 
 import ndtd
 from ndtd import ndt_map_changes, ndt_map_update
@@ -11,7 +12,6 @@ from ndtd.renewal import localise, overlay, proof, votes
 from ndtd.renewal.overlay import Change
 from ndtd.renewal.prior_map import PriorMap, checksum
 
-pytest.importorskip("msgpack")
 SMALL = ("--world", "parking", "--beams", 16, "--columns", 600, "--map-spacing", 0.2)
 DECK = (*SMALL, "--seed", 11, "--changed", 0.5)
 
@@ -45,11 +45,6 @@ def renewed(monday, tuesday, tmp_path_factory):
     pytest.importorskip("matplotlib")
     update(monday.map, monday.bag, tuesday.bag, "-o", folder / "overlay", "--report", folder / "page.html", "-q")
     return folder
-
-
-def cloud_of(path):
-    found = ndtd.read_cloud(path)
-    return found["points"].astype(np.float64) + found["origin"]
 
 
 def off_m(points, cloud):
