@@ -6,10 +6,12 @@ Rust, or a wrong pointer, ends the process instead.
 import ctypes
 import mmap
 import os
+import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Optional
 
 FAILED = 3
@@ -27,9 +29,14 @@ def working_on(path: Any) -> None:
         _working_on[:len(name) + 1] = name + b"\0"
 
 
-def run(command: Callable[[], int], name: str, about: Any, clean_up: Callable[[int], object] = lambda pid: None) -> int:
+def part_of(out: Path, process: Optional[int] = None) -> Path:
+    """Where a process, this one by default, writes what becomes `out` when it is complete."""
+    return out.with_name(f".{out.name}.part-{process or os.getpid()}")
+
+
+def run(command: Callable[[], int], name: str, about: Any, out: Optional[Path] = None) -> int:
     """Runs `command` in a child and returns its exit code. Where the child ends by a fault: one line that begins with `name` and
-    the file it was working on (`about` where it told none), clean_up(id of the child), and exit code 3."""
+    the file it was working on (`about` where it told none), no part_of(out) of it is left, and exit code 3."""
     global _working_on
     _working_on = mmap.mmap(-1, NAME_BYTES)
     working_on(about)
@@ -52,7 +59,8 @@ def run(command: Callable[[], int], name: str, about: Any, clean_up: Callable[[i
         if number in PASSED_ON:  # end as the child did
             signal.signal(number, signal.SIG_DFL)
             os.kill(parent, number)
-        clean_up(child)
+        if out is not None:
+            shutil.rmtree(part_of(out, child), ignore_errors=True)
         file = os.fsdecode(_working_on[:].split(b"\0", 1)[0])
         print(f"{name}: {file}: damaged: its decoder ended the process ({_why(number, native)})", file=sys.stderr)
     return FAILED

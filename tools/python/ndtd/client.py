@@ -18,7 +18,7 @@ import operator
 import os
 import stat
 import time
-from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Coroutine, Dict, Generic, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Message = Dict[str, Any]
 Curve = Tuple[Union[str, bytes], Union[str, bytes], Union[str, bytes]]
+Sent = TypeVar("Sent")  # what publishing returns: None, or a coroutine
 
 DATATYPES = {4: 7, 8: 8}  # FLOAT32 and FLOAT64 of sensor_msgs/PointField, by their bytes
 FLOAT_IS_ENOUGH_M = 2048.0
@@ -152,7 +153,7 @@ def _plain(value: Any) -> Any:
 # ---- clients ----
 
 
-class _Sockets:
+class _Sockets(Generic[Sent]):
     """The three sockets of a client, and what both kinds of client share."""
 
     def __init__(self, context: Any, scans: Optional[str], poses: Optional[str], control: Optional[str], push: bool,
@@ -217,6 +218,37 @@ class _Sockets:
     def _next_seq(self, seq: Optional[int]) -> int:
         return next(self._seq) if seq is None else seq
 
+    def _send(self, message: Message) -> Sent:
+        """Sends to the socket `scans`, as each kind of client does."""
+        raise NotImplementedError
+
+    def publish_odometry(self, stamp_ns: int, pose: Optional[ArrayLike] = None, twist: Optional[ArrayLike] = None,
+                         covariance: Optional[ArrayLike] = None, frame_id: str = "odom") -> Sent:
+        """T_odom_base, or the twist vx vy vz wx wy wz of the base in the base frame, or both."""
+        return self._send(_pose("odometry", stamp_ns, pose, twist, covariance, frame_id))
+
+    def publish_initial_pose(self, pose: ArrayLike, stamp_ns: int, twist: Optional[ArrayLike] = None,
+                             covariance: Optional[ArrayLike] = None, frame_id: str = "map") -> Sent:
+        """T_map_base; covariance: (6, 6) or 36 numbers, x y z rx ry rz [m^2, m rad, rad^2]."""
+        return self._send(_pose("initial_pose", stamp_ns, pose, twist, covariance, frame_id))
+
+    def publish_gnss(self, position: ArrayLike, stamp_ns: int, deviation: Optional[ArrayLike] = None,
+                     frame_id: str = "map", antenna: Optional[str] = None) -> Sent:
+        """x y z of the antenna in the map frame, and standard deviations [m]; antenna: the frame of its transform."""
+        return self._send(_gnss(stamp_ns, position, deviation, frame_id, antenna))
+
+    def publish_transform(self, pose: ArrayLike, frame_id: str, stamp_ns: int) -> Sent:
+        """T_base_frame of the sensor with this frame_id: 4 x 4 or x y z qx qy qz qw. Repeat it: a daemon that starts later
+        missed it."""
+        return self._send(_pose("transform", stamp_ns, pose, None, None, frame_id))
+
+    def publish_imu(self, angular_velocity: ArrayLike, stamp_ns: int, linear_acceleration: Optional[ArrayLike] = None,
+                    angular_velocity_covariance: Optional[ArrayLike] = None,
+                    linear_acceleration_covariance: Optional[ArrayLike] = None, frame_id: str = "imu") -> Sent:
+        """rad/s; m/s^2, +9.81 on z at rest; covariances 3 x 3, None when unknown (ROS sends zeros or -1 then)."""
+        return self._send(_imu(stamp_ns, angular_velocity, linear_acceleration, angular_velocity_covariance,
+                               linear_acceleration_covariance, frame_id))
+
 
 def _checked(reply: Message) -> Message:
     if not reply["ok"]:
@@ -244,7 +276,7 @@ def _finished(report: Message, number: int) -> bool:
     return not report["running"]
 
 
-class Client(_Sockets):
+class Client(_Sockets[None]):
     """A connection to ndtd; a context manager.
 
     scans, poses, control: endpoints; default: those of a daemon on this machine. push: the daemon's `scans` socket is
@@ -263,6 +295,9 @@ class Client(_Sockets):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _send(self, message: Message) -> None:
+        self._scans.send(self._pack(message))
 
     def _wait(self, socket: Any, end: float, what: str) -> None:
         if not socket.poll(max(0, int(1000 * (end - time.monotonic())))):
@@ -283,35 +318,8 @@ class Client(_Sockets):
 
         Returns the sequence number, by which the result is recognised."""
         number = self._next_seq(seq)
-        self._scans.send(self._pack(_scan(points, stamp_ns, number, frame_id, time_s)))
+        self._send(_scan(points, stamp_ns, number, frame_id, time_s))
         return number
-
-    def publish_odometry(self, stamp_ns: int, pose: Optional[ArrayLike] = None, twist: Optional[ArrayLike] = None,
-                         covariance: Optional[ArrayLike] = None, frame_id: str = "odom") -> None:
-        """T_odom_base, or the twist vx vy vz wx wy wz of the base in the base frame, or both."""
-        self._scans.send(self._pack(_pose("odometry", stamp_ns, pose, twist, covariance, frame_id)))
-
-    def publish_initial_pose(self, pose: ArrayLike, stamp_ns: int, twist: Optional[ArrayLike] = None,
-                             covariance: Optional[ArrayLike] = None, frame_id: str = "map") -> None:
-        """T_map_base; covariance: (6, 6) or 36 numbers, x y z rx ry rz [m^2, m rad, rad^2]."""
-        self._scans.send(self._pack(_pose("initial_pose", stamp_ns, pose, twist, covariance, frame_id)))
-
-    def publish_gnss(self, position: ArrayLike, stamp_ns: int, deviation: Optional[ArrayLike] = None,
-                     frame_id: str = "map", antenna: Optional[str] = None) -> None:
-        """x y z of the antenna in the map frame, and standard deviations [m]; antenna: the frame of its transform."""
-        self._scans.send(self._pack(_gnss(stamp_ns, position, deviation, frame_id, antenna)))
-
-    def publish_transform(self, pose: ArrayLike, frame_id: str, stamp_ns: int) -> None:
-        """T_base_frame of the sensor with this frame_id: 4 x 4 or x y z qx qy qz qw. Repeat it: a daemon that starts later
-        missed it."""
-        self._scans.send(self._pack(_pose("transform", stamp_ns, pose, None, None, frame_id)))
-
-    def publish_imu(self, angular_velocity: ArrayLike, stamp_ns: int, linear_acceleration: Optional[ArrayLike] = None,
-                    angular_velocity_covariance: Optional[ArrayLike] = None,
-                    linear_acceleration_covariance: Optional[ArrayLike] = None, frame_id: str = "imu") -> None:
-        """rad/s; m/s^2, +9.81 on z at rest; covariances 3 x 3, None when unknown (ROS sends zeros or -1 then)."""
-        self._scans.send(self._pack(_imu(stamp_ns, angular_velocity, linear_acceleration, angular_velocity_covariance,
-                                         linear_acceleration_covariance, frame_id)))
 
     def results(self, timeout: Optional[float] = None) -> Iterator[Message]:
         """Yields results as dicts (pose, twist, covariance, confidence, state, guess only where known); ends when none
@@ -382,7 +390,7 @@ class Client(_Sockets):
         return report
 
 
-class AsyncClient(_Sockets):
+class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
     """Client for asyncio: the same methods as coroutines, an asynchronous context manager.
 
         async with ndtd.AsyncClient() as daemon:
@@ -430,34 +438,6 @@ class AsyncClient(_Sockets):
         number = self._next_seq(seq)
         await self._send(_scan(points, stamp_ns, number, frame_id, time_s))
         return number
-
-    async def publish_odometry(self, stamp_ns: int, pose: Optional[ArrayLike] = None,
-                               twist: Optional[ArrayLike] = None, covariance: Optional[ArrayLike] = None,
-                               frame_id: str = "odom") -> None:
-        """As Client.publish_odometry."""
-        await self._send(_pose("odometry", stamp_ns, pose, twist, covariance, frame_id))
-
-    async def publish_initial_pose(self, pose: ArrayLike, stamp_ns: int, twist: Optional[ArrayLike] = None,
-                                   covariance: Optional[ArrayLike] = None, frame_id: str = "map") -> None:
-        """As Client.publish_initial_pose."""
-        await self._send(_pose("initial_pose", stamp_ns, pose, twist, covariance, frame_id))
-
-    async def publish_gnss(self, position: ArrayLike, stamp_ns: int, deviation: Optional[ArrayLike] = None,
-                           frame_id: str = "map", antenna: Optional[str] = None) -> None:
-        """As Client.publish_gnss."""
-        await self._send(_gnss(stamp_ns, position, deviation, frame_id, antenna))
-
-    async def publish_transform(self, pose: ArrayLike, frame_id: str, stamp_ns: int) -> None:
-        """As Client.publish_transform."""
-        await self._send(_pose("transform", stamp_ns, pose, None, None, frame_id))
-
-    async def publish_imu(self, angular_velocity: ArrayLike, stamp_ns: int,
-                          linear_acceleration: Optional[ArrayLike] = None,
-                          angular_velocity_covariance: Optional[ArrayLike] = None,
-                          linear_acceleration_covariance: Optional[ArrayLike] = None, frame_id: str = "imu") -> None:
-        """As Client.publish_imu."""
-        await self._send(_imu(stamp_ns, angular_velocity, linear_acceleration, angular_velocity_covariance,
-                              linear_acceleration_covariance, frame_id))
 
     async def results(self, timeout: Optional[float] = None) -> AsyncIterator[Message]:
         """As Client.results: `async for`."""

@@ -184,11 +184,6 @@ def _summary(tiles: TileSet, noise: int, out: Path, projector: Optional[Projecto
     return lines
 
 
-def _part(out: Path, process: Optional[int] = None) -> Path:
-    """Place of the map until it is complete; process: the one that makes it, this one by default."""
-    return out.with_name(f".{out.name}.part-{process or os.getpid()}")
-
-
 def import_map(args: argparse.Namespace) -> None:
     """Does what the command line says; failures leave DIR as it was."""
     _check(args)
@@ -198,7 +193,7 @@ def import_map(args: argparse.Namespace) -> None:
     crs = _system(files, args.epsg)
     offset = _offset(args.offset, files, crs)
     projector, note = _projector(crs, offset, args)
-    part = _part(out)
+    part = _child.part_of(out)
     try:
         with TileSet(part, args.tile, args.voxel, offset) as tiles:
             noise, coarse = _divide(files, tiles, args.quiet)
@@ -224,7 +219,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
             import_map(args)
         except OSError as error:
             space = f"; {free_bytes(Path(args.out)) / 1e9:.1f} GB are free there" if error.errno == errno.ENOSPC else ""
-            raise MapFileError(os_error_text(error).replace(_part(Path(args.out)).name, Path(args.out).name) + space) from error
+            raise MapFileError(os_error_text(error).replace(_child.part_of(Path(args.out)).name, Path(args.out).name) + space) from error
 
     return finish("ndt-import map", work)
 
@@ -232,11 +227,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 def command(arguments: "list[str]") -> int:
     """The console command: main in a process of its own."""
     args = parser().parse_args(join_negative(arguments, [], "--offset"))
-
-    def clean_up(child: int) -> None:
-        shutil.rmtree(_part(Path(args.out), child), ignore_errors=True)
-
-    return _child.run(lambda: main(arguments), "ndt-import map", args.input[0], clean_up)
+    return _child.run(lambda: main(arguments), "ndt-import map", args.input[0], Path(args.out))
 
 
 if __name__ == "__main__":

@@ -111,11 +111,6 @@ def _prepare_out(out: Path, kind: str, args: argparse.Namespace) -> None:
         raise UsageError(f"{out}: is a folder that is no recording of ROS 2: it is not replaced")
 
 
-def _part(out: Path, process: int) -> Path:
-    """The folder where a process writes OUT until it is complete."""
-    return out.with_name(f".{out.name}.part-{process}")
-
-
 # ---- the work
 
 
@@ -127,7 +122,7 @@ class Export:
         self.sensors, self.projector = _sensors(args), _projector(args, self.kind)
         self.out = Path(args.out)
         _prepare_out(self.out, self.kind, args)
-        self._folder = _part(self.out, os.getpid())
+        self._folder = _child.part_of(self.out)
         self.part = self._folder / self.out.name  # its name is in what a recording says about itself
         self.poses = self.left = self.results = self.clouds = 0
         self.mounts: "dict[str, np.ndarray]" = {}  # T_base_sensor by frame, as the recording has it so far
@@ -268,11 +263,7 @@ def command(arguments: "Optional[list[str]]" = None) -> int:
     """The console command: main in a process of its own, since --map reads files of others."""
     given = sys.argv[1:] if arguments is None else arguments
     args = parser().parse_args(join_negative(given, [], "--T-base-sensor"))
-
-    def clean_up(child: int) -> None:
-        shutil.rmtree(_part(Path(args.out), child), ignore_errors=True)
-
-    return _child.run(lambda: main(given), "ndt-export", args.map or args.results, clean_up)
+    return _child.run(lambda: main(given), "ndt-export", args.map or args.results, Path(args.out))
 
 
 if __name__ == "__main__":

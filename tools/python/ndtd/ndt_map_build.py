@@ -177,14 +177,14 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 
 
 def command(arguments: "Optional[list[str]]" = None) -> int:
-    """The console command: main in a process of its own."""
+    """The console command: main, or that of another way to a map, in a process of its own."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    name, work = "ndt-map build", main
     if given[:1] in (["from-glim"], ["update"], ["changes"]):
-        other: Any = importlib.import_module(f".ndt_map_{given[0].replace('-', '_')}", __package__)
-        return int(other.command(given[1:]))
-    if not given or given[0].startswith("-"):
-        return main(given)
-    return _child.run(lambda: main(given), "ndt-map build", given[0])
+        other, *given = given
+        name, work = f"ndt-map {other}", importlib.import_module(f".ndt_map_{other.replace('-', '_')}", __package__).main
+    about = next((word for word in given if not word.startswith("-")), None)
+    return work(given) if about is None else _child.run(lambda: work(given), name, about)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 import argparse
 from pathlib import Path
 
-from . import _child
 from ._arguments import Parser, UsageError, add_version, finish
 from ._extras import need
 from .georeference import Projector
@@ -44,10 +43,3 @@ def main(arguments: "list[str]") -> int:
     """The command; returns its exit code."""
     args = parser().parse_args(arguments)
     return finish("ndt-map changes", lambda: show(args))
-
-
-def command(arguments: "list[str]") -> int:
-    """The same in a process of its own."""
-    if not arguments or arguments[0].startswith("-"):
-        return main(arguments)
-    return _child.run(lambda: main(arguments), "ndt-map changes", arguments[0])

@@ -5,11 +5,10 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
-from . import _child
 from ._arguments import Parser, add_version, finish
 from ._core import Map
 from ._progress import Progress
@@ -101,9 +100,3 @@ def main(arguments: "list[str]") -> int:
     """The command; returns its exit code."""
     args = parser().parse_args(arguments)
     return finish("ndt-map from-glim", lambda: make_map(args))
-
-
-def command(arguments: "list[str]") -> int:
-    """The same in a process of its own."""
-    about: Optional[str] = next((word for word in arguments if not word.startswith("-")), None)
-    return main(arguments) if about is None else _child.run(lambda: main(arguments), "ndt-map from-glim", about)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from . import _child
 from ._arguments import Parser, UsageError, add_version, finish
 from ._extras import need
 from ._version import __version__
@@ -140,10 +139,3 @@ def main(arguments: "list[str]") -> int:
     args = parser().parse_args(arguments[:cut])
     args.import_options, args.frame = arguments[cut + 1:], None
     return finish("ndt-map update", lambda: make_overlay(args))
-
-
-def command(arguments: "list[str]") -> int:
-    """The same in a process of its own."""
-    if not arguments or arguments[0].startswith("-"):
-        return main(arguments)
-    return _child.run(lambda: main(arguments), "ndt-map update", arguments[0])

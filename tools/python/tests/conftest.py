@@ -3,7 +3,9 @@
     python -m pytest tools/python          # NDT_BIN: folder of the programs; default: build/bin of the tree
 """
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +45,17 @@ def run_program(bin_dir):
 
 
 @pytest.fixture(scope="session")
+def trajectory_hash(run_program):
+    """trajectory_hash(bag, map, "--limit", 5): as ndtd says it of a replay."""
+
+    def run(bag, map_path, *arguments, **options):
+        text = run_program("ndtd", "--replay", bag, "--map", map_path, *arguments, **options).stdout
+        return re.search(r"^trajectory hash +([0-9a-f]{16})$", text, re.MULTILINE).group(1)
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def simulate(run_program, tmp_path_factory):
     """simulate("--scans", 10, ...): a Drive of ndt-sim with these options."""
 
@@ -67,6 +80,33 @@ def shared_data():
     if not folder.is_dir():
         pytest.skip("NDT_SHARED_DATA is not set: no real recordings")
     return folder
+
+
+@pytest.fixture
+def refused(capfd):
+    """refused(main, 2, *words): the one line, which begins with its name, that a command ends with; checks the exit code."""
+
+    def call(main, code, *words):
+        capfd.readouterr()
+        try:
+            found = main([str(word) for word in words])
+        except SystemExit as ended:
+            found = ended.code
+        said = capfd.readouterr().err
+        prog = sys.modules[main.__module__].parser().prog
+        assert found == code and said.startswith(f"{prog}: ") and said.count("\n") == 1, f"{found}: {said}"
+        return said
+
+    return call
+
+
+@pytest.fixture
+def map_build_environment(tmp_path):
+    """Variables by which ndt-map finds an ndt-map-build of this interpreter."""
+    script = tmp_path / "ndt-map-build"
+    script.write_text(f"#!/bin/sh\nexec {sys.executable} -m ndtd.ndt_map_build \"$@\"\n")
+    script.chmod(0o755)
+    return {**os.environ, "NDT_MAP_BUILD": str(script)}
 
 
 @pytest.fixture(scope="module")

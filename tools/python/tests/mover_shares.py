@@ -5,13 +5,12 @@
 import sys
 from pathlib import Path
 
-import msgpack
 import numpy as np
+from drive_bags import scans_of, truth_of
 from scipy.spatial import cKDTree
 
 import ndtd
 from ndtd.mapping import given, se3
-from ndtd.poses import matrix
 
 
 def cloud_of(path):
@@ -21,14 +20,8 @@ def cloud_of(path):
 
 def marked_points(bag, poses):
     """All that the scans measured, in the frame of the map, and whether it was on a mover."""
-    truth, scans, points, moves = {}, {}, [], []
-    for record in ndtd.BagReader(str(bag)):
-        if record.type == "truth":
-            message = msgpack.unpackb(record.payload)
-            truth[message["stamp_ns"]] = matrix(message["pose"])
-        elif record.type == "scan":
-            scan = ndtd.decode_scan(record.payload)
-            scans[scan["stamp_ns"]] = scan
+    truth, scans = truth_of(bag), {scan["stamp_ns"]: scan for scan in scans_of(bag)}
+    points, moves = [], []
     stamps_ns = np.array(sorted(truth))
     T = np.array([truth[stamp_ns] for stamp_ns in stamps_ns])
     for stamp_ns, T_map in zip(*given.read_tum(poses)):

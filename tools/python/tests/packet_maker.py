@@ -54,6 +54,15 @@ def angles_csv(elevation_deg, azimuth_deg):
     return "\n".join(["Channel,Elevation,Azimuth", *rows]) + "\n"
 
 
+def velodyne_turn(turns=1):
+    """Turns of 100 ms of a VLP-16 that sees a sphere of 10 m, as (microseconds, packet): 12 blocks of 32 returns."""
+    for number in range(76 * turns):
+        blocks = (36000 * (12 * number + block) // (12 * 76) % 36000 for block in range(12))
+        us = 100_000 * number // 76
+        yield us, b"".join(struct.pack("<HH", 0xEEFF, azimuth) + struct.pack("<HB", 5000, 77) * 32 for azimuth in blocks) + \
+            struct.pack("<IBB", us, 0x37, 0x22)
+
+
 # ---- captures ----
 
 def udp_frame(source, port, payload, vlan=False, fragment=0):

@@ -9,8 +9,8 @@ from rosbags import rosbag1, rosbag2
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from ndtd import BagReader, decode_scan
-from ndtd.ndt_import import main
+from ndtd import BagReader, decode_scan, ndt_import
+from ndtd.recordings import checkpoint
 from ndtd.recordings.ros_types import EXTRA_TYPES
 
 NS = 1_000_000_000
@@ -208,13 +208,43 @@ def records_of(m):
 
 def run_import(capsys, *arguments, code=0):
     """Runs ndt-import; returns .out, .err and .summary (with --json)."""
-    got = main([str(one) for one in arguments])
+    got = ndt_import.main([str(one) for one in arguments])
     text = capsys.readouterr()
     assert got == code, f"exit code {got}: {text.err}{text.out}"
     if code:
         lines = text.err.strip().split("\n")
         assert lines[-1].startswith("ndt-import: ") and "Traceback" not in text.err
     return SimpleNamespace(out=text.out, err=text.err, summary=json.loads(text.out) if text.out.startswith("{") else None)
+
+
+def stopped(capsys, monkeypatch, count, *arguments):
+    """Runs ndt-import, which Ctrl-C stops behind `count` messages, with a checkpoint before every message."""
+    convert, done = ndt_import._convert, []
+
+    def counted(*given):
+        done.append(1)
+        if len(done) > count:
+            raise KeyboardInterrupt
+        convert(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "EVERY_S", -1)
+        patch.setattr(ndt_import, "_convert", counted)
+        run_import(capsys, *arguments, code=130)
+
+
+def goes_on(capsys, monkeypatch, count, recording, folder):
+    """An import that is stopped and goes on has the bytes of one that ran through."""
+    run_import(capsys, recording, "-o", folder / "whole.bag")
+    stopped(capsys, monkeypatch, count, recording, "-o", folder / "out.bag")
+    assert f"goes on: {count} messages" in run_import(capsys, recording, "-o", folder / "out.bag").err
+    assert (folder / "out.bag").read_bytes() == (folder / "whole.bag").read_bytes()
+
+
+def survives(capsys, recording, *arguments, codes=(0, 3)):
+    """Whatever is in the recording, ndt-import makes something of it or says that it cannot."""
+    assert ndt_import.main([str(recording), "-o", str(recording.parent / "out.bag"), *arguments]) in codes
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def import_rows(capsys, tmp_path, rows, *arguments, code=0):

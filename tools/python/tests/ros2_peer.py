@@ -9,16 +9,16 @@ gives them.
 """
 import argparse
 import os
+import re
 import struct
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 from cyclonedds.core import Policy, Qos
 from cyclonedds.domain import DomainParticipant
-from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.types import array, byte, float64, int32, sequence, uint8, uint32
+from cyclonedds.idl import make_idl_struct, types
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
@@ -27,159 +27,60 @@ from cyclonedds.util import duration
 BEST_EFFORT = Qos(Policy.Reliability.BestEffort, Policy.Durability.Volatile, Policy.History.KeepLast(5))
 RELIABLE = Qos(Policy.Reliability.Reliable(duration(milliseconds=100)), Policy.Durability.Volatile, Policy.History.KeepLast(100))
 
-
-@dataclass
-class Time(IdlStruct, typename="builtin_interfaces.msg.dds_.Time_"):
-    sec: int32
-    nanosec: uint32
-
-
-@dataclass
-class Header(IdlStruct, typename="std_msgs.msg.dds_.Header_"):
-    stamp: Time
-    frame_id: str
-
-
-@dataclass
-class PointField(IdlStruct, typename="sensor_msgs.msg.dds_.PointField_"):
-    name: str
-    offset: uint32
-    datatype: uint8
-    count: uint32
-
-
-@dataclass
-class PointCloud2(IdlStruct, typename="sensor_msgs.msg.dds_.PointCloud2_"):
-    header: Header
-    height: uint32
-    width: uint32
-    fields: sequence[PointField]
-    is_bigendian: bool
-    point_step: uint32
-    row_step: uint32
-    data: sequence[uint8]
-    is_dense: bool
+# A field is TYPE NAME; TYPE[] is a sequence, TYPE[n] an array; what a type is made of stands above it.
+DEFINITIONS = """
+builtin_interfaces/Time: int32 sec, uint32 nanosec
+std_msgs/Header: Time stamp, str frame_id
+sensor_msgs/PointField: str name, uint32 offset, uint8 datatype, uint32 count
+sensor_msgs/PointCloud2: Header header, uint32 height, uint32 width, PointField[] fields, bool is_bigendian, uint32 point_step, \
+uint32 row_step, uint8[] data, bool is_dense
+geometry_msgs/Point: float64 x, float64 y, float64 z
+geometry_msgs/Vector3: float64 x, float64 y, float64 z
+geometry_msgs/Quaternion: float64 x, float64 y, float64 z, float64 w
+geometry_msgs/Pose: Point position, Quaternion orientation
+geometry_msgs/PoseWithCovariance: Pose pose, float64[36] covariance
+geometry_msgs/PoseWithCovarianceStamped: Header header, PoseWithCovariance pose
+geometry_msgs/Twist: Vector3 linear, Vector3 angular
+geometry_msgs/TwistWithCovariance: Twist twist, float64[36] covariance
+nav_msgs/Odometry: Header header, str child_frame_id, PoseWithCovariance pose, TwistWithCovariance twist
+sensor_msgs/Imu: Header header, Quaternion orientation, float64[9] orientation_covariance, Vector3 angular_velocity, \
+float64[9] angular_velocity_covariance, Vector3 linear_acceleration, float64[9] linear_acceleration_covariance
+geometry_msgs/Transform: Vector3 translation, Quaternion rotation
+geometry_msgs/TransformStamped: Header header, str child_frame_id, Transform transform
+tf2_msgs/TFMessage: TransformStamped[] transforms
+diagnostic_msgs/KeyValue: str key, str value
+diagnostic_msgs/DiagnosticStatus: byte level, str name, str message, str hardware_id, KeyValue[] values
+diagnostic_msgs/DiagnosticArray: Header header, DiagnosticStatus[] status
+"""
 
 
-@dataclass
-class Point(IdlStruct, typename="geometry_msgs.msg.dds_.Point_"):
-    x: float64
-    y: float64
-    z: float64
+def _messages():
+    """The class of each message, by its name without the package."""
+    known = {"bool": bool, "str": str, **{name: getattr(types, name) for name in ("byte", "uint8", "int32", "uint32", "float64")}}
+    names = []
+    for line in DEFINITIONS.strip().splitlines():
+        package, name, rows = re.fullmatch(r"(\w+)/(\w+): (.*)", line).groups()
+        fields = {}
+        for kind, many, size, field in re.findall(r"(\w+)(\[(\d*)\])? (\w+)", rows):
+            one = known[kind]
+            fields[field] = types.array[one, int(size)] if size else types.sequence[one] if many else one
+        known[name] = make_idl_struct(f"{name}_", f"{package}.msg.dds_.{name}_", fields)
+        names.append(name)
+    return SimpleNamespace(**{name: known[name] for name in names})
 
 
-@dataclass
-class Vector3(IdlStruct, typename="geometry_msgs.msg.dds_.Vector3_"):
-    x: float64
-    y: float64
-    z: float64
-
-
-@dataclass
-class Quaternion(IdlStruct, typename="geometry_msgs.msg.dds_.Quaternion_"):
-    x: float64
-    y: float64
-    z: float64
-    w: float64
-
-
-@dataclass
-class Pose(IdlStruct, typename="geometry_msgs.msg.dds_.Pose_"):
-    position: Point
-    orientation: Quaternion
-
-
-@dataclass
-class PoseWithCovariance(IdlStruct, typename="geometry_msgs.msg.dds_.PoseWithCovariance_"):
-    pose: Pose
-    covariance: array[float64, 36]
-
-
-@dataclass
-class PoseWithCovarianceStamped(IdlStruct, typename="geometry_msgs.msg.dds_.PoseWithCovarianceStamped_"):
-    header: Header
-    pose: PoseWithCovariance
-
-
-@dataclass
-class Twist(IdlStruct, typename="geometry_msgs.msg.dds_.Twist_"):
-    linear: Vector3
-    angular: Vector3
-
-
-@dataclass
-class TwistWithCovariance(IdlStruct, typename="geometry_msgs.msg.dds_.TwistWithCovariance_"):
-    twist: Twist
-    covariance: array[float64, 36]
-
-
-@dataclass
-class Odometry(IdlStruct, typename="nav_msgs.msg.dds_.Odometry_"):
-    header: Header
-    child_frame_id: str
-    pose: PoseWithCovariance
-    twist: TwistWithCovariance
-
-
-@dataclass
-class Imu(IdlStruct, typename="sensor_msgs.msg.dds_.Imu_"):
-    header: Header
-    orientation: Quaternion
-    orientation_covariance: array[float64, 9]
-    angular_velocity: Vector3
-    angular_velocity_covariance: array[float64, 9]
-    linear_acceleration: Vector3
-    linear_acceleration_covariance: array[float64, 9]
-
-
-@dataclass
-class Transform(IdlStruct, typename="geometry_msgs.msg.dds_.Transform_"):
-    translation: Vector3
-    rotation: Quaternion
-
-
-@dataclass
-class TransformStamped(IdlStruct, typename="geometry_msgs.msg.dds_.TransformStamped_"):
-    header: Header
-    child_frame_id: str
-    transform: Transform
-
-
-@dataclass
-class TFMessage(IdlStruct, typename="tf2_msgs.msg.dds_.TFMessage_"):
-    transforms: sequence[TransformStamped]
-
-
-@dataclass
-class KeyValue(IdlStruct, typename="diagnostic_msgs.msg.dds_.KeyValue_"):
-    key: str
-    value: str
-
-
-@dataclass
-class DiagnosticStatus(IdlStruct, typename="diagnostic_msgs.msg.dds_.DiagnosticStatus_"):
-    level: byte
-    name: str
-    message: str
-    hardware_id: str
-    values: sequence[KeyValue]
-
-
-@dataclass
-class DiagnosticArray(IdlStruct, typename="diagnostic_msgs.msg.dds_.DiagnosticArray_"):
-    header: Header
-    status: sequence[DiagnosticStatus]
+msg = _messages()
 
 
 def stamp(ns):
-    return Time(ns // 1_000_000_000, ns % 1_000_000_000)
+    return msg.Time(ns // 1_000_000_000, ns % 1_000_000_000)
 
 
 def cloud(stamp_ns, frame_id, fields, point_step, data):
     """The CDR of a PointCloud2. cyclonedds packs bytes one by one: the points are put in afterwards."""
     count = len(data) // point_step
-    message = PointCloud2(Header(stamp(stamp_ns), frame_id), 1, count, [PointField(*field) for field in fields], False,
-                          point_step, len(data), [], True)
+    message = msg.PointCloud2(msg.Header(stamp(stamp_ns), frame_id), 1, count, [msg.PointField(*field) for field in fields], False,
+                              point_step, len(data), [], True)
     cdr = message.serialize(use_version_2=False)
     filled = cdr[:-5] + struct.pack("<I", len(data)) + bytes(data) + cdr[-1:]
     return filled + bytes(-len(filled) % 4)
@@ -210,7 +111,7 @@ def publish(folder, rate, skip, limit, topic, frames):
     from cyclonedds._clayer import ddspy_write
     participant = DomainParticipant(int(os.environ["ROS_DOMAIN_ID"]))
     names = {frame: f"rt{topic}/{frame}" for frame in frames} or {"": "rt" + topic}
-    writers = {frame: DataWriter(participant, Topic(participant, name, PointCloud2), BEST_EFFORT) for frame, name in names.items()}
+    writers = {frame: DataWriter(participant, Topic(participant, name, msg.PointCloud2), BEST_EFFORT) for frame, name in names.items()}
     files = sorted(folder.glob("*.cdr"))[skip:skip + limit]
     while not all(writer.get_matched_subscriptions() for writer in writers.values()):
         time.sleep(0.02)
@@ -233,10 +134,10 @@ def _ns(header):
 
 def listen(pose_topic):
     participant = DomainParticipant(int(os.environ["ROS_DOMAIN_ID"]))
-    poses = DataReader(participant, Topic(participant, "rt" + pose_topic, PoseWithCovarianceStamped), RELIABLE)
-    tf = DataReader(participant, Topic(participant, "rt/tf", TFMessage), RELIABLE)
-    diagnostics = DataReader(participant, Topic(participant, "rt/diagnostics", DiagnosticArray), RELIABLE)
-    odometry = DataReader(participant, Topic(participant, "rt/localization/pose_estimator/odometry", Odometry), RELIABLE)
+    poses = DataReader(participant, Topic(participant, "rt" + pose_topic, msg.PoseWithCovarianceStamped), RELIABLE)
+    tf = DataReader(participant, Topic(participant, "rt/tf", msg.TFMessage), RELIABLE)
+    diagnostics = DataReader(participant, Topic(participant, "rt/diagnostics", msg.DiagnosticArray), RELIABLE)
+    odometry = DataReader(participant, Topic(participant, "rt/localization/pose_estimator/odometry", msg.Odometry), RELIABLE)
     from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState, WaitSet
     waitset = WaitSet(participant)
     for reader in (poses, tf, odometry, diagnostics):

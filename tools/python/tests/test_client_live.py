@@ -1,7 +1,6 @@
 """A live ndtd and the clients: a drive, requests, bad frames, the end."""
 import asyncio
 import itertools
-import json
 import subprocess
 import sys
 import threading
@@ -16,48 +15,21 @@ import ndtd
 msgpack = pytest.importorskip("msgpack")
 zmq = pytest.importorskip("zmq")
 
+import drive_bags  # noqa: E402
+from drive_bags import answer, wait_for_map  # noqa: E402
+
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples/drive_daemon.py"
-
-
-class Daemon:
-    def __init__(self, bin_dir, folder, map_path):
-        self.endpoints = {name: f"ipc://{folder}/{name}.ipc" for name in ("scans", "poses", "control")}
-        options = {"backend": {"name": "cpu"}, "cpu": {"threads": 2}, "map": {"path": str(map_path)},
-                   "preprocess": {"deskew": "time"}, "live": {"budget_ms": 5000.0}, "sockets": self.endpoints}
-        (folder / "ndtd.yaml").write_text(json.dumps(options))
-        self.folder = folder
-        with open(folder / "ndtd.log", "w") as log:
-            self.process = subprocess.Popen([str(bin_dir / "ndtd"), "-c", str(folder / "ndtd.yaml")], stderr=log,
-                                            stdout=log, stdin=subprocess.DEVNULL)
-
-    def log(self):
-        return (self.folder / "ndtd.log").read_text(errors="replace")
 
 
 @pytest.fixture
 def daemon(bin_dir, tmp_path, drive):
-    out = Daemon(bin_dir, tmp_path, drive.map)
-    yield out
-    out.process.kill()
-    out.process.wait()
+    with drive_bags.daemon(bin_dir / "ndtd", tmp_path, drive.map, cpu={"threads": 2}, preprocess={"deskew": "time"}) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def messages(drive):
-    """The messages of the drive, decoded, in their order: (type, dict)."""
-    return [(record.type, {**msgpack.unpackb(record.payload), **(ndtd.decode_scan(record.payload) if record.type == "scan" else {})})
-            for record in ndtd.BagReader(drive.bag)]
-
-
-def wait_for_map(client):
-    """The daemon may open its sockets before the map is loaded."""
-    end = time.monotonic() + 30
-    while client.request("status", timeout=30).get("map_id", 1) == 0 and time.monotonic() < end:
-        time.sleep(0.1)
-
-
-def answer(client, seq):
-    return next(result for result in client.results(timeout=10) if result["seq"] == seq)
+    return list(drive_bags.messages_of(drive.bag))
 
 
 def check_result(result, stamp_ns, truth):

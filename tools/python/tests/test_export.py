@@ -61,7 +61,7 @@ def test_tum_is_the_file_of_ndtd(replay, tmp_path):
     assert (tmp_path / "b.txt").read_text() == (tmp_path / "a.tum").read_text()
 
 
-def test_untrusted_poses_are_left_out_as_by_ndtd(simulate, run_program, tmp_path, capsys):
+def test_untrusted_poses_are_left_out_as_by_ndtd(simulate, run_program, tmp_path, capfd):
     """The drive leaves the map: later scans end refused or lost."""
     drive = simulate("--scans", 100, "--beams", 16, "--columns", 300, "--map-spacing", 0.3)
     cloud = _core.read_cloud(drive.map)
@@ -75,7 +75,7 @@ def test_untrusted_poses_are_left_out_as_by_ndtd(simulate, run_program, tmp_path
     assert run(one.results, tmp_path / "a.tum") == 0
     wanted = [line for line in one.tum.read_text().splitlines() if not line.startswith("#")]
     assert (tmp_path / "a.tum").read_text().splitlines() == wanted
-    assert "without a trusted pose" in capsys.readouterr().out
+    assert "without a trusted pose" in capfd.readouterr().out
     assert run(one.results, tmp_path / "all.tum", "--all", "-q") == 0
     assert len((tmp_path / "all.tum").read_text().splitlines()) == sum("pose" in row for row in one.rows) > len(wanted)
     assert run(one.results, tmp_path / "all.mcap", "-q") == 0
@@ -588,13 +588,13 @@ def test_results_with_errors_and_gaps(tmp_path):
     assert not first.is_trusted and not second.is_trusted
 
 
-def test_a_cut_last_line_is_left(replay, tmp_path, capsys):
+def test_a_cut_last_line_is_left(replay, tmp_path, capfd, refused):
     text = replay.results.read_text()
     (tmp_path / "r.jsonl").write_text(text[:-200])
     assert run(tmp_path / "r.jsonl", tmp_path / "a.tum") == 0
-    assert "40 poses" in capsys.readouterr().out
+    assert "40 poses" in capfd.readouterr().out
     (tmp_path / "r.jsonl").write_text("{}\n" + text)
-    assert "line 1: not a result" in failure(capsys, tmp_path / "r.jsonl", tmp_path / "b.tum")[1]
+    assert "line 1: not a result" in refused(ndt_export.main, 3, tmp_path / "r.jsonl", tmp_path / "b.tum")
 
 
 def test_stamps_of_tum_keep_their_nanoseconds(tmp_path):
@@ -621,13 +621,6 @@ def test_commands_of_the_pages():
 # ---- what is wrong
 
 
-def failure(capsys, *arguments):
-    code = run(*arguments)
-    text = capsys.readouterr().err
-    assert text.count("\n") == 1 and text.startswith("ndt-export: ") and "Traceback" not in text
-    return code, text
-
-
 @pytest.mark.parametrize("text, line", [
     ("", "contains no result"), ("# only a comment\n", "contains no result"),
     ("1 2 3\n", "line 1: not a result of ndtd --results, nor TUM: 3 words instead of 8"),
@@ -638,25 +631,23 @@ def failure(capsys, *arguments):
     ('{"seq": 1, "stamp_ns": 99999999999999999999, "outcome": "converged"}\n', "is beyond 4.6e18 ns"),
     ('{"seq": 1, "stamp_ns": 1, "outcome": "lost", "state": "lost"}\n', "no pose to write among 1 results"),
 ])
-def test_wrong_results(text, line, tmp_path, capsys):
+def test_wrong_results(text, line, tmp_path, refused):
     (tmp_path / "r.jsonl").write_text(text)
-    code, said = failure(capsys, tmp_path / "r.jsonl", tmp_path / "a.tum")
-    assert code == 3 and line in said
+    assert line in refused(ndt_export.main, 3, tmp_path / "r.jsonl", tmp_path / "a.tum")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["r.jsonl"]
 
 
 @pytest.mark.parametrize("name, options", [("a.mcap", []), ("a.mcap", ["--to", "ros2"]), ("a", [])])
-def test_stamps_that_the_format_lacks(name, options, tmp_path, capsys):
+def test_stamps_that_the_format_lacks(name, options, tmp_path, refused):
     pytest.importorskip("foxglove")
     pytest.importorskip("rosbags.rosbag2")
     row = {"seq": 1, "stamp_ns": -5, "outcome": "converged", "reason": "", "state": "tracking", "pose": [0, 0, 0, 0, 0, 0, 1]}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
-    code, text = failure(capsys, tmp_path / "r.jsonl", tmp_path / name, *options)
-    assert code == 3 and "stamp -5 ns" in text
+    assert "stamp -5 ns" in refused(ndt_export.main, 3, tmp_path / "r.jsonl", tmp_path / name, *options)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["r.jsonl"]
 
 
-def test_wrong_command_lines(replay, tmp_path, capsys):
+def test_wrong_command_lines(replay, tmp_path, refused):
     r = replay.results
     for arguments, line in (
             ([r, tmp_path / "a.xyz"], "the name does not tell the format"), ([r, tmp_path / "a.geojson"], "where is the map on the earth"),
@@ -664,41 +655,38 @@ def test_wrong_command_lines(replay, tmp_path, capsys):
             ([replay.tum, tmp_path / "a.tum", "--of", "sensor"], "where is it?"),
             ([r, tmp_path / "a.tum", "--T-base-sensor", "1,2"], "--T-base-sensor: x,y,z,roll"), ([r, r, "--to", "tum"], "is an input"),
             ([r, tmp_path / "a.mcap", "--map-points", "0"], "at least 1")):
-        code, text = failure(capsys, *arguments)
-        assert code == 2 and line in text
+        assert line in refused(ndt_export.main, 2, *arguments)
     for arguments, line in (
             ([tmp_path / "none.jsonl", tmp_path / "a.tum"], "none.jsonl: No such file"),
             ([r, tmp_path / "none" / "a.tum"], f"ndt-export: {tmp_path}/none/a.tum: No such file or directory\n"),
             ([r, tmp_path / "a.mcap", "--bag", r], "results.jsonl"),
             ([r, tmp_path / "a.mcap", "--map", tmp_path / "x.ndtmap"], "no points"),
             ([r, tmp_path / "a.tum", "--projector", tmp_path / "none.yaml"], "none.yaml: No such file")):
-        code, text = failure(capsys, *arguments)
-        assert code == 3 and line in text
+        assert line in refused(ndt_export.main, 3, *arguments)
     (tmp_path / "a.tum").write_text("mine")
-    code, text = failure(capsys, r, tmp_path / "a.tum")
-    assert code == 2 and "--force replaces it" in text and (tmp_path / "a.tum").read_text() == "mine"
+    assert "--force replaces it" in refused(ndt_export.main, 2, r, tmp_path / "a.tum") and (tmp_path / "a.tum").read_text() == "mine"
     (tmp_path / "home").mkdir()
-    assert "is not replaced" in failure(capsys, r, tmp_path / "home", "--force")[1]
+    assert "is not replaced" in refused(ndt_export.main, 2, r, tmp_path / "home", "--force")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a.tum", "home"]
 
 
-def test_a_bag_is_no_results(replay, tmp_path, capsys):
-    code, text = failure(capsys, replay.drive.bag, tmp_path / "a.tum")
-    assert code == 3 and "drive.bag: no results, but a binary file; `ndtd --replay BAG --map MAP --results FILE`" in text
+def test_a_bag_is_no_results(replay, tmp_path, refused):
+    text = refused(ndt_export.main, 3, replay.drive.bag, tmp_path / "a.tum")
+    assert "drive.bag: no results, but a binary file; `ndtd --replay BAG --map MAP --results FILE`" in text
 
 
-def test_bag_of_another_drive(replay, tmp_path, capsys):
+def test_bag_of_another_drive(replay, tmp_path, refused):
     pytest.importorskip("foxglove")
     other = tmp_path / "other.bag"
     with ndtd.BagWriter(other) as bag:
         bag.scan(77, np.zeros((3, 3), np.float32), seq=900)
-    code, text = failure(capsys, replay.results, tmp_path / "a.mcap", "--bag", other)
-    assert code == 3 and "none of its scans" in text and not (tmp_path / "a.mcap").exists()
+    text = refused(ndt_export.main, 3, replay.results, tmp_path / "a.mcap", "--bag", other)
+    assert "none of its scans" in text and not (tmp_path / "a.mcap").exists()
 
 
 @pytest.mark.parametrize("module, name", [("foxglove", "a.mcap"), ("rosbags.rosbag2", "folder"), ("pyproj", "a.geojson")])
-def test_missing_package_is_named(module, name, replay, tmp_path, capsys, monkeypatch):
+def test_missing_package_is_named(module, name, replay, tmp_path, refused, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / "map_projector_info.yaml").write_text(INFO)
-    code, text = failure(capsys, replay.results, tmp_path / name, "--projector", tmp_path / "map_projector_info.yaml")
-    assert code == 3 and "pip install 'ndtd[" in text
+    text = refused(ndt_export.main, 3, replay.results, tmp_path / name, "--projector", tmp_path / "map_projector_info.yaml")
+    assert "pip install 'ndtd[" in text

@@ -99,7 +99,7 @@ def test_names_and_what_is_no_bag(fleet, bags, tmp_path):
 
 
 ARGUMENTS = {
-    "no bags": (("--bags", "none/*.bag"), "none/"), "empty pattern": (("--bags", ""), "--bags"),
+    "no bags": (("--bags", "none/*.bag"), "none/*.bag: there is no such recording"), "empty pattern": (("--bags", ""), "--bags"),
     "4000 characters": (("--bags", "x" * 4000), "--bags"), "a line": (("--bags", "x\ny"), "--bags"), "@ nothing": (("--bags", "@nothing"), "nothing"),
     "no protocol": (("--bags", "nosuch://x/*"), "nosuch"), "all of S3": (("--bags", "s3://*/*"), "S3"),
     "half a url": (("--bags", "http://[::1/x"), "--bags"),
@@ -114,7 +114,7 @@ ARGUMENTS = {
     "proxy": (("--storage-option", "http.proxy=http://me:hunter2@proxy"), "environment"),
     "password": (("--bags", "https://user:hunter2@example.org/x.bag"), "environment"),
     "signature": (("--map", "https://example.org/map.pcd?X-Amz-Signature=hunter2"), "environment"),
-    "no map": (("--map", "nowhere.pcd"), "nowhere.pcd"), "map of lines": (("--map", "a\nb"), "--map"), "workers": (("--workers", "-1"), "--workers"),
+    "no map": (("--map", "nowhere.pcd"), "nowhere.pcd: no such file"), "map of lines": (("--map", "a\nb"), "--map"), "workers": (("--workers", "-1"), "--workers"),
     "memory": (("--memory", "nan"), "--memory"), "piece": (("--piece", "inf"), "--piece"), "cluster": (("--cluster", "nosuch.Class"), "nosuch"),
     "address": (("--cluster", "tcp://127.0.0.1:9"), "127.0.0.1"), "priority": (("--priority", "x=1.5"), "--priority"),
     "cluster option": (("--cluster-option", "nosuch_option=1"), "does not start"), "program": (("--ndtd", "/bin/true"), "ndtd"),
@@ -298,4 +298,4 @@ def test_a_map_that_is_not_there_any_more(fleet, bags, tmp_path):
 def test_a_cache_that_cannot_be_written(fleet, bags, tmp_path):
     (tmp_path / "cache").write_text("a file")
     said = fleet("run", "--bags", bags[0][0], "--map", bags[1], *SET, "--out", "run", "--cache", "cache", "--workers", 1, code=3)
-    assert "cache" in refused(said)
+    assert "/cache: cannot be used as cache (--cache): " in refused(said)

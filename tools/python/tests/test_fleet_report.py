@@ -327,25 +327,23 @@ def test_blocks_hold_whole_drives(tmp_path, rng, monkeypatch):
         assert (block.lengths == 60).all()
 
 
-def test_the_command(tmp_path, rng, capsys):
+def test_the_command(tmp_path, rng, capfd, refused):
     """Exit codes, one line for what is wrong, and a page that is there or not."""
     before, after = write_fleet(tmp_path / "before", fleet_of(rng, 20)), write_fleet(tmp_path / "after", fleet_of(rng, 20, scale=2.0))
     assert ndt_fleet.main(["report", str(before)]) == 0 and (before / "report.html").is_file()
-    assert "20 drives" in capsys.readouterr().out
+    assert "20 drives" in capfd.readouterr().out
     others = write_fleet(tmp_path / "others", [Planted("another.bag", straight(60), np.full(60, 0.01), [])])
     both, page = ["report", str(after), "--against", str(before)], tmp_path / "page.html"
     assert ndt_fleet.main([*both, "--out", str(page), "--fail-if-worse", "--figures", str(tmp_path / "figures"), "-q"]) == 1
-    assert page.is_file() and (tmp_path / "figures" / "intervals.svg").is_file() and capsys.readouterr() == ("", "")
-    assert ndt_fleet.main(both) == 0 and "after is worse than before" in capsys.readouterr().out
+    assert page.is_file() and (tmp_path / "figures" / "intervals.svg").is_file() and capfd.readouterr() == ("", "")
+    assert ndt_fleet.main(both) == 0 and "after is worse than before" in capfd.readouterr().out
     for words, code, told in (
             (["report", str(tmp_path)], 3, "not the folder of a run"), ([*both, "--margin", "-1"], 2, "is not a margin"),
             (["report", str(after), "--fail-if-worse"], 2, "worse than which run"), ([*both, "--out", str(tmp_path)], 2, "is a folder"),
             (["report", str(others), "--against", str(before), "--fail-if-worse", "-q"], 3, "nothing was compared"),
             ([*both, "--configuration", "x"], 3, "has no configuration 'x'"),
             ([*both, "--out", str(tmp_path / "no" / "page.html")], 2, "there is no folder")):
-        assert ndt_fleet.main(words) == code, words
-        said = capsys.readouterr().err
-        assert told in said and said.startswith("ndt-fleet: ") and said.count("\n") == 1
+        assert told in refused(ndt_fleet.main, code, *words)
 
 
 @pytest.mark.skipif("NDT_FLEET_ROWS" not in os.environ, reason="a measurement: NDT_FLEET_ROWS=10000000")

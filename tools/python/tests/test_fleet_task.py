@@ -1,5 +1,4 @@
 """Tasks of a worker of a fleet: tasks, tables of results, calls of ndtd with limits, the cache."""
-import http.server
 import json
 import os
 import re
@@ -21,8 +20,11 @@ fsspec = pytest.importorskip("fsspec")
 aiohttp = pytest.importorskip("aiohttp")
 pytest.importorskip("msgpack")
 
+from fleet_runs import wait_until  # noqa: E402
+from fleet_servers import Faulty, folder_app, serving  # noqa: E402
+
 from ndtd.fleet import bags, job_settings, pieces, replay_call, scan_table, staging, task  # noqa: E402
-from ndtd.fleet.run_folder import Bag, FleetError, Job, RunFolder  # noqa: E402
+from ndtd.fleet.run_folder import FleetError, Job, RunFolder  # noqa: E402
 from ndtd.report.error_figures import Errors  # noqa: E402
 from ndtd.report.run import Run  # noqa: E402
 
@@ -325,13 +327,6 @@ def start(one, bag):
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 
 
-def wait_for(what, seconds=60):
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_ndtd_ends_with_its_worker(make, drive, bin_dir, tmp_path):
     line = f"echo $$ >{tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid; exec sleep 300"
     one = make(program=stand_in(tmp_path / "ndtd", bin_dir, line))
@@ -339,12 +334,12 @@ def test_ndtd_ends_with_its_worker(make, drive, bin_dir, tmp_path):
     index = one.index(bag)
     key = task._worker(*one.place).key(index, 0)
     worker = start(one, bag)
-    wait_for((tmp_path / "pid").exists)
+    wait_until((tmp_path / "pid").exists, "replay")
     ndtd = int((tmp_path / "pid").read_text())
     os.kill(ndtd, 0)
     worker.send_signal(signal.SIGKILL)
     worker.wait()
-    wait_for(lambda: not is_running(ndtd))
+    wait_until(lambda: not is_running(ndtd), "end of ndtd")
     assert one.folder.abandoned(key) and not one.folder.abandoned(key)
     assert sorted(path.suffix for path in one.cache.iterdir()) == [".lock", ".lock", ".ndtmap"]
 
@@ -536,57 +531,13 @@ def test_a_full_disk(make, remote, monkeypatch):
     assert not list(one.cache.glob("*.part*"))
 
 
-def test_a_cache_that_cannot_be_written(make, drive, tmp_path):
-    (tmp_path / "file").touch()
-    one = make()
-    one.change(cache=str(tmp_path / "file"))
-    with pytest.raises(FleetError, match=r"file: cannot be used as cache \(--cache\): "):
-        task.prepare(*one.place, found(drive.bag))
-
-
-@pytest.fixture
-def web(tmp_path):
-    """A folder behind HTTP: (folder, url). Files named short.* end early, slow.* take a second."""
-    folder = tmp_path / "web"
-    folder.mkdir()
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args):
-            super().__init__(*args, directory=str(folder))
-
-        def log_message(self, *args):
-            pass
-
-        def copyfile(self, source, target):
-            target.write(source.read(1000))
-            time.sleep("slow" in self.path)
-            target.write(source.read() if "short" not in self.path else b"")
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield folder, f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
-
-
-def test_a_download_takes_as_long_as_it_takes(make, drive, web, monkeypatch):
+def test_a_download_takes_as_long_as_it_takes(make, drive, monkeypatch):
     """By itself aiohttp ends one after five minutes."""
-    monkeypatch.setattr("aiohttp.client.DEFAULT_TIMEOUT", aiohttp.ClientTimeout(total=0.5))
-    folder, url = web
-    shutil.copy(drive.bag, folder / "slow.bag")
-    assert make().replayed(found(f"{url}/slow.bag"))[0]["scans"] == 20
-
-
-def test_bags_of_http(make, drive, web):
-    folder, url = web
-    one = make()
-    for name in ("drive.bag", "short.bag"):
-        shutil.copy(drive.bag, folder / name)
-    assert one.replayed(found(f"{url}/drive.bag"))[0]["scans"] == 20
-    assert one.failure(found(f"{url}/short.bag"))["reason"]
-    assert "none.bag" in one.failure(Bag(f"{url}/none.bag", 10, ""))["reason"]
-    assert not list(one.cache.glob("*.part*"))
+    monkeypatch.setattr("aiohttp.client.DEFAULT_TIMEOUT", aiohttp.ClientTimeout(total=0.2))
+    server = Faulty(folder_app(drive.folder))
+    server.plans = {"drive.bag": ["slow!"]}
+    with serving(server) as url:
+        assert make().replayed(found(f"{url}/drive.bag"))[0]["scans"] == 20
 
 
 # ---- other recordings

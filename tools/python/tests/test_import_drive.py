@@ -1,24 +1,18 @@
 """A drive as .bag, .db3 and .mcap gives the trajectory that its own bag gives, bit for bit."""
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import msgpack
+import drive_bags
 import pytest
 import yaml
 from recording_maker import only, read_bag, rows_of_drive, run_import, write_bag1, write_bag2
 
-from ndtd import BagReader, BagWriter, decode_scan
+from ndtd import BagWriter
 
 MOUNT = (1.2, 0.0, 1.8, 0.0, 0.0, 0.25881904510252074, 0.9659258262890683)
-
-
-def _hash(run_program, bag, map_path, *arguments, **options):
-    text = run_program("ndtd", "--replay", bag, "--map", map_path, *arguments, **options).stdout
-    return re.search(r"trajectory hash\s+([0-9a-f]{16})", text).group(1)
 
 
 def _write(kind, folder, bag, lidar):
@@ -36,23 +30,14 @@ def _write(kind, folder, bag, lidar):
 def _without_twist_of_initial_pose(bag, out):
     """ROS has no twist beside an initial pose: a bag without it."""
     with BagWriter(out) as writer:
-        for record in BagReader(bag):
-            m = msgpack.unpackb(record.payload)
-            if record.type == "initial_pose":
-                writer.initial_pose(m["stamp_ns"], m["pose"], receive_ns=record.receive_ns)
-            elif record.type == "odometry":
-                writer.odometry(m["stamp_ns"], pose=m["pose"], twist=m.get("twist"), receive_ns=record.receive_ns)
-            elif record.type == "imu":
-                writer.imu(m["stamp_ns"], m["angular_velocity"], m["linear_acceleration"], receive_ns=record.receive_ns)
-            elif record.type == "scan":
-                scan = decode_scan(record.payload)
-                writer.scan(m["stamp_ns"], scan["points"], intensity=scan["intensity"], time_s=scan["time_s"], seq=m["seq"],
-                            receive_ns=record.receive_ns)
+        for kind, message in drive_bags.messages_of(bag):
+            if kind != "truth":
+                drive_bags.write(writer, kind, {**message, "twist": None, "covariance": None} if kind == "initial_pose" else message)
     return out
 
 
 @pytest.mark.parametrize("kind", ["bag", "db3", "mcap", "folder"])
-def test_simulated_drive(kind, simulate, run_program, tmp_path, capsys):
+def test_simulated_drive(kind, simulate, trajectory_hash, tmp_path, capsys):
     drive = simulate("--seed", 5, "--scans", 20, "--beams", 16, "--columns", 600, "--map-spacing", 0.3, "--odometry", "--imu", 100,
                      "--mount", "1.2,0,1.8,0,0,30")
     recording, out = _write(kind, tmp_path, drive.bag, MOUNT), tmp_path / "out.bag"
@@ -63,16 +48,16 @@ def test_simulated_drive(kind, simulate, run_program, tmp_path, capsys):
     settings = tmp_path / "out.bag.yaml"
     assert yaml.safe_load(settings.read_text()) == {"preprocess": {"deskew": "time"}}
     reference = _without_twist_of_initial_pose(drive.bag, tmp_path / "reference.bag")
-    got, mount = _hash(run_program, out, drive.map, "-c", settings), ",".join(map(repr, MOUNT))
-    assert got == _hash(run_program, reference, drive.map, "-c", settings, "--set", f"frames.T_base_sensor=[{mount}]")
-    assert got != _hash(run_program, reference, drive.map, "-c", settings)  # where the sensor is matters
+    got, mount = trajectory_hash(out, drive.map, "-c", settings), ",".join(map(repr, MOUNT))
+    assert got == trajectory_hash(reference, drive.map, "-c", settings, "--set", f"frames.T_base_sensor=[{mount}]")
+    assert got != trajectory_hash(reference, drive.map, "-c", settings)  # where the sensor is matters
     importer = Path(sys.executable).with_name("ndt-import")
     if importer.exists():  # ndtd starts it: no file in between
-        assert got == _hash(run_program, recording, drive.map, "-c", settings, env=dict(os.environ, NDT_IMPORT=str(importer)))
+        assert got == trajectory_hash(recording, drive.map, "-c", settings, env=dict(os.environ, NDT_IMPORT=str(importer)))
 
 
 @pytest.mark.parametrize("kind", ["bag", "db3", "mcap"])
-def test_kitti_drive(kind, shared_data, run_program, tmp_path, capsys):
+def test_kitti_drive(kind, shared_data, run_program, trajectory_hash, tmp_path, capsys):
     data = shared_data / "kitti0005_lite"
     packed, out = tmp_path / "packed.bag", tmp_path / "out.bag"
     run_program("ndt-bag", "pack", "--scans", data / "scans", "--times", data / "times.txt", "--format", "kitti",
@@ -83,7 +68,7 @@ def test_kitti_drive(kind, shared_data, run_program, tmp_path, capsys):
     assert summary["taken"] == {"scan": 154, "odometry": 154, "truth": 154, "pose": 1}
     options = ("--set", "preprocess.deskew=azimuth_cw")
     map_path = data / "map_from_even_scans_0.20m.pcd"
-    assert _hash(run_program, out, map_path, *options) == _hash(run_program, packed, map_path, *options)
+    assert trajectory_hash(out, map_path, *options) == trajectory_hash(packed, map_path, *options)
 
 
 def test_kitti_folder_is_what_pack_makes(shared_data, run_program, tmp_path, capsys):
@@ -97,7 +82,7 @@ def test_kitti_folder_is_what_pack_makes(shared_data, run_program, tmp_path, cap
         assert (a["points"] == b["points"][returns]).all() and (a["intensity"] == b["intensity"][returns]).all()
 
 
-def test_pipe(drive, run_program, bin_dir, tmp_path, capsys):
+def test_pipe(drive, trajectory_hash, bin_dir, tmp_path, capsys):
     """-o - | ndtd --replay -: the hash of the file."""
     recording = _write("mcap", tmp_path, drive.bag, (0, 0, 0, 0, 0, 0, 1))
     run_import(capsys, recording, "-o", tmp_path / "out.bag", "-q")
@@ -105,7 +90,7 @@ def test_pipe(drive, run_program, bin_dir, tmp_path, capsys):
     assert importer.stdout == (tmp_path / "out.bag").read_bytes()
     assert b"taken: " in importer.stderr
     piped = subprocess.run([str(bin_dir / "ndtd"), "--replay", "-", "--map", str(drive.map)], input=importer.stdout, capture_output=True)
-    assert piped.returncode == 0 and _hash(run_program, tmp_path / "out.bag", drive.map) in piped.stdout.decode()
+    assert piped.returncode == 0 and trajectory_hash(tmp_path / "out.bag", drive.map) in piped.stdout.decode()
 
 
 def test_luminar(shared_data, tmp_path, capsys):

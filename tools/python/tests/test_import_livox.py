@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 from packet_maker import livox_imu, livox_packet, pcap, udp_frame
-from recording_maker import NS, T0, only, read_bag, run_import
+from recording_maker import NS, T0, only, read_bag, run_import, survives
 
 ADDRESS = b"\xc0\xa8\x01\x65"
 CLOCK = 77 * NS  # since the sensor was switched on
@@ -71,6 +71,4 @@ def test_packets_of_noise(tmp_path, capsys):
             data[at] = rng.integers(256)
         frames.append((T0 + number * NS // 1000, udp_frame(ADDRESS, 56301, bytes(data))))
     (tmp_path / "drive.pcap").write_bytes(pcap(frames))
-    from ndtd.ndt_import import main
-    assert main([str(tmp_path / "drive.pcap"), "-o", str(tmp_path / "out.bag")]) in (0, 3)
-    assert "Traceback" not in capsys.readouterr().err
+    survives(capsys, tmp_path / "drive.pcap")

@@ -8,10 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from recording_maker import NS, T0, Messages, run_import, write_bag1, write_bag2
-
-import ndtd.ndt_import as command
-from ndtd.recordings import checkpoint
+from recording_maker import NS, T0, Messages, run_import, stopped, write_bag1, write_bag2
 
 CLOUD, IMU = "sensor_msgs/msg/PointCloud2", "sensor_msgs/msg/Imu"
 SCANS = 40
@@ -40,26 +37,11 @@ def recording(request, tmp_path):
     return next((tmp_path / "drive").glob("*." + request.param))
 
 
-def _stop_after(monkeypatch, count):
-    """Ctrl-C at a message, with a checkpoint before every message."""
-    convert, done = command._convert, []
-
-    def counted(*arguments):
-        done.append(1)
-        if len(done) > count:
-            raise KeyboardInterrupt
-        convert(*arguments)
-    monkeypatch.setattr(command, "_convert", counted)
-
-
 def test_goes_on_at_any_message(recording, tmp_path, capsys, monkeypatch):
     run_import(capsys, recording, "-o", tmp_path / "whole.bag", "--json")
     whole, out = (tmp_path / "whole.bag").read_bytes(), tmp_path / "out.bag"
-    monkeypatch.setattr(checkpoint, "EVERY_S", -1)
     for count in (1, 4, 5, 6, 31, 199):
-        with monkeypatch.context() as patch:
-            _stop_after(patch, count)
-            run_import(capsys, recording, "-o", out, "-q", code=130)
+        stopped(capsys, monkeypatch, count, recording, "-o", out, "-q")
         assert not out.exists() and (tmp_path / "out.bag.part.json").exists()
         with open(tmp_path / "out.bag.part", "ab") as part:
             part.write(b"half a record")
@@ -75,10 +57,7 @@ def test_goes_on_at_any_message(recording, tmp_path, capsys, monkeypatch):
 def test_begins_anew(what, tmp_path, capsys, monkeypatch):
     """Where anything differs, nothing of the old import is used."""
     recording, out = write_bag1(tmp_path / "drive.bag", _rows(True)), tmp_path / "out.bag"
-    monkeypatch.setattr(checkpoint, "EVERY_S", -1)
-    with monkeypatch.context() as patch:
-        _stop_after(patch, 100)
-        run_import(capsys, recording, "-o", out, "-q", code=130)
+    stopped(capsys, monkeypatch, 100, recording, "-o", out, "-q")
     arguments, notes = [], tmp_path / "out.bag.part.json"
     if what == "options":
         arguments = ["--imu", "none"]
@@ -113,10 +92,7 @@ def test_killed(tmp_path, capsys):
 
 def test_force_begins_anew(tmp_path, capsys, monkeypatch):
     recording, out = write_bag1(tmp_path / "drive.bag", _rows(True)), tmp_path / "out.bag"
-    monkeypatch.setattr(checkpoint, "EVERY_S", -1)
-    with monkeypatch.context() as patch:
-        _stop_after(patch, 100)
-        run_import(capsys, recording, "-o", out, "-q", code=130)
+    stopped(capsys, monkeypatch, 100, recording, "-o", out, "-q")
     assert "goes on" not in run_import(capsys, recording, "-o", out, "--force").err
 
 

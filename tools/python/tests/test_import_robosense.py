@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 from packet_maker import ROBOSENSE, difop, e1_packet, m1_packet, pcap, rmc, robosense_packet, udp_frame
-from recording_maker import NS, T0, Messages, import_rows, only, read_bag, run_import, write_bag2
+from recording_maker import NS, T0, Messages, import_rows, only, read_bag, run_import, survives, write_bag2
 
 M = Messages()
 PACKET, SCAN, INFO = "rslidar_msg/msg/RslidarPacket", "robosense_msgs/msg/RobosenseScan", "robosense_msgs/msg/RobosenseInfoPacket"
@@ -203,7 +203,5 @@ def test_packets_of_noise(name, tmp_path, capsys):
         noise = bytes(rng.integers(0, 256, size, dtype=np.uint8))
         data = bytes.fromhex("a5ff005a11115555") + noise[8:] if number == 150 else good + noise[len(good):]
         rows.append(("/rslidar_packets", PACKET, T0 + number * NS // 100, _message(T0 + number, data[:rng.integers(1, size)] if number % 20 == 7 else data)))
-    from ndtd.ndt_import import main
     write_bag2(tmp_path / "r", rows)
-    assert main([str(tmp_path / "r"), "-o", str(tmp_path / "out.bag")]) in (0, 3)
-    assert "Traceback" not in capsys.readouterr().err
+    survives(capsys, tmp_path / "r")

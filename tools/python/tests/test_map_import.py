@@ -118,7 +118,7 @@ def test_every_format_keeps_its_points(kind, where, tmp_path):
     assert {line.split()[1] for line in sizes} == {b"8" if where == "utm" else b"4"}
 
 
-def test_tiles_and_metadata(tmp_path, capsys):
+def test_tiles_and_metadata(tmp_path, capfd):
     points = wall_and_ground()
     assert run(as_file("npy", tmp_path, points), "-o", tmp_path / "map", "--tile", 25, "--voxel", 0.5) == 0
     lines = (tmp_path / "map" / "pointcloud_map_metadata.yaml").read_text().splitlines()
@@ -130,7 +130,7 @@ def test_tiles_and_metadata(tmp_path, capsys):
         xy = _core.read_cloud(tmp_path / "map" / name)["points"][:, :2]
         assert (xy >= low - 1e-4).all() and (xy <= low + 25 + 1e-4).all() and len(xy)
     assert ndtd.Map(tmp_path / "map") is not None
-    out = capsys.readouterr().out
+    out = capfd.readouterr().out
     assert "16 tiles of 25 m" in out and "one per voxel of 0.5 m out of 20000" in out and "--epsg" in out
 
 
@@ -192,45 +192,45 @@ def test_crs_of_las_and_epsg(tmp_path):
     assert Projector.find(tmp_path / "told").info == keep.info
 
 
-def test_noise_and_bad_points_are_left_out(tmp_path, capsys):
+def test_noise_and_bad_points_are_left_out(tmp_path, capfd):
     points = wall_and_ground(100)
     classes = np.ones(100, np.uint8)
     classes[:7] = 7
     classes[7:9] = 18
     run(write_las(tmp_path / "a.las", points, classification=classes), "-o", tmp_path / "a", "--voxel", 0)
-    assert "91 points" in (out := capsys.readouterr().out) and "left:    9 points marked as noise" in out
+    assert "91 points" in (out := capfd.readouterr().out) and "left:    9 points marked as noise" in out
     points[3] = np.nan
     points[4, 2] = 9e5
     run(as_file("npy", tmp_path, points), "-o", tmp_path / "b", "--voxel", 0)
-    out = capsys.readouterr().out
+    out = capfd.readouterr().out
     assert "98 points" in out and "left:    1 points not finite" in out
     assert "1 points 100 km or more away from the others, or 8 km above" in out
 
 
-def test_lost_digits_are_told(tmp_path, capsys):
+def test_lost_digits_are_told(tmp_path, capfd):
     points = wall_and_ground(100) + UTM
     np.save(tmp_path / "a.npy", points.astype(np.float32))
     run(tmp_path / "a.npy", "-o", tmp_path / "a")
-    assert "a.npy: float32 at such coordinates is rounded to 50 cm: write float64" in capsys.readouterr().out
+    assert "a.npy: float32 at such coordinates is rounded to 50 cm: write float64" in capfd.readouterr().out
     for name in ("b.npy", "c.npy"):
         np.save(tmp_path / name, points if name == "b.npy" else (points - UTM).astype(np.float32))
         run(tmp_path / name, "-o", tmp_path / name[0])
-        assert "rounded" not in capsys.readouterr().out
+        assert "rounded" not in capfd.readouterr().out
 
 
-def test_zeros_among_utm_coordinates(tmp_path, capsys):
+def test_zeros_among_utm_coordinates(tmp_path, capfd):
     """Some tools write (0, 0, 0) where there was no return."""
     points = wall_and_ground(1000) + UTM
     points[:10] = 0.0
     assert run(as_file("npy", tmp_path, points), "-o", tmp_path / "map", "--voxel", 0, "--offset", "auto") == 0
-    out = capsys.readouterr().out
+    out = capfd.readouterr().out
     assert "990 points" in out and "left:    10 points 100 km or more away" in out
 
 
-def test_too_many_tiles(tmp_path, capsys, monkeypatch):
+def test_too_many_tiles(tmp_path, refused, monkeypatch):
     monkeypatch.setattr(tiles_module, "MOST_TILES", 100)
-    code, text = failure(capsys, as_file("npy", tmp_path, wall_and_ground(1000)), "-o", tmp_path / "map", "--tile", 1)
-    assert code == 3 and "more than 100 tiles of 1 m: choose a larger --tile" in text
+    path = as_file("npy", tmp_path, wall_and_ground(1000))
+    assert "more than 100 tiles of 1 m: choose a larger --tile" in refused(map_import.main, 3, path, "-o", tmp_path / "map", "--tile", 1)
 
 
 def test_folder_of_files(tmp_path):
@@ -272,14 +272,6 @@ def test_a_drive_on_the_tiles_is_as_accurate(where, simulate, run_program, tmp_p
 # ---- what is wrong
 
 
-def failure(capsys, *arguments):
-    """Exit code and the one line of standard error."""
-    code = run(*arguments)
-    text = capsys.readouterr().err
-    assert text.count("\n") == 1 and text.startswith("ndt-import map: ") and "Traceback" not in text
-    return code, text
-
-
 @pytest.mark.parametrize("name, content, line", [
     ("a.las", b"no LAS file", "a.las: not a readable LAS file"),
     ("a.laz", b"LASF" + bytes(400), "a.laz: not a readable LAS file"),
@@ -294,24 +286,23 @@ def failure(capsys, *arguments):
     ("a.e57", b"ASTM-E57", "E57 is not read; write PLY or LAZ from it, for example with `CloudCompare -SILENT -O a.e57"),
     ("a.dwg", b"x", "not a point cloud; known are .asc .bin"),
 ])
-def test_wrong_files(name, content, line, tmp_path, capsys):
+def test_wrong_files(name, content, line, tmp_path, refused):
     (tmp_path / name).write_bytes(content)
-    got, text = failure(capsys, tmp_path / name, "-o", tmp_path / "map")
-    assert got == 3 and line in text
+    assert line in refused(map_import.main, 3, tmp_path / name, "-o", tmp_path / "map")
     assert sorted(path.name for path in tmp_path.iterdir()) == [name]  # nothing is left
 
 
-def test_ndt_import_tells_of_maps(tmp_path, capsys):
+def test_ndt_import_tells_of_maps(tmp_path, capfd):
     from ndtd import ndt_import
     path = write_ply(tmp_path / "a.ply", wall_and_ground(10))
     assert ndt_import.main([str(path), "-o", str(tmp_path / "a.bag")]) == 3
-    assert f"`ndt-import map {path} -o DIR` makes a map of it" in capsys.readouterr().err
+    assert f"`ndt-import map {path} -o DIR` makes a map of it" in capfd.readouterr().err
     assert ndt_import.main(["map", str(path), "-o", str(tmp_path / "map"), "-q"]) == 0
     assert (tmp_path / "map" / "pointcloud_map_metadata.yaml").exists()
 
 
 @pytest.mark.parametrize("kind", ("las", "laz", "pcd", "ply", "npy", "csv-header"))
-def test_damaged_files(kind, tmp_path, capsys):
+def test_damaged_files(kind, tmp_path, capfd):
     """Cut and changed bytes: a map or one line, no exception, nothing left behind."""
     path = as_file(kind, tmp_path, wall_and_ground(500))
     data, rng = path.read_bytes(), np.random.default_rng(11)
@@ -322,74 +313,71 @@ def test_damaged_files(kind, tmp_path, capsys):
                 some[place] = rng.integers(256)
         path.write_bytes(some)
         code = run(path, "-o", tmp_path / "map", "--force", "-q")
-        text = capsys.readouterr().err
+        text = capfd.readouterr().err
         assert (code, text) == (0, "") or (code == 3 and text.count("\n") == 1)
     assert {one.name for one in tmp_path.iterdir()} <= {path.name, "map"}
 
 
 @pytest.mark.parametrize("place, count", [(100, 0xffffffff), (243, 0x7fffffff)])
-def test_las_that_counts_too_many_records(place, count, tmp_path, capsys):
+def test_las_that_counts_too_many_records(place, count, tmp_path, refused):
     path = write_las(tmp_path / "a.las", wall_and_ground(50))
     data = bytearray(path.read_bytes())
     data[place:place + 4] = count.to_bytes(4, "little")
     path.write_bytes(data)
-    code, text = failure(capsys, path, "-o", tmp_path / "map")
-    assert code == 3 and f"it counts {count} records in its header" in text
+    assert f"it counts {count} records in its header" in refused(map_import.main, 3, path, "-o", tmp_path / "map")
 
 
-def test_wrong_arrays(tmp_path, capsys):
+def test_wrong_arrays(tmp_path, refused):
     np.save(tmp_path / "a.npy", np.zeros((4, 2)))
-    assert "neither an N x 3 array nor records" in failure(capsys, tmp_path / "a.npy", "-o", tmp_path / "map")[1]
+    assert "neither an N x 3 array nor records" in refused(map_import.main, 3, tmp_path / "a.npy", "-o", tmp_path / "map")
     np.save(tmp_path / "b.npy", np.array([{}, {}]))
-    assert "not a readable numpy file" in failure(capsys, tmp_path / "b.npy", "-o", tmp_path / "map")[1]
+    assert "not a readable numpy file" in refused(map_import.main, 3, tmp_path / "b.npy", "-o", tmp_path / "map")
 
 
-def test_wrong_command_lines(tmp_path, capsys):
+def test_wrong_command_lines(tmp_path, refused):
     path = as_file("npy", tmp_path, wall_and_ground(100))
     out = tmp_path / "map"
-    assert failure(capsys, tmp_path / "none.las", "-o", out) == (3, f"ndt-import map: {tmp_path}/none.las: no such file or folder\n")
+    assert refused(map_import.main, 3, tmp_path / "none.las", "-o", out) == f"ndt-import map: {tmp_path}/none.las: no such file or folder\n"
     for arguments, line in ((["--tile", "0"], "--tile 0: 1 to 2000 m"), (["--voxel", "-1"], "--voxel -1: 0, or 0.01 m"),
                             (["--offset", "here"], "--offset here: none, auto, mgrs, or x,y,z"),
                             (["--offset", "mgrs"], "--offset mgrs: the points have to be in UTM")):
-        code, text = failure(capsys, path, "-o", out, *arguments)
-        assert code == 2 and line in text
+        assert line in refused(map_import.main, 2, path, "-o", out, *arguments)
     (tmp_path / "file").touch()
-    assert failure(capsys, path, "-o", tmp_path / "file" / "map") == (3, f"ndt-import map: {tmp_path}/file/map: Not a directory\n")
+    assert refused(map_import.main, 3, path, "-o", tmp_path / "file" / "map") == f"ndt-import map: {tmp_path}/file/map: Not a directory\n"
     (tmp_path / "empty").mkdir()
-    assert "no point cloud in this folder" in failure(capsys, tmp_path / "empty", "-o", out)[1]
+    assert "no point cloud in this folder" in refused(map_import.main, 3, tmp_path / "empty", "-o", out)
     with pytest.raises(SystemExit) as usage:
         run(path)
     assert usage.value.code == 2
 
 
-def test_what_is_replaced(tmp_path, capsys):
+def test_what_is_replaced(tmp_path, refused):
     path = as_file("npy", tmp_path, wall_and_ground(100))
     out = tmp_path / "map"
     assert run(path, "-o", out, "-q") == 0
-    assert "--force replaces" in failure(capsys, path, "-o", out)[1]
+    assert "--force replaces" in refused(map_import.main, 2, path, "-o", out)
     assert run(path, "-o", out, "-q", "--force") == 0
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("1 2 3")
-    code, text = failure(capsys, path, "-o", tmp_path / "home", "--force")
-    assert code == 2 and "it is not replaced" in text and (tmp_path / "home" / "thesis.txt").exists()
-    assert "an input is in it" in failure(capsys, path, "-o", tmp_path, "--force")[1]
-    assert "is a file" in failure(capsys, path, "-o", path)[1]
+    text = refused(map_import.main, 2, path, "-o", tmp_path / "home", "--force")
+    assert "it is not replaced" in text and (tmp_path / "home" / "thesis.txt").exists()
+    assert "an input is in it" in refused(map_import.main, 2, path, "-o", tmp_path, "--force")
+    assert "is a file" in refused(map_import.main, 2, path, "-o", path)
 
 
-def test_wrong_systems(tmp_path, capsys):
+def test_wrong_systems(tmp_path, refused):
     pytest.importorskip("pyproj")
     path = as_file("npy", tmp_path, wall_and_ground(100))
     for code, line in (("4326", "is not projected"), ("2227", "US survey foot"), ("999999", "not a coordinate system")):
-        assert line in failure(capsys, path, "-o", tmp_path / "map", "--epsg", code)[1]
+        assert line in refused(map_import.main, 3, path, "-o", tmp_path / "map", "--epsg", code)
     two = [write_las(tmp_path / "a.las", wall_and_ground(50) + UTM, 25832), write_las(tmp_path / "b.las", wall_and_ground(50) + UTM, 25833)]
-    assert "convert one, or tell --epsg" in failure(capsys, *two, "-o", tmp_path / "map")[1]
+    assert "convert one, or tell --epsg" in refused(map_import.main, 3, *two, "-o", tmp_path / "map")
 
 
-def test_missing_package_is_named(tmp_path, capsys, monkeypatch):
+def test_missing_package_is_named(tmp_path, refused, monkeypatch):
     path = write_las(tmp_path / "a.las", wall_and_ground(50))
     monkeypatch.setitem(sys.modules, "laspy", None)
-    code, text = failure(capsys, path, "-o", tmp_path / "map")
-    assert code == 3 and "laspy is not installed: pip install 'ndtd[las]'" in text
+    assert "laspy is not installed: pip install 'ndtd[las]'" in refused(map_import.main, 3, path, "-o", tmp_path / "map")
 
 
 def test_memory_is_bounded(tmp_path):

@@ -13,8 +13,8 @@ from ndtd.mapping.cloud_store import CloudStore, LeftOut
 MARKED = ("--mark-movers", "--truth", 1000, "--beams", 16, "--columns", 600, "--map-spacing", 1)
 
 
-def build(*arguments, code=0):
-    assert ndt_map_build.main([*map(str, arguments), "--quiet", "--threads", "1"]) == code
+def build(*arguments):
+    assert ndt_map_build.main([*map(str, arguments), "--quiet", "--threads", "1"]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +76,9 @@ def test_where_nothing_moves_nothing_leaves(simulate, tmp_path, capsys):
     assert not (tmp_path / "clean/moved.pcd").exists()
 
 
-def test_wrong_use_gives_one_line(street, tmp_path, capsys):
-    for main, arguments in ((ndt_map_build.main, [str(street.bag), "-o", str(tmp_path / "map"), "--clean=all"]),
-                            (ndt_map_from_glim.main, [str(tmp_path), "-o", str(tmp_path / "map"), "--clean"])):
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        said = capsys.readouterr().err
-        assert ended.value.code == 2 and "--clean" in said and said.count("\n") == 1
+def test_wrong_use_gives_one_line(street, tmp_path, refused):
+    assert "--clean" in refused(ndt_map_build.main, 2, street.bag, "-o", tmp_path / "map", "--clean=all")
+    assert "--clean" in refused(ndt_map_from_glim.main, 2, tmp_path, "-o", tmp_path / "map", "--clean")
     assert not (tmp_path / "map").exists()
 
 

@@ -1,24 +1,15 @@
 """ndtd.Odometry: a simulated drive without a map, the velocity of the start, and arguments that cannot be."""
-import msgpack
 import numpy as np
 import pytest
+from drive_bags import scans_of, truth_of
 
 import ndtd
-from ndtd.poses import matrix
 
 
 @pytest.fixture(scope="module")
 def scans(drive):
     """(stamp, points, times) of the drive, and its true poses."""
-    found, truth = [], {}
-    for record in ndtd.BagReader(str(drive.bag)):
-        if record.type == "scan":
-            scan = ndtd.decode_scan(record.payload)
-            found.append((scan["stamp_ns"], scan["points"], scan["time_s"]))
-        elif record.type == "truth":
-            message = msgpack.unpackb(record.payload)
-            truth[message["stamp_ns"]] = matrix(message["pose"])
-    return found, truth
+    return [(scan["stamp_ns"], scan["points"], scan["time_s"]) for scan in scans_of(drive.bag)], truth_of(drive.bag)
 
 
 def follow(scans, odometry):

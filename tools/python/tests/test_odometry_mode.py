@@ -1,13 +1,17 @@
 """ndtd --map none: replay and daemon without a map, with poses in the frame odom, and what is no pose any more."""
 import json
-import subprocess
 
 import numpy as np
 import pytest
 
 import ndtd
 
-msgpack = pytest.importorskip("msgpack")
+pytest.importorskip("msgpack")
+
+import drive_bags  # noqa: E402
+from drive_bags import scans_of, truth_of  # noqa: E402
+from ndtd.poses import matrix  # noqa: E402
+
 SMALL = ("--beams", 16, "--columns", 600, "--map-spacing", 0.3)
 
 
@@ -16,30 +20,11 @@ def street(simulate):
     return simulate("--seed", 8, "--scans", 60, *SMALL)
 
 
-def scans_of(bag):
-    return [ndtd.decode_scan(record.payload) for record in ndtd.BagReader(str(bag)) if record.type == "scan"]
-
-
-def truth_of(bag):
-    """Positions by stamp, in the frame of the first pose."""
-    found = {}
-    for record in ndtd.BagReader(str(bag)):
-        if record.type == "truth":
-            message = msgpack.unpackb(record.payload)
-            found[message["stamp_ns"]] = ndtd_matrix(message["pose"])
-    return found
-
-
-def ndtd_matrix(pose):
-    from ndtd.poses import matrix
-    return matrix(pose)
-
-
 def errors_m(results, truth):
     """Distances from the truth, both relative to the first scan."""
     from ndtd.mapping import se3
-    first = ndtd_matrix(results[0]["pose"]) @ se3.inverse(truth[results[0]["stamp_ns"]])
-    return np.array([np.linalg.norm(ndtd_matrix(one["pose"])[:3, 3] - (first @ truth[one["stamp_ns"]])[:3, 3]) for one in results])
+    first = matrix(results[0]["pose"]) @ se3.inverse(truth[results[0]["stamp_ns"]])
+    return np.array([np.linalg.norm(matrix(one["pose"])[:3, 3] - (first @ truth[one["stamp_ns"]])[:3, 3]) for one in results])
 
 
 def replay(run_program, bag, folder, *options):
@@ -65,7 +50,7 @@ def test_where_the_way_cannot_be_told_no_pose_is_called_one(run_program, simulat
     tunnel = simulate("--world", "tunnel", "--seed", 2, "--scans", 40, "--odometry", *SMALL)
     with ndtd.BagWriter(tmp_path / "scans.bag") as out:
         for scan in scans_of(tunnel.bag):
-            out.scan(scan["stamp_ns"], scan["points"], time_s=scan["time_s"], seq=scan["seq"], frame_id=scan["frame_id"])
+            drive_bags.write(out, "scan", scan)
     _, results, poses = replay(run_program, tmp_path / "scans.bag", tmp_path)
     assert {one["outcome"] for one in results[1:]} == {"lost"} and {one["state"] for one in results[1:]} == {"lost"}
     assert "the way was lost: scans do not tell it" in results[5]["reason"] and len(poses) == 1
@@ -100,26 +85,20 @@ def test_an_initial_pose_begins_anew_and_other_frames_are_not_used(street, tmp_p
 def test_a_daemon_without_a_map(bin_dir, street, tmp_path):
     """Every scan is answered with the pose of the replay."""
     pytest.importorskip("zmq")
-    endpoints = {name: f"ipc://{tmp_path}/{name}.ipc" for name in ("scans", "poses", "control")}
-    options = [f"--set=sockets.{name}={endpoint}" for name, endpoint in endpoints.items()]
-    with open(tmp_path / "log", "w") as log:
-        daemon = subprocess.Popen([str(bin_dir / "ndtd"), "--map", "none", "--set=live.budget_ms=20000", *options], stderr=log, stdout=log,
-                                  stdin=subprocess.DEVNULL)
-    try:
-        with ndtd.Client(**endpoints) as client:
+    with drive_bags.daemon(bin_dir / "ndtd", tmp_path, "none") as daemon:
+        with ndtd.Client(**daemon.endpoints) as client:
             client.request("status", timeout=30)
             client.wait_ready(30)
             for scan in scans_of(street.bag)[:20]:
                 seq = client.publish_scan(scan["points"], scan["stamp_ns"], time_s=scan["time_s"], frame_id=scan["frame_id"])
-                result = next(one for one in client.results(timeout=30) if one["seq"] == seq)
+                result = drive_bags.answer(client, seq)
                 assert result["frame_id"] == "odom" and result["outcome"] == "converged" and result["state"] == "tracking"
             client.request("initial_pose", pose=[9, 0, 0, 0, 0, 0, 1])
             scan = scans_of(street.bag)[20]
             seq = client.publish_scan(scan["points"], scan["stamp_ns"], time_s=scan["time_s"], frame_id=scan["frame_id"])
-            assert next(one for one in client.results(timeout=30) if one["seq"] == seq)["pose"] == [0, 0, 0, 0, 0, 0, 1]
+            assert drive_bags.answer(client, seq)["pose"] == [0, 0, 0, 0, 0, 0, 1]
         known = [one.pose for one in ndtd.Replay(street.bag, "none", limit=20)]
-        assert np.abs(ndtd_matrix(result["pose"]) - known[-1]).max() < 1e-12
-        assert "odometry without a map" in (tmp_path / "log").read_text()
-    finally:
-        daemon.terminate()
-        assert daemon.wait(30) == 0
+        assert np.abs(matrix(result["pose"]) - known[-1]).max() < 1e-12
+        assert "odometry without a map" in daemon.log()
+        daemon.process.terminate()
+        assert daemon.process.wait(30) == 0

@@ -112,27 +112,24 @@ def test_formats(write, tmp_path):
     (b"[1]", "no tables"),
     (b'{"a": [1]}', "a row is no object"), (b'{"a": 1}', "lists of rows"), (b"\0\1\2", "a binary file"), (b"[" * 100_000, "JSON"),
     (b"just a text\n", "contains no table"), (b'{"machine": [{"cpu": "x"}]}', "nothing to draw")])
-def test_bad_files_are_one_line(tmp_path, capsys, content, words):
+def test_bad_files_are_one_line(tmp_path, refused, content, words):
     (tmp_path / "a.json").write_bytes(content)
-    assert run("--curves", tmp_path / "a.json", "--out", tmp_path / "a.svg") == 3
-    said = capsys.readouterr().err
-    assert said.startswith("ndt-report: ") and said.count("\n") == 1 and words in said and not (tmp_path / "a.svg").exists()
+    assert words in refused(ndt_report.main, 3, "--curves", tmp_path / "a.json", "--out", tmp_path / "a.svg")
+    assert not (tmp_path / "a.svg").exists()
 
 
 @pytest.mark.parametrize("arguments, code, words", [
     (("--out", "a.pdf"), 2, "does not tell the format"), (("--out", "tables.json"), 2, "does not tell the format"),
     (("--figures", "x"), 2, "without --figures"), (("--fail-if-worse",), 2, "without --fail-if-worse"),
     (("--table", "zz"), 3, "there is no table 'zz', but align"), (("--margin", "1"), 2, "for comparisons")])
-def test_wrong_usage_is_one_line(write, tmp_path, monkeypatch, capsys, arguments, code, words):
+def test_wrong_usage_is_one_line(write, tmp_path, monkeypatch, refused, arguments, code, words):
     source = write({"align": SWEEP})
     monkeypatch.chdir(tmp_path)
-    assert run("--curves", source, *arguments) == code
-    said = capsys.readouterr().err
-    assert said.startswith("ndt-report: ") and said.count("\n") == 1 and words in said
+    assert words in refused(ndt_report.main, code, "--curves", source, *arguments)
 
 
-def test_a_file_that_is_not_there(tmp_path, capsys):
-    assert run("--curves", tmp_path / "no.json") == 3 and "no.json: No such file" in capsys.readouterr().err
+def test_a_file_that_is_not_there(tmp_path, refused):
+    assert "no.json: No such file" in refused(ndt_report.main, 3, "--curves", tmp_path / "no.json")
 
 
 # ---- what ndt-bench writes, in a browser

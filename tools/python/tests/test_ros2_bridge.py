@@ -19,6 +19,7 @@ from ndtd.recordings import messages as m
 from ndtd.recordings.sensor_frames import Frames
 from ndtd.poses import compose, inverse, matrix
 from ndtd.ros2 import bridge, from_ndtd, link, mounting, rmw, tf_buffer, to_ndtd
+from ros2_peer import msg
 
 STAMP_NS = 1_700_000_000_250_000_000
 
@@ -52,32 +53,32 @@ def ros_imu(types, rng):
     turn, force = rng.standard_normal(3), rng.standard_normal(3)
     message = types[rmw.IMU](ros_header(types, "imu"), types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0), covariance[0],
                              vector(*turn), covariance[1], vector(*force), covariance[2])
-    same = peer.Imu(peer.Header(peer.stamp(STAMP_NS), "imu"), peer.Quaternion(0, 0, 0, 1), list(covariance[0]),
-                    peer.Vector3(*turn), list(covariance[1]), peer.Vector3(*force), list(covariance[2]))
+    same = msg.Imu(msg.Header(peer.stamp(STAMP_NS), "imu"), msg.Quaternion(0, 0, 0, 1), list(covariance[0]),
+                   msg.Vector3(*turn), list(covariance[1]), msg.Vector3(*force), list(covariance[2]))
     return message, same
 
 
 def ros_pose(types, rng):
     numbers, covariance = rng.standard_normal(7), rng.standard_normal((6, 6))
     result = {"stamp_ns": STAMP_NS, "pose": numbers.tolist(), "covariance": covariance.ravel().tolist()}
-    pose = peer.Pose(peer.Point(*numbers[:3]), peer.Quaternion(*numbers[3:]))
+    pose = msg.Pose(msg.Point(*numbers[:3]), msg.Quaternion(*numbers[3:]))
     return (from_ndtd.Messages(types).pose(result, "map"),
-            peer.PoseWithCovarianceStamped(peer.Header(peer.stamp(STAMP_NS), "map"),
-                                           peer.PoseWithCovariance(pose, list(covariance.ravel()))))
+            msg.PoseWithCovarianceStamped(msg.Header(peer.stamp(STAMP_NS), "map"),
+                                          msg.PoseWithCovariance(pose, list(covariance.ravel()))))
 
 
 def ros_tf(types, rng):
     numbers = rng.standard_normal(7)
-    transform = peer.Transform(peer.Vector3(*numbers[:3]), peer.Quaternion(*numbers[3:]))
+    transform = msg.Transform(msg.Vector3(*numbers[:3]), msg.Quaternion(*numbers[3:]))
     return (from_ndtd.Messages(types).transform(STAMP_NS, "map", "base_link", numbers),
-            peer.TFMessage([peer.TransformStamped(peer.Header(peer.stamp(STAMP_NS), "map"), "base_link", transform)]))
+            msg.TFMessage([msg.TransformStamped(msg.Header(peer.stamp(STAMP_NS), "map"), "base_link", transform)]))
 
 
 def ros_diagnostics(types, rng):
     row = ("ndtd: localisation", from_ndtd.WARN, "coasting", {"seq": 12, "confidence": 0.5})
-    status = peer.DiagnosticStatus(1, row[0], row[2], "ndtd", [peer.KeyValue("seq", "12"), peer.KeyValue("confidence", "0.5")])
+    status = msg.DiagnosticStatus(1, row[0], row[2], "ndtd", [msg.KeyValue("seq", "12"), msg.KeyValue("confidence", "0.5")])
     return (from_ndtd.Messages(types).diagnostics(STAMP_NS, [row]),
-            peer.DiagnosticArray(peer.Header(peer.stamp(STAMP_NS), ""), [status]))
+            msg.DiagnosticArray(msg.Header(peer.stamp(STAMP_NS), ""), [status]))
 
 
 def test_a_pose_beyond_the_map_is_used_with_a_warning():
@@ -88,8 +89,8 @@ def test_a_pose_beyond_the_map_is_used_with_a_warning():
 
 
 @pytest.mark.parametrize("make, name, idl", [
-    (ros_imu, rmw.IMU, peer.Imu), (ros_pose, rmw.POSE, peer.PoseWithCovarianceStamped), (ros_tf, rmw.TF, peer.TFMessage),
-    (ros_diagnostics, rmw.DIAGNOSTICS, peer.DiagnosticArray)])
+    (ros_imu, rmw.IMU, msg.Imu), (ros_pose, rmw.POSE, msg.PoseWithCovarianceStamped), (ros_tf, rmw.TF, msg.TFMessage),
+    (ros_diagnostics, rmw.DIAGNOSTICS, msg.DiagnosticArray)])
 def test_cdr_in_both_directions(types, rng, make, name, idl):
     """The bytes of the bridge are those of cyclonedds with types written by hand, and each reads the other's."""
     message, same = make(types, rng)
@@ -124,7 +125,7 @@ def test_cloud_of_a_real_recording(types, shared_data):
             fields = [types["sensor_msgs/msg/PointField"](f.name, f.offset, f.datatype, f.count) for f in ros1.fields]
             cdr = types.encode(types[rmw.CLOUD](header, ros1.height, ros1.width, fields, ros1.is_bigendian, ros1.point_step,
                                                 ros1.row_step, ros1.data, ros1.is_dense), rmw.CLOUD)
-            again = peer.PointCloud2.deserialize(cdr)
+            again = msg.PointCloud2.deserialize(cdr)
             assert (again.width, again.point_step, again.fields[0].name) == (ros1.width, ros1.point_step, ros1.fields[0].name)
             theirs = again.serialize(use_version_2=False)
             assert cdr[:len(theirs)] == theirs
@@ -157,8 +158,8 @@ def cloud(types, fields, points, stamp_ns=STAMP_NS, row_padding=0):
 def test_cloud_by_hand_equals_the_serializer():
     data = bytes(range(36))
     fields = [["x", 0, 7, 1], ["y", 4, 7, 1], ["z", 8, 7, 1]]
-    message = peer.PointCloud2(peer.Header(peer.stamp(STAMP_NS), "lidar"), 1, 3, [peer.PointField(*f) for f in fields], False, 12,
-                               36, list(data), True)
+    message = msg.PointCloud2(msg.Header(peer.stamp(STAMP_NS), "lidar"), 1, 3, [msg.PointField(*f) for f in fields], False, 12,
+                              36, list(data), True)
     theirs = message.serialize(use_version_2=False)
     assert peer.cloud(STAMP_NS, "lidar", fields, 12, data)[:len(theirs)] == theirs
 
@@ -537,16 +538,16 @@ def robot(graph):
 
 
 def tf_message(stamp_ns, parent, child, pose):
-    transform = peer.Transform(peer.Vector3(*pose[:3]), peer.Quaternion(*pose[3:]))
-    return peer.TFMessage([peer.TransformStamped(peer.Header(peer.stamp(stamp_ns), parent), child, transform)])
+    transform = msg.Transform(msg.Vector3(*pose[:3]), msg.Quaternion(*pose[3:]))
+    return msg.TFMessage([msg.TransformStamped(msg.Header(peer.stamp(stamp_ns), parent), child, transform)])
 
 
 def pose_message(frame_id, pose):
     covariance = [0.0] * 36
     covariance[0] = covariance[7] = 0.25
     covariance[35] = 0.07
-    return peer.PoseWithCovarianceStamped(peer.Header(peer.stamp(0), frame_id), peer.PoseWithCovariance(
-        peer.Pose(peer.Point(*pose[:3]), peer.Quaternion(*pose[3:])), covariance))
+    return msg.PoseWithCovarianceStamped(msg.Header(peer.stamp(0), frame_id), msg.PoseWithCovariance(
+        msg.Pose(msg.Point(*pose[:3]), msg.Quaternion(*pose[3:])), covariance))
 
 
 def test_tf_and_initial_pose(graph, robot, simulate):
@@ -561,8 +562,8 @@ def test_tf_and_initial_pose(graph, robot, simulate):
     mount = compose([1.2, 0.1, 0.6, *about_z], [0, 0, 0, *about_y])
     poses = [msgpack.unpackb(record.payload) for record in BagReader(str(drive.bag)) if record.type == "truth"]
     T_map_odom = np.array([7.0, -3.0, 0.2, 0.0, 0.0, np.sin(0.4), np.cos(0.4)])
-    static, tf = robot("/tf_static", peer.TFMessage, latched=True), robot("/tf", peer.TFMessage)
-    initial = robot("/initialpose", peer.PoseWithCovarianceStamped)
+    static, tf = robot("/tf_static", msg.TFMessage, latched=True), robot("/tf", msg.TFMessage)
+    initial = robot("/initialpose", msg.PoseWithCovarianceStamped)
     static.write(tf_message(0, "base_link", lidar, mount))
     graph.start_listener()
     graph.start("ndtd", graph.ndtd, "--map", drive.map, "--set", "preprocess.deskew=time", "--set", "initial_pose.mode=given")
@@ -601,7 +602,7 @@ def test_two_lidars(graph, robot, simulate):
                      "1.2,0.5,0.6,0,0,20,-1,-0.5,0.7,0,0,-30")
     (graph.folder / "scans").unlink()
     count = ros2_graph.pack(drive.bag, graph.folder / "scans", 100)
-    static = robot("/tf_static", peer.TFMessage, latched=True)
+    static = robot("/tf_static", msg.TFMessage, latched=True)
     for frame, place, yaw in (("lidar_0", [1.2, 0.5, 0.6], 20), ("lidar_1", [-1.0, -0.5, 0.7], -30)):
         half = np.radians(yaw) / 2
         static.write(tf_message(0, "base_link", frame, [*place, 0, 0, np.sin(half), np.cos(half)]))
@@ -624,7 +625,7 @@ def test_two_lidars(graph, robot, simulate):
 
 
 def test_list_of_topics(graph, robot):
-    keep = robot("/tf_static", peer.TFMessage, latched=True)
+    keep = robot("/tf_static", msg.TFMessage, latched=True)
     graph.start("bridge", sys.executable, "-m", "ndtd.ndt_ros2_bridge", "--list")
     assert graph.finish("bridge", 30) == 0
     assert graph.lines("bridge") == ["/tf_static  tf2_msgs/msg/TFMessage  reliable, transient local"]

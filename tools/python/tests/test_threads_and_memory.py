@@ -30,6 +30,15 @@ def least_growth(turn, turns, windows=5):
     return min(growths)
 
 
+def together(work, count=4):
+    """work(number) in threads."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+
 @pytest.fixture(scope="module")
 def scan(scans):
     return ndtd.preprocess(scans[0]["points"])
@@ -87,11 +96,7 @@ def test_threads_share_a_map_and_an_aligner(street, scan, poses):
         except BaseException as reason:
             wrong.append(reason)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    together(work, 8)
     assert wrong == []
 
 
@@ -117,16 +122,12 @@ def test_the_interpreter_is_released(street, scan, poses, scans):
 def test_threads_share_a_replay(drive):
     replay, scans = ndtd.Replay(drive.bag, drive.map), []
 
-    def work():
+    def work(_):
         for scan in replay:
             scans.append(scan.seq)
             replay.hash, replay.truth(scan.stamp_ns)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    together(work)
     alone = ndtd.Replay(drive.bag, drive.map)
     assert sorted(scans) == [scan.seq for scan in alone] and replay.hash == alone.hash
 
@@ -155,13 +156,6 @@ def test_after_fork_the_child_makes_its_own(street, scan, poses, drive):
 
 def test_threads_share_a_bag(tmp_path, scan):
     """Writers of one bag, then readers of it: whole records, each once."""
-    def together(work):
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-
     with ndtd.BagWriter(tmp_path / "a.bag") as bag:
         together(lambda number: [bag.scan(number, scan[: 10 * number + 5], seq=100 * number + k) for k in range(50)])
     reader, seen = ndtd.BagReader(tmp_path / "a.bag"), []

@@ -1,8 +1,4 @@
 """Message transform on a live ndtd: the poses of the replay to the bit, and a recording that begins late knows it."""
-import json
-import subprocess
-import time
-
 import numpy as np
 import pytest
 
@@ -11,6 +7,8 @@ import ndtd
 msgpack = pytest.importorskip("msgpack")
 pytest.importorskip("zmq")
 
+import drive_bags  # noqa: E402
+
 MOUNT = (1.2, 0.1, 0.4, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -18,49 +16,34 @@ MOUNT = (1.2, 0.1, 0.4, 0.0, 0.0, 0.0, 1.0)
 def mounted(drive, tmp_path):
     """The drive with a lidar that is not at the base."""
     with ndtd.BagWriter(tmp_path / "mounted.bin") as writer:
-        for record in ndtd.BagReader(drive.bag):
-            message = msgpack.unpackb(record.payload)
-            if record.type == "initial_pose":
-                writer.initial_pose(message["stamp_ns"], message["pose"], receive_ns=record.receive_ns)
-                writer.transform(message["stamp_ns"], "lidar", MOUNT, receive_ns=record.receive_ns)
-            elif record.type == "scan":
-                scan = ndtd.decode_scan(record.payload)
-                writer.scan(scan["stamp_ns"], scan["points"], seq=scan["seq"], receive_ns=record.receive_ns)
+        for kind, message in drive_bags.messages_of(drive.bag):
+            if kind in ("initial_pose", "scan"):
+                drive_bags.write(writer, kind, {**message, "twist": None, "intensity": None, "time_s": None})
+            if kind == "initial_pose":
+                writer.transform(message["stamp_ns"], "lidar", MOUNT, receive_ns=message["receive_ns"])
     return tmp_path / "mounted.bin"
 
 
 @pytest.fixture
 def daemon(bin_dir, tmp_path, drive):
-    """Endpoints of an ndtd of its own."""
-    endpoints = {name: f"ipc://{tmp_path}/{name}.ipc" for name in ("scans", "poses", "control")}
-    options = {"backend": {"name": "cpu"}, "map": {"path": str(drive.map)}, "live": {"budget_ms": 5000.0}, "sockets": endpoints,
-               "recording": {"directory": str(tmp_path)}}
-    (tmp_path / "ndtd.yaml").write_text(json.dumps(options))
-    with open(tmp_path / "ndtd.log", "w") as log:
-        process = subprocess.Popen([str(bin_dir / "ndtd"), "-c", str(tmp_path / "ndtd.yaml")], stderr=log, stdin=subprocess.DEVNULL)
-    yield endpoints
-    process.kill()
-    process.wait()
+    with drive_bags.daemon(bin_dir / "ndtd", tmp_path, drive.map, recording={"directory": str(tmp_path)}) as running:
+        yield running
 
 
 def test_live_and_late_recording(mounted, daemon, drive, tmp_path):
     expected = [scan.pose for scan in ndtd.Replay(mounted, drive.map)]
     found = {}
-    with ndtd.Client(daemon["scans"], daemon["poses"], daemon["control"]) as client:
+    with ndtd.Client(**daemon.endpoints) as client:
         client.wait_ready()
-        end = time.monotonic() + 30
-        while client.request("status", timeout=30).get("map_id", 1) == 0 and time.monotonic() < end:
-            time.sleep(0.1)
-        for record in ndtd.BagReader(mounted):
-            message = msgpack.unpackb(record.payload)
-            if record.type == "initial_pose":
+        drive_bags.wait_for_map(client)
+        for kind, message in drive_bags.messages_of(mounted):
+            if kind == "initial_pose":
                 client.publish_initial_pose(message["pose"], message["stamp_ns"])
-            elif record.type == "transform":
+            elif kind == "transform":
                 client.publish_transform(message["pose"], message["frame_id"], message["stamp_ns"])
             else:
-                scan = ndtd.decode_scan(record.payload)
-                client.publish_scan(scan["points"], scan["stamp_ns"], seq=scan["seq"])
-                found[scan["seq"]] = next(one for one in client.results(timeout=10) if one["seq"] == scan["seq"])
+                client.publish_scan(message["points"], message["stamp_ns"], seq=message["seq"])
+                found[message["seq"]] = drive_bags.answer(client, message["seq"])
                 if len(found) == 1:
                     client.request("start_recording", path="late.bin")
         client.request("stop_recording", timeout=30)

@@ -8,6 +8,7 @@
 Colours are those below and nothing else: svg() replaces them by variables of CSS, so that one drawing suits light and dark.
 Needs matplotlib (extra `report`), without pyplot: its import is a third of a second.
 """
+import html
 import io
 import re
 from pathlib import Path
@@ -120,10 +121,7 @@ def _own_ids(svg: str, prefix: str) -> str:
 
 def escape(text: Any) -> str:
     """Text for HTML, also within attributes."""
-    out = str(text)
-    for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
-        out = out.replace(char, entity)
-    return out
+    return html.escape(str(text))
 
 
 def new(name: str, title: str, rows: int = 1, columns: int = 1, height_in: float = 2.4, ratios: "Optional[list[float]]" = None,
