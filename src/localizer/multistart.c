@@ -25,7 +25,7 @@ static const double EXPECTED = 6, LIKELY = 22;
 static const double FOUND_WIDE = 12, FOUND_NARROW = 4, STANDS_OUT = 20, NOT_CONVERGED = 6;
 /* Logarithm of the probability that the right place is not among those that were found for one view, and how much
  * less it is at most where one of them stands out. */
-static const double MISSED_WIDE = -4, MISSED_NARROW = -2, STANDS_OUT_PART = 0.5, LESS_MOST = 12;
+static const double MISSED_WIDE = -4, MISSED_NARROW = -2, STANDS_OUT_PART = 0.5, LESS_MOST = 6;
 /* The same optimum from another guess ends elsewhere within the last step: it counts only if the fit is so much
  * better. */
 static const double SAME_GAIN = 0.01;
@@ -432,10 +432,7 @@ static int is_expected(const struct ndtd_relocalization *now)
 
 static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error *err)
 {
-    const int was_confirmed = is_confirmed(now);
-    const int is_trusted =
-        is_trusted_prediction(&now->alignment->predicted) &&
-        !now->relocalizer->recovery.is_active; /* then it comes from scans nobody has confirmed */
+    const int was_confirmed = is_confirmed(now), is_trusted = is_trusted_prediction(&now->alignment->predicted);
     const int is_searched = now->relocalizer->proposals.is_searched;
     enum ndt_status status = NDT_OK;
     if (is_searched)

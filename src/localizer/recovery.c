@@ -26,8 +26,6 @@ static const double OPEN_SWEEP_M = 1, OPEN_SWEEP_PART = 0.1;
 static const double HARDLY_M = 1.25;
 /* Logarithm of the odds, 999 : 1, of a place over all others after several views. */
 static const double LEAST_MARGIN_OF_PLACES = 6.9;
-/* The same, 9999 : 1, after one. */
-static const double LEAST_MARGIN_OF_ONE_VIEW = 9.2;
 /* The same, 10 : 1, where searches prove it as well. */
 static const double LEAST_MARGIN_OF_SEARCHES = 2.3;
 /* Distance by which a velocity that does not fit the way may distort a sweep, at its ends. */
@@ -369,20 +367,20 @@ static int is_improbable(const struct ndtd_relocalization *now)
 }
 
 /* Accepts the leading hypothesis where the views leave no other place: each of them may fit elsewhere, but nowhere
- * else do they all. One view alone has to tell more. */
+ * else do they all. */
 static enum ndt_status prove_by_places(const struct ndtd_relocalization *now, struct ndt_error *err)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const struct ndtd_hypothesis *leading = &relocalizer->recovery.leading;
-    const double least = has_several_views(now) ? LEAST_MARGIN_OF_PLACES : LEAST_MARGIN_OF_ONE_VIEW;
     double margin;
     if (!relocalizer->recovery.has_places || now->decision->is_ambiguous || !now->alignment->is_updated ||
-        !is_likely(relocalizer, &leading->state) || leading->confidence < relocalizer->settings->min_confidence ||
+        !has_several_views(now) || !is_likely(relocalizer, &leading->state) ||
+        leading->confidence < relocalizer->settings->min_confidence ||
         !moves_as_it_came(now, &relocalizer->recovery.T_map_view, relocalizer->recovery.view_ns) ||
         is_doubtful_sweep(now))
         return NDT_OK;
     const enum ndt_status status = ndtd_places_weigh(now, &margin, err);
-    now->decision->is_unproven = status != NDT_OK || margin < least;
+    now->decision->is_unproven = status != NDT_OK || margin < LEAST_MARGIN_OF_PLACES;
     now->decision->margin = margin;
     now->decision->certainty = 1 / (1 + exp(-margin));
     return status;
