@@ -186,6 +186,14 @@ static size_t level_bytes(const struct ndt_map_level *level)
            (size_t)level->brick_count * 512 * sizeof(struct ndt_cell_ref) + level->list_words * sizeof(uint32_t);
 }
 
+size_t ndt_map_filled_levels(const struct ndt_map *map)
+{
+    size_t count = 1;
+    while (count < map->level_count && map->levels[count].voxel_count >= map->levels[count - 1].voxel_count)
+        count++;
+    return count;
+}
+
 uint64_t ndt_map_identity(const struct ndt_map *map)
 {
     uint64_t h = ndt_hash64(map->origin_m, sizeof(map->origin_m), 1);

@@ -161,9 +161,8 @@ static enum ndt_status align_peaks(const struct ndtd_relocalization *now, const 
     return ndtd_matcher_align_batch(now->matcher, params, count, err);
 }
 
-/* The lead of another place that makes it the result. Motion that nothing has undone moves the points of one view
- * together: the blocks are not independent then, and half of the lead may be its doing. */
-static double significant_elsewhere(const struct ndtd_relocalization *now)
+/* The lead that tells two places apart, see ndtd_matcher_log_odds. */
+static double significant_lead(const struct ndtd_relocalization *now)
 {
     return now->scan->distorted_s > 0 ? 2 * NDTD_SIGNIFICANT : NDTD_SIGNIFICANT;
 }
@@ -174,14 +173,15 @@ static int is_alone(const struct ndtd_relocalization *now, const struct ndt_pose
                     size_t *best)
 {
     const struct ndt_align_result *found = now->matcher->batch.results;
-    double most = significant_elsewhere(now);
+    const double least = significant_lead(now);
+    double most = least;
     int alone = 1;
     *best = count;
     for (size_t i = 0; i < count; i++) {
         if (!ndtd_outcome_is_usable(found[i].outcome) || !ndtd_are_distinct(&found[i].T_map_sensor, T_map_sensor))
             continue;
         const double better = ndtd_matcher_significance(now->matcher, T_map_sensor, &found[i].T_map_sensor);
-        alone = alone && better >= NDTD_SIGNIFICANT;
+        alone = alone && better >= least;
         if (-better < most)
             continue;
         most = -better;

@@ -279,6 +279,12 @@ double ndtd_matcher_lead_of_kept(struct ndtd_matcher *matcher, const struct ndt_
     return squares > 0 ? sum / sqrt(squares) : 0;
 }
 
+double ndtd_matcher_log_odds(const struct ndtd_matcher *matcher, double lead)
+{
+    const double z = matcher->scan.distorted_s > 0 ? lead / 2 : lead;
+    return 0.5 * z * fabs(z);
+}
+
 double ndtd_matcher_significance(struct ndtd_matcher *matcher, const struct ndt_pose *a, const struct ndt_pose *b)
 {
     ndtd_matcher_keep_fits(matcher, a);

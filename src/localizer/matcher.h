@@ -108,6 +108,9 @@ double ndtd_matcher_significance(struct ndtd_matcher *matcher, const struct ndt_
 /* The same in two steps, between which the points may be deskewed again: each pose with a motion of its own. */
 void ndtd_matcher_keep_fits(struct ndtd_matcher *matcher, const struct ndt_pose *a);
 double ndtd_matcher_lead_of_kept(struct ndtd_matcher *matcher, const struct ndt_pose *b);
+/* Logarithm of the odds that speak for a pose with such a lead over another. Motion that nothing has undone moves
+ * the points of one view together: the blocks are not independent then, and half of the lead may be its doing. */
+double ndtd_matcher_log_odds(const struct ndtd_matcher *matcher, double lead);
 /* Standard deviations by which a pose must fit better than another to count as the right one. */
 #define NDTD_SIGNIFICANT 3.0
 

@@ -140,12 +140,6 @@ enum ndt_status ndtd_relocalizer_propose(struct ndtd_relocalizer *relocalizer,
 
 /* ---- guesses ---- */
 
-/* The prediction itself, with a wide prior: it corrects what the narrow one has held. */
-static int is_prediction(const struct ndtd_relocalization *now, const struct ndt_prior *guess)
-{
-    return memcmp(&guess->T_map_sensor, &now->expected.T_map_sensor, sizeof(guess->T_map_sensor)) == 0;
-}
-
 /* The guesses as priors. Returns how many. */
 static size_t set_priors(const struct ndtd_relocalization *now)
 {
@@ -188,8 +182,7 @@ static double surprise_of(const struct ndtd_relocalization *now, const struct nd
 static double log_odds_of_scan(const struct ndtd_relocalization *now, const struct ndt_pose *a,
                                const struct ndt_pose *b)
 {
-    const double z = ndtd_matcher_significance(now->matcher, a, b);
-    return 0.5 * z * fabs(z);
+    return ndtd_matcher_log_odds(now->matcher, ndtd_matcher_significance(now->matcher, a, b));
 }
 
 /* The same with the prediction, whose error has the tails of a t distribution. */
@@ -207,12 +200,11 @@ static size_t choose_best(struct ndtd_relocalization *now, size_t count, double 
     size_t best = count;
     for (size_t i = 0; i < count; i++) {
         const int is_same = !ndtd_are_distinct(&kept->T_map_sensor, &found[i].T_map_sensor);
-        const double gain = is_prediction(now, &now->matcher->batch.priors[i]) ? 0 : SAME_GAIN;
         if (!(ndtd_fit(&found[i]) > 0) ||
             (ndtd_outcome_is_usable(kept->outcome) && !ndtd_outcome_is_usable(found[i].outcome)))
             continue;
         ndtd_optima_add(&now->relocalizer->optima, &found[i].T_map_sensor);
-        if (is_same ? ndtd_fit(&found[i]) <= ndtd_fit(kept) + gain
+        if (is_same ? ndtd_fit(&found[i]) <= ndtd_fit(kept) + SAME_GAIN
                     : ndtd_fit(kept) > 0 && log_odds(now, &found[i].T_map_sensor, &kept->T_map_sensor) <=
                                                 (best == count ? better : 0))
             continue;
@@ -466,7 +458,7 @@ static enum ndt_status move_rivals(struct ndtd_relocalization *now, const struct
         if (status != NDT_OK)
             return status;
         is_moved[most] = 1;
-        set_odds(now, rivals, most, 0.5 * lead * fabs(lead));
+        set_odds(now, rivals, most, ndtd_matcher_log_odds(now->matcher, lead));
         add_odds(now, rivals);
         if (-log(rivals->each[most]) < NDTD_LEAST_MARGIN)
             break;

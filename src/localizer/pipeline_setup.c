@@ -4,6 +4,7 @@
 
 #include "backends.h"
 #include "ndtd/autotune.h"
+#include "ndtd/log.h"
 #include "pipeline_state.h"
 
 /* Time to preprocess one point before any was measured: as on a busy core. */
@@ -150,11 +151,37 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     free(pipeline);
 }
 
+/* Levels of the settings that the map fills; all where they are not to be chosen. */
+static size_t levels_for(const struct ndtd_settings *settings, const struct ndt_map *map)
+{
+    const size_t count = settings->align.level_count;
+    const size_t filled = map && settings->align.choose_levels ? ndt_map_filled_levels(map) : count;
+    return filled < count ? filled : count;
+}
+
+/* A map that is too sparse for a level is matched without it: scores there say little, for few points meet it. */
+static void fit_levels(struct ndtd_pipeline *pipeline)
+{
+    const struct ndt_map *map = pipeline->matcher.map;
+    const size_t count = levels_for(&pipeline->snapshot->settings, map);
+    if (pipeline->fitted.align.level_count == count)
+        return;
+    pipeline->fitted.align.level_count = count;
+    ndtd_relocalizer_set_settings(pipeline->relocalizer, pipeline->settings);
+    if (count < pipeline->snapshot->settings.align.level_count)
+        ndtd_log(NDTD_LOG_WARNING,
+                 "the map is too sparse for its level of %g m, %u voxels against %u of %g m: levels end at %g m",
+                 map->levels[count].leaf_m, map->levels[count].voxel_count - 1,
+                 map->levels[count - 1].voxel_count - 1, map->levels[count - 1].leaf_m,
+                 map->levels[count - 1].leaf_m);
+}
+
 static void keep_map(struct ndtd_pipeline *pipeline, struct ndt_map *map)
 {
     struct ndt_map *before = pipeline->matcher.map;
     pipeline->matcher.map = ndt_map_retain(map);
     ndtd_relocalizer_set_map(pipeline->relocalizer, before, map);
+    fit_levels(pipeline);
     ndt_map_release(before);
     ndtd_lookahead_forget(pipeline->lookahead);
 }
@@ -226,7 +253,9 @@ enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, stru
 void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot)
 {
     ndtd_settings_snapshot_replace(&pipeline->snapshot, snapshot);
-    pipeline->settings = pipeline->matcher.settings = &snapshot->settings;
+    pipeline->fitted = snapshot->settings;
+    pipeline->fitted.align.level_count = levels_for(&snapshot->settings, pipeline->matcher.map);
+    pipeline->settings = pipeline->matcher.settings = &pipeline->fitted;
     pipeline->track.params = pipeline->settings->track;
     if (pipeline->relocalizer)
         ndtd_relocalizer_set_settings(pipeline->relocalizer, pipeline->settings);

@@ -22,7 +22,8 @@ struct ndtd_last_scan {
 
 struct ndtd_pipeline {
     const struct ndtd_settings_snapshot *snapshot;
-    const struct ndtd_settings *settings; /* the snapshot's */
+    struct ndtd_settings fitted;          /* the snapshot's, with the levels that the map fills */
+    const struct ndtd_settings *settings; /* `fitted` */
     int is_stopped;
     enum ndt_state state; /* after the last scan */
     struct ndtd_pipeline_events events;

@@ -32,7 +32,7 @@ static void add_place(const struct ndtd_relocalization *now, const struct ndt_po
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(&now->scan->T_base_sensor);
     const struct ndt_pose T_map_base = ndt_pose_compose(T_map_sensor, &T_sensor_base);
     const double lead = ndtd_matcher_lead_of_kept(now->matcher, T_map_sensor);
-    ndtd_belief_add(&now->relocalizer->recovery.places, &T_map_base, -0.5 * lead * fabs(lead));
+    ndtd_belief_add(&now->relocalizer->recovery.places, &T_map_base, -ndtd_matcher_log_odds(now->matcher, lead));
 }
 
 static void add_places(const struct ndtd_relocalization *now)
@@ -109,7 +109,7 @@ enum ndt_status ndtd_places_weigh(const struct ndtd_relocalization *now, double 
         if (status != NDT_OK)
             return status;
         is_moved[rival - places->places] = 1;
-        rival->log_fit = here->log_fit - 0.5 * lead * fabs(lead);
+        rival->log_fit = here->log_fit - ndtd_matcher_log_odds(now->matcher, lead);
         ndtd_belief_weigh(places);
         *margin = ndtd_belief_margin(places, here);
     }

@@ -12,6 +12,9 @@ static const double LEVEL_RAD = 0.01;
 static const double TINY = 1e-6;
 /* After a longer gap a mean velocity says nothing. */
 static const double LONGEST_GAP_S = 10;
+/* A pose that was given holds for the sweep with its stamp: points were measured up to a sweep before that, on
+ * average, where the stamp is that of the last one. */
+static const double GIVEN_SWEEP_S = 0.1;
 /* In metres, radians and per second: no deviation says anything beyond. */
 static const double MOST_DEVIATION = 1e3;
 /* Odometry and gyros that are this wrong are broken: what was learned of them is forgotten. */
@@ -598,7 +601,8 @@ void ndt_track_ignore(struct ndt_track *track, enum ndt_track_input input, int i
 int ndt_track_is_late(const struct ndt_track *track, int64_t stamp_ns)
 {
     const double dt_s = ndt_track_seconds(track->state.stamp_ns, stamp_ns);
-    return track->has_pose && dt_s < 0 && !has_jumped(track, dt_s);
+    const int is_given = !track->is_measured && track->fixed_ns == track->state.stamp_ns;
+    return track->has_pose && dt_s < (is_given ? -GIVEN_SWEEP_S : 0) && !has_jumped(track, dt_s);
 }
 
 void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *updated)

@@ -70,6 +70,7 @@ WORLDS = {
 }
 ALIKE = {
     "corridor, scans alone": Row("--world corridor --columns 600", most_lost=3),
+    "corridor, dense scans": Row("--world corridor", most_lost=3),
     "shelves, scans alone": Row("--world shelves --columns 600"),
     "parking, scans alone": Row("--world parking --columns 600"),
     "terrace, scans alone": Row("--world terrace --columns 600"),

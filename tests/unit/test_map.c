@@ -312,6 +312,31 @@ TEST(coarser_levels_are_derived_from_finer_ones)
 }
 
 /* Mean and covariance of one voxel in double from its points. */
+/* Levels that a map of a floor of 32 m by 32 m fills, with points this far apart. */
+static size_t filled_levels(double spacing_m)
+{
+    struct ndt_map *map;
+    const int side = (int)(32 / spacing_m);
+    must(ndt_cloud_reserve(&cloud, (size_t)(side * side), 0, &err));
+    cloud.count = (size_t)(side * side);
+    for (int i = 0; i < side * side; i++) {
+        cloud.x_m[i] = (float)(spacing_m * (i % side + 0.5));
+        cloud.y_m[i] = (float)(spacing_m * (i / side + 0.5));
+        cloud.z_m[i] = (float)(0.3 + 0.01 * (i % 3));
+    }
+    must(ndt_map_from_cloud(&map, &config, &cloud, &err));
+    const size_t filled = ndt_map_filled_levels(map);
+    ndt_map_release(map);
+    return filled;
+}
+
+TEST(levels_that_a_sparse_map_leaves_empty_are_not_counted)
+{
+    ck_assert_uint_eq(filled_levels(0.25), 3); /* 16 points in a cell of 1 m */
+    ck_assert_uint_eq(filled_levels(0.5), 2);  /* 4, and a Gaussian needs 6 */
+    ck_assert_uint_eq(filled_levels(1), 1);
+}
+
 TEST(a_voxel_is_the_sample_mean_and_covariance)
 {
     struct ndt_map *map;

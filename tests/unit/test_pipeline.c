@@ -238,6 +238,23 @@ TEST_EACH(a_wrong_pose_in_mid_drive_does_not_end_the_track, 0, 2)
     ndtd_pipeline_destroy(pipeline);
 }
 
+/* From a pose that was given, or from a search: the next scan is tracked as any other, without 200 iterations. */
+TEST_EACH(the_scan_after_a_start_costs_little, 0, 2)
+{
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
+    if (_i == 0)
+        feed_start(pipeline);
+    size_t i = 0;
+    struct ndtd_scan_record record = feed(pipeline, i++);
+    while (record.result.outcome != NDT_CONVERGED && i + 1 < SCANS)
+        record = feed(pipeline, i++);
+    ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+    record = feed(pipeline, i);
+    ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+    ck_assert_int_lt(record.result.iterations, 100);
+    ndtd_pipeline_destroy(pipeline);
+}
+
 TEST(a_scan_that_is_sent_twice_is_not_aligned_again)
 {
     struct ndtd_scan_record record;

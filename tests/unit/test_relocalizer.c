@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "backends.h"
-#include "relocalizer.h"
+#include "relocalizer_state.h"
 #include "run_tests.h"
 #include "street_drive.h"
 
@@ -77,8 +77,8 @@ static void give_pose(size_t scan, double along_m, double turn_rad)
     ndtd_relocalizer_start_at(here.relocalizer, &here.track.state);
 }
 
-/* One scan, as a pipeline takes it from its points to the estimator. */
-static void take(size_t number)
+/* One scan up to its prediction and what the relocaliser begins with. Returns whether there is a pose. */
+static int begin(size_t number)
 {
     struct ndtd_matcher *matcher = here.matcher;
     struct ndtd_alignment *alignment = &here.alignment;
@@ -98,6 +98,15 @@ static void take(size_t number)
     ndtd_alignment_begin(alignment, &matcher->scan, has_pose ? &here.track.state : NULL, &matcher->scan.predicted);
     must(ndtd_matcher_preprocess(matcher, &err));
     must(ndtd_relocalizer_begin(here.relocalizer, &here.decision, &err));
+    return has_pose;
+}
+
+/* One scan, as a pipeline takes it from its points to the estimator. */
+static void take(size_t number)
+{
+    struct ndtd_matcher *matcher = here.matcher;
+    struct ndtd_alignment *alignment = &here.alignment;
+    const int has_pose = begin(number);
     const struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
     if (has_pose) {
         must(ndtd_matcher_align(matcher, FIRST_PASS, &params, &alignment->prior.T_map_sensor, alignment, &err));
@@ -239,6 +248,33 @@ TEST(a_pose_given_in_mid_drive_is_refused_where_the_track_fits)
     take(5);
     ck_assert(!here.decision.is_refused && !here.decision.is_unproven);
     ck_assert_int_eq(here.alignment.result.outcome, NDT_CONVERGED);
+}
+
+/* However small the budget is: the track is aligned before the pose, for which no time is left here. */
+TEST(the_track_comes_back_without_time_for_the_pose_that_was_given)
+{
+    give_pose(0, 0, 0);
+    for (size_t i = 0; i < 4; i++) {
+        take(i);
+        follow();
+    }
+    give_pose(4, -30, 0.5);
+    ck_assert_int_eq(begin(4), 1);
+    ndtd_refuse(&here.alignment.result, NDT_DEADLINE, "no time is left");
+    must(ndtd_relocalizer_decide_unaligned(here.relocalizer, &here.alignment, &here.decision, &err));
+    ck_assert(here.decision.is_refused && here.decision.is_replaced);
+    ck_assert_int_eq(here.alignment.result.outcome, NDT_CONVERGED);
+    ck_assert_double_lt(error_m(4), 0.1);
+}
+
+/* Speeds and accelerations that the carrier cannot have lead nowhere. */
+TEST(the_carrier_comes_no_farther_than_it_can)
+{
+    drive.settings.recovery.max_speed_mps = 20;
+    drive.settings.recovery.max_acceleration_mps2 = 2;
+    ck_assert_double_eq_tol(ndtd_reach_m(&drive.settings, 5, 2), 14, 1e-9);
+    ck_assert_double_eq_tol(ndtd_reach_m(&drive.settings, 19, 10), 200, 1e-9);
+    ck_assert_double_eq(ndtd_reach_m(&drive.settings, 19, 0), 0);
 }
 
 TEST(another_map_forgets_what_was_found_in_this)

@@ -111,6 +111,21 @@ TEST(a_scan_at_the_stamp_of_the_initial_pose_counts)
     ck_assert_double_eq_tol(guess_x(0), 0.5, 1e-12);
 }
 
+/* Nor is it late: its points were measured before, on average, where the stamp is that of the last one. */
+TEST(a_scan_whose_sweep_ends_at_the_initial_pose_counts)
+{
+    found(-0.05, 0.5);
+    ck_assert_double_eq_tol(guess_x(-0.05), 0.5, 1e-12);
+    found(-0.06, 9); /* now there is a scan */
+    ck_assert_double_eq_tol(guess_x(-0.05), 0.5, 1e-12);
+}
+
+TEST(a_scan_long_before_the_initial_pose_changes_nothing)
+{
+    found(-0.15, 9);
+    ck_assert_double_eq_tol(guess_x(0), 0, 1e-12);
+}
+
 TEST(a_scan_after_one_that_told_nothing_counts)
 {
     found(0.1, 1);

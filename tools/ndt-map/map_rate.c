@@ -13,13 +13,13 @@ static const double distances_m[MAP_RATE_DISTANCES] = {0.5, 1, 1.5, 2, 3, 4};
 static const double turns_deg[MAP_RATE_TURNS] = {3, 6, 10, 15, 25};
 enum { SLIDES = MAP_RATE_DISTANCES * MAP_RATE_DIRECTIONS, ITEMS = SLIDES + 2 * MAP_RATE_TURNS, LEAST_POINTS = 50 };
 
-/* All levels of the map, as the default chain uses its own. */
+/* The levels of the map that the localiser uses. */
 static void set_levels(struct ndt_align_params *params, const struct ndt_map *map)
 {
-    params->level_count = map->level_count;
-    for (size_t i = 0; i < map->level_count; i++)
+    params->level_count = ndt_map_filled_levels(map);
+    for (size_t i = 0; i < params->level_count; i++)
         params->levels[i] =
-            (struct ndt_align_level){map->levels[i].leaf_m, i + 1 < map->level_count ? NDT_DIRECT7 : NDT_RADIUS};
+            (struct ndt_align_level){map->levels[i].leaf_m, i + 1 < params->level_count ? NDT_DIRECT7 : NDT_RADIUS};
 }
 
 enum ndt_status map_rater_open(struct map_rater *rater, struct ndt_map *map, const struct map_patches *patches,

@@ -1,10 +1,12 @@
 """ndtd.Localizer: the bits of a replay inside the program, one line for what is wrong, threads, memory, processes."""
 import gc
+import json
 import os
 import threading
 
 import numpy as np
 import pytest
+from drive_bags import messages_of, scans_of, truth_of, write
 from test_threads_and_memory import least_growth
 
 import ndtd
@@ -77,6 +79,67 @@ def test_the_pose_at_any_time(drive, scans, poses):
     with pytest.raises(TypeError, match="stamp_ns"):
         localizer.pose_at("now")
     assert localizer.hash == before
+
+
+@pytest.fixture(scope="module")
+def corridor(simulate):
+    """One step aside all looks the same; the bag begins with the true pose and velocity."""
+    return simulate("--seed", 1, "--world", "corridor", "--scans", 30, "--columns", 600)
+
+
+@pytest.mark.parametrize("along_m, speed_mps, gap", [(-3, None, 0), (3, None, 0), (0, 5, 0), (0, -3, 0), (2, 5, 10), (-3, None, 10)])
+def test_a_wrong_start_where_all_looks_alike(along_m, speed_mps, gap, corridor):
+    """Off along the corridor, with a wrong first velocity (the true one is 1.3 m/s), over a gap of scans: no pose that is off
+    by a metre is trusted, and while nothing tells where a first one is, its deviation stays as large as its error."""
+    truth, localizer = truth_of(corridor.bag), ndtd.Localizer(corridor.map, options=OPTIONS)
+    for at, scan in enumerate(scans_of(corridor.bag)):
+        stamp_ns, right = scan["stamp_ns"], truth[scan["stamp_ns"]]
+        if at == 0:
+            twist = None if speed_mps is None else (speed_mps, 0, 0, 0, 0, 0)
+            localizer.initial_pose(stamp_ns, right @ [[1, 0, 0, along_m], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], twist=twist)
+        if 8 <= at < 8 + gap:
+            continue
+        found = localizer.scan(stamp_ns, scan["points"], time_s=scan["time_s"])
+        off_m = np.linalg.norm(found.pose[:3, 3] - right[:3, 3])
+        assert off_m <= 1 or not (found.trusted or found.outcome == "converged"), f"scan {at}: {found}"
+        if found.state == "initialising" and speed_mps is None:
+            assert off_m <= 4 * np.sqrt(np.linalg.norm(found.covariance[:3, :3], 2)), f"scan {at}: {off_m} m"
+
+
+def scaled(by):
+    def lie(message):
+        message["pose"][:3] = [by * x for x in message["pose"][:3]]
+        message["twist"][:3] = [by * x for x in message["twist"][:3]]
+    return lie
+
+
+def turned_the_other_way(message):
+    message["angular_velocity"] = [-x for x in message["angular_velocity"]]
+
+
+@pytest.fixture(scope="module")
+def street_with_motion(simulate):
+    return simulate("--seed", 5, "--scans", 60, "--beams", 16, "--columns", 600, "--map-spacing", 0.3, "--odometry", "--imu", 100)
+
+
+@pytest.mark.parametrize("kind, lie, words", [
+    ("odometry", scaled(0.2), "scale 0.2"), ("odometry", scaled(-1), "it runs backwards, scale "),
+    ("odometry", scaled(0), "it stands still while they move; "), ("imu", turned_the_other_way, "it turns the other way, scale ")])
+def test_an_input_that_lies_is_named_and_not_believed(kind, lie, words, street_with_motion, run_program, tmp_path):
+    """One line of a replay names it, alone beside the scans; no pose is off, and the scans go on without it."""
+    drive, truth = street_with_motion, truth_of(street_with_motion.bag)
+    with ndtd.BagWriter(tmp_path / "lie.bag") as bag:
+        for name, message in messages_of(drive.bag):
+            if name == kind:
+                lie(message)
+            if name in (kind, "initial_pose", "scan", "truth"):
+                write(bag, name, message)
+    said = run_program("ndtd", "--replay", tmp_path / "lie.bag", "--map", drive.map, "--set", "preprocess.deskew=time",
+                       "--results", tmp_path / "results.jsonl").stderr
+    assert f"{kind} disagrees with the scans: {words}" in said and said.count("disagrees") == 1, said
+    rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert len(rows) == 60 and {row["state"] for row in rows[-10:]} == {"tracking"}
+    assert max(np.linalg.norm(np.array(row["pose"][:3]) - truth[row["stamp_ns"]][:3, 3]) for row in rows) < 0.5
 
 
 def test_another_map_and_what_is_refused_changes_nothing(drive, scans, poses):

@@ -165,6 +165,11 @@ struct ndt_map {
     /** @} */
 };
 
+/** Number of levels, from the coarsest on, that are worth an alignment: each of those has at least as many
+ * Gaussians as the level before it. A surface has four times as many in cells of half the size; fewer in all mean
+ * that most cells have too few points for one, so that most points of a scan would meet nothing there. At least 1.
+ */
+size_t ndt_map_filled_levels(const struct ndt_map *map);
 /** Computes the id from the levels; equals map->id unless the memory of the map was damaged. */
 uint64_t ndt_map_identity(const struct ndt_map *map);
 

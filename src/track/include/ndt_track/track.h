@@ -247,8 +247,7 @@ void ndt_track_update_from(const struct ndt_track *track, const struct ndt_track
                            const struct ndt_track_state *predicted, const struct ndt_track_measurement *measurement,
                            struct ndt_track_state *out, double *innovation, double *weakest);
 /** Whether a moment is before that of the state, and time has not restarted: what is measured there changes
- * nothing.
- */
+ * nothing. A pose that was given counts from a sweep (0.1 s) before its stamp on, until a scan confirms it. */
 int ndt_track_is_late(const struct ndt_track *track, int64_t stamp_ns);
 /** Makes an updated state the state, unless it is late. */
 void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *updated);
