@@ -186,7 +186,7 @@ stand_in_program() { # NAME PROGRAM MORE-WORDS: appended, so that they override
     stand_in "$dir/gpu/$1" 'words=() more=""' \
         'for w; do case $w in cuda) w=cuda-emulated ;; *cuda:*) w=${w//cuda:/cuda-emulated:} ;; esac; words+=("$w"); done' \
         "more='$3'" '[ "${words[0]}" != batch ] || more+=" --sizes 1,3"' '[ "${words[0]}" != dense ] || more="--tiles 9 --rounds 1"' \
-        'case ${words[0]} in align | evaluations | batch | overheads) more+=" --rounds 2" ;; esac' "exec '$bin/$2' \"\${words[@]}\" \$more"
+        'case ${words[0]} in align | evaluations | batch | overheads) more+=" --rounds 2" ;; poses) more+=" --sizes 2 --rounds 1" ;; esac' "exec '$bin/$2' \"\${words[@]}\" \$more"
 }
 mkdir -p "$dir/gpu" "$dir/tools"
 if [ -n "${NDT_GPU_CHECK_FULL:-}" ]; then
@@ -214,10 +214,8 @@ stand_in "$dir/tools/ncu" 'echo "==ERROR== ERR_NVGPUCTRPERM"; exit 1'
 mkdir "$dir/bare"
 for folder in /bin /usr/bin /usr/local/bin; do ln -sf "$folder"/* "$dir/bare"; done
 rm -f "$dir"/bare/{*pkg-config*,*pkgconf*,ninja*,python*,pip*,*zmq*,*yaml*}
-minutes=9
-[ -z "${NDT_GPU_CHECK_FULL:-}" ] || minutes=120
 for part in checks times; do
-    PATH=$dir/tools:$dir/bare "$root/tools/gpu-check" $quick --part $part --minutes $minutes --programs "$dir/gpu" --out "$dir/fourth" >"$dir/stdout-$part" 2>&1 ||
+    PATH=$dir/tools:$dir/bare "$root/tools/gpu-check" $quick --part $part --minutes 120 --programs "$dir/gpu" --out "$dir/fourth" >"$dir/stdout-$part" 2>&1 ||
         fail "a device without a fault, --part $part: exit code $?: $(cat "$dir/stdout-$part")"
     [ -s "$dir/fourth/stand-in-1000/gpu-check-$part.json" ] && [ -s "$dir/fourth/stand-in-1000/gpu-check-$part.md" ] || fail "no results of --part $part"
     [ -n "$(ls "$dir/fourth/gpu-check-$part-logs")" ] || fail "no logs of --part $part"

@@ -74,6 +74,7 @@ def test_stop_asks_first(programs, open_page):
     assert "rejected 0" in programs.daemon.ctl("status", "--all")
     page.page.click("#stop-send")
     wait_until("scans are rejected", lambda: "rejected 0" not in programs.daemon.ctl("status", "--all"))
+    page.wait_for("the page offers to resume", "() => document.getElementById('control-run-text').textContent === 'Resume'")
     page.page.click("#control-run")
     page.wait_for_state("tracking")
 
