@@ -41,6 +41,11 @@ expect 0 "" info $map
 says "points  "
 says "levels       4 m: "
 says "1 file"
+! grep -q "too sparse" out || fail "the levels of a dense map"
+"$bin/ndt-sim" --seed 3 --scans 1 --map-spacing 0.5 --out sparse >/dev/null || fail "a sparse map"
+expect 0 "" info sparse/map.pcd
+says "voxels, too sparse: ndtd does without them"
+expect 0 "" info $map
 id=$(map_id)
 [ -n "$id" ] || fail "no id of the map"
 expect 0 "" info $map --json
