@@ -264,8 +264,7 @@ static struct ndt_align_costs costs_per_point(const struct ndt_align_costs *seen
 /* ---- scans at once ---- */
 
 /* Aligns a group as waiting scans are aligned: one scan as always, several in a batch. The scans are equal, which a
- * backend does not know.
- */
+ * backend does not know. */
 static enum ndt_status align_group(struct measurement *all, size_t row, size_t count, size_t round, double *us,
                                    struct ndt_error *err)
 {
@@ -291,8 +290,7 @@ static enum ndt_status align_group(struct measurement *all, size_t row, size_t c
 }
 
 /* Number of rounds of groups of 1, 2 .. `most` scans that the time suffices for; one more precedes them, for cold
- * caches.
- */
+ * caches. */
 static size_t batch_rounds(const struct measurement *all, size_t row, size_t most)
 {
     const double round_us = all->result->rows[row].p50_us * (double)(most * (most + 1) / 2);

@@ -45,8 +45,7 @@ enum ndtd_edge_step ndtd_edge_decide(struct ndtd_edge *edge, const struct ndtd_e
 /* Whether enough points meet the map for an alignment with it to be worth its time. */
 int ndtd_edge_is_met(double part);
 /* Carries the covariance of a pose error d (T = T^ Exp(d), row-major) along the motion D and adds the drift of
- * odometry.
- */
+ * odometry. */
 void ndtd_edge_carry(const struct ndt_pose *D, double covariance[36]);
 
 /* ---- the steps of a scan in the pipeline ---- */

@@ -14,8 +14,7 @@ static const double SAME_M = 0.5, SAME_RAD = 0.1;
 static const double DISTINCT_M = 1, DISTINCT_RAD = 5 * 0.017453292519943295;
 
 /* t distribution of the error of a prediction: its degrees of freedom, and half the sum of these and the
- * dimensions.
- */
+ * dimensions. */
 static const double TAIL = 6, TAIL_WEIGHT = 6;
 /* Extent of a place: area and heading. */
 static const double PLACE_M2 = 1, PLACE_RAD = 5 * 0.017453292519943295;

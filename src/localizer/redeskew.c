@@ -48,8 +48,7 @@ static enum ndt_status align_again(struct ndtd_matcher *matcher, struct ndtd_ali
 }
 
 /* Whether the motion that was found moves points away from where the motion in use has put them. The estimator
- * accounts for a small error of the motion to first order; then another pass finds the same pose.
- */
+ * accounts for a small error of the motion to first order; then another pass finds the same pose. */
 static int motion_differs(const struct ndtd_matcher *matcher, const struct ndtd_alignment *alignment)
 {
     return ndtd_scan_motion_difference_m(&matcher->scan.sweep, &alignment->updated.twist, motion_in_use(matcher)) >

@@ -30,8 +30,7 @@ struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher);
 void ndtd_deskewing_use(struct ndtd_matcher *matcher, const struct ndtd_deskewing *first);
 /* Aligns the scan from another sensor pose, deskewed as `first` and then with the motion that fits there. *lead:
  * number of standard deviations by which the scan fits better at `alignment`, with the motion of that; INFINITY
- * where the other pose leads to no distinct optimum. Alignment and points stay as they are; costs are added.
- */
+ * where the other pose leads to no distinct optimum. Alignment and points stay as they are; costs are added. */
 NDT_MUST_CHECK enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher,
                                                       struct ndtd_alignment *alignment,
                                                       const struct ndtd_deskewing *first,

@@ -8,8 +8,7 @@
 #include "pipeline_state.h"
 
 /* Whether the last scan of its sensor had the same stamp: then the scan is counted, answered `rejected`, and not
- * processed. Always 0 after a new pose, with merged sensors, and while a search for the pose was asked for.
- */
+ * processed. Always 0 after a new pose, with merged sensors, and while a search for the pose was asked for. */
 int ndtd_scan_is_repeated(struct ndtd_pipeline *pipeline, const struct ndt_scan_header *scan,
                           struct ndtd_scan_record *record);
 /* Remembers a scan that was matched. */

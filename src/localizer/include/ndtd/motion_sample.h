@@ -1,7 +1,6 @@
 /** @file
  * @brief Samples of the estimator from messages of odometry and IMU, in the base frame. Pure but for the
- * transforms.
- */
+ * transforms. */
 #ifndef NDTD_MOTION_SAMPLE_H
 #define NDTD_MOTION_SAMPLE_H
 

@@ -66,8 +66,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out,
 /** Closes the backend and frees everything; `pipeline` may be NULL. */
 void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 /** Processes one frame; frames other than scan, initial pose, odometry, IMU and GNSS are ignored. For a scan, whose
- * header has been decoded into frame->scan, `record` then holds the result; a scan that cannot be matched, or
- * whose result is not finite, has the outcome rejected and the reason. A frame that cannot be decoded is an error
+ * header has been decoded into frame->scan, `record` then holds the result; a scan that cannot be matched, or whose
+ * result is not finite, has the outcome rejected and the reason. A frame that cannot be decoded is an error
  * (NDT_ERR_FORMAT, LIMIT or UNSUPPORTED) and changes nothing. NDT_ERR_MEMORY: memory does not suffice for this
  * scan, even after buffers were given back; it may for a smaller one. NDT_ERR_DEVICE: no further scan can be
  * computed.
@@ -86,8 +86,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_process(struct ndtd_pipeline *pipel
  * counts if it has converged, and the prediction then lies within the basin of the finest level, is as near and as
  * certain as was expected, and deskews the same to 5 cm. Otherwise it is deskewed with its real motion and aligned
  * again. Scans after an initial pose are not aligned ahead; nor is any if the deadline (that of the first scan)
- * could be missed, the state is not tracking, the backend has neither lanes nor solves, or preprocesses itself.
- * The
+ * could be missed, the state is not tracking, the backend has neither lanes nor solves, or preprocesses itself. The
  * frames stay where they are until they are processed.
  *
  * Returns the number of frames, from the first on, that were taken in: 0, or up to as many scans as the autotuner

@@ -77,8 +77,7 @@ struct ndtd_search_answer {
     struct ndt_search_result result;
 };
 /** Takes the answer of the last search, once, if it belongs to this owner; NULL while the search runs. Borrowed
- * until the next start.
- */
+ * until the next start. */
 const struct ndtd_search_answer *ndtd_searcher_take(struct ndtd_searcher *searcher, enum ndtd_search_owner owner);
 /** Takes a reference to the field of the last map, which the caller releases; NULL: it is not built yet, cannot be
  * built, or was taken already. Without a background thread it is built now. */

@@ -2,24 +2,22 @@
  * @brief The field: an occupancy grid of the map by bands of height, one byte per cell, for correlative scan
  * matching (Olson 2009).
  *
- * A cell holds a bit per band of height above the LOCAL ground that the map occupies there. A scan, levelled by
- * the ground that it sees, is described in the same way, so that its place is searched in x, y and heading only.
+ * A cell holds a bit per band of height above the LOCAL ground that the map occupies there. A scan, levelled by the
+ * ground that it sees, is described in the same way, so that its place is searched in x, y and heading only.
  *
  * It is built from the voxels of the map's level nearest to 1 m, without points:
  *  - Ground, per square metre: the lowest voxel that is flat (normal within 26 deg of vertical, deviation along it
  *    < 0.2 m) and within 0.9 m of the 30th percentile of the lowest flat voxels 6 m around. Other cells of a tile
  *    take the height of the nearest ground, breadth first.
  *  - Bits: bands between 0.3, 0.8, 1.4, 2, 3, 4.5, 7, 10 m above the ground and beyond. A voxel is sampled at nine
- *    places (mean and 1.2 deviations along its two long axes, at most 0.6 m); each sets the cells 3x3 around it,
- *    in
+ *    places (mean and 1.2 deviations along its two long axes, at most 0.6 m); each sets the cells 3x3 around it, in
  *    cells of 2, 1 and 0.5 m.
  *  - Known: cells within 2 m of measured ground. Sensors are searched for there.
  *  - Layers: another floor above the ground (a bridge, a storey) is a layer with a ground and bits of its own.
  *
  * Memory: tiles of 32 m where the map has voxels, 7.4 MB per square kilometre of them; nothing where it has none.
  *
- * A field is immutable and reference-counted; any number of threads may read it. Determinism: equal maps give
- * equal
+ * A field is immutable and reference-counted; any number of threads may read it. Determinism: equal maps give equal
  * fields, bit for bit. */
 #ifndef NDT_FIELD_H
 #define NDT_FIELD_H

@@ -2,26 +2,26 @@
  * @brief Hypothesis test of a pose: whether it may be accepted, by the searches from all views of the sensor so
  * far.
  *
- *     ndt_hypothesis_features_of(&result, i, &features);           // candidate i of a search over all that is
- * possible ndt_hypothesis_test_add(&test, &features, &T_map_sensor); ndt_hypothesis_test_accepts(&test, 1);
- * // and ndt_hypothesis_test_probability(&test)
+ *     ndt_hypothesis_features_of(&result, i, &features); // candidate i of a search over every possible pose
+ *     ndt_hypothesis_test_add(&test, &features, &T_map_sensor);
+ *     ndt_hypothesis_test_accepts(&test, 1); // and ndt_hypothesis_test_probability(&test)
  *
  * A search has a best candidate in a wrong world as well, whose fit depends on sensor and map. The test therefore
- * compares candidates of one search: two shares of the same n points, those that fit at the candidate (p) and
- * those at the best other one (r), differ by
+ * compares candidates of one search: two shares of the same n points, those that fit at the candidate (p) and those
+ * at the best other one (r), differ by
  *
  *     significance z = (p - r) / sqrt((p (1 - p) + r (1 - r) + 1 / (4 n)) / n)
  *
- * standard errors. A wrong best candidate is the largest of many values that are alike: z stays below 4. Few
- * points make z small; perceptual aliasing (a copied place, a corridor) makes z 0, for ever.
+ * standard errors. A wrong best candidate is the largest of many values that are alike: z stays below 4. Few points
+ * make z small; perceptual aliasing (a copied place, a corridor) makes z 0, for ever.
  *
  * Searches from one view are not independent, however many there are: their mean counts. A view is new after
  * NDT_HYPOTHESIS_STEP_M of motion or, with a narrow view, a turn of NDT_HYPOTHESIS_TURN_DEG. Views together have
  * the significance
  *
- *     Z = (w1 z1 + .. + wV zV) / sqrt(w1^2 + .. + wV^2),  w = 1 for the present view, 0.8 for the one before,
- *     0.64,
- * ..
+ *     Z = (w1 z1 + .. + wV zV) / sqrt(w1^2 + .. + wV^2)
+ *
+ * with w = 1 for the present view, 0.8 for the previous one, then 0.64, and so on.
  *
  * The memory fades: the evidence of a few unlucky scans is forgotten, and so is that of a long aisle that looked
  * like another.
@@ -29,17 +29,15 @@
  *     probability = 1 / (1 + exp(-(a + b min(Z, 8) + [narrow] c u)))
  *
  * with u the share of points that have nothing near them in the map (1 - match_ratio; means fade as Z does). The
- * numbers are fitted to searches in right and wrong worlds. In a wrong world a wide view fits
- * nowhere. A narrow one, which shows less than half of the circle, may look at one thing (a facade, an aisle) that
- * stands elsewhere, too, and the search may lose the right place among many that look alike. Guards, therefore,
- * for
- * narrow views: at least NDT_HYPOTHESIS_VIEWS views, at least NDT_HYPOTHESIS_POINTS points, and a map that
- * explains
- * what they show.
+ * numbers are fitted to searches in right and wrong worlds. In a wrong world a wide view fits nowhere. A narrow
+ * view, which shows less than half of the circle, may look at one object (a facade, an aisle) that stands
+ * elsewhere, too, and the search may lose the right place among many that look alike. Guards for narrow views are
+ * therefore: at least NDT_HYPOTHESIS_VIEWS views, at least NDT_HYPOTHESIS_POINTS points, and a map that explains
+ * the points.
  *
- * Only searches over every pose that is possible count: the whole map, or all that is within reach of a pose that
- * was accepted. A hypothesis that such a search does not find is contradicted. Searches with less than
- * NDT_HYPOTHESIS_LEAST points say nothing. Pure functions without allocation. */
+ * Only searches over every possible pose count: the whole map, or everything within reach of an accepted pose. A
+ * hypothesis that such a search does not find is contradicted. Searches with less than NDT_HYPOTHESIS_LEAST points
+ * do not count. Pure functions without allocation. */
 #ifndef NDT_SEARCH_HYPOTHESIS_TEST_H
 #define NDT_SEARCH_HYPOTHESIS_TEST_H
 

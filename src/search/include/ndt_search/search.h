@@ -1,16 +1,15 @@
 /** @file
- * @brief Global localisation: search for the place of a scan in a whole map, or a part of it, without a prior
- * pose.
+ * @brief Global localisation: search for the place of a scan in a whole map, or a part of it, without a prior pose.
  *
  *     ndt_search_params_default(&params);
  *     ndt_search_create(&search, &config, &err);
  *     ndt_search_set_map(search, map, field, &err);
  *     ndt_search_run(search, &params, scan, NULL, NULL, NULL, &result, &err);
  *
- * 0. Upright: the points of a tilted, hanging or merged sensor are put into a frame whose z axis is upward; all
- * that follows is done there, and poses are given back for the sensor.
+ * 0. Upright: the points of a tilted, hanging or merged sensor are put into a frame whose z axis is upward; the
+ *    other steps work there, and poses are given back for the sensor.
  * 1. Prepare: voxel filter, the plane of the ground (RANSAC below the sensor), levelling and height above it. The
- * points above the ground become at most 200, one per square metre and band of height (ndt_search/field.h). A
+ *    points above the ground become at most 200, one per square metre and band of height (ndt_search/field.h). A
  *    scan without visible ground is tried at several heights.
  * 2. Dense: every heading times every cell near known ground. The score of a place is the number of points whose
  *    cell has the bit of the point's band. The best of each 8x8 cells and heading counts. In a large region, a
@@ -24,10 +23,9 @@
  * alignments take seconds. The cells around 64 x 64 places are copied next to each other, so that all headings of
  * them are scored from the first-level cache; units of 32 x 8 places follow the streets.
  *
- * The result is a list of candidates, best first. WHICH OF THEM MAY BE BELIEVED IS NOT DECIDED HERE: there is a
- * best candidate in a wrong world as well. Scores and margins of one scan separate right from wrong in most
- * worlds;
- * twins (repeated facades, corridors) need several scans.
+ * The result is a list of candidates, best first. THE SEARCH DOES NOT DECIDE WHICH OF THEM MAY BE ACCEPTED: there
+ * is a best candidate in a wrong world as well. Scores and margins of one scan separate right from wrong in most
+ * worlds; perceptual aliasing (repeated facades, corridors) needs several scans.
  *
  * Threads: one thread at a time uses a search; it starts its own workers. Determinism: equal inputs and seed give
  * bit-equal results, for any number of threads and every vector variant; only times_us and the time at which a
@@ -155,16 +153,15 @@ unsigned ndt_search_progress(const struct ndt_search_control *control);
 struct ndt_search_candidate {
     struct ndt_pose T_map_sensor;
     int32_t layer;
-    uint32_t height_view; /**< without ground: index of the height that was tried; else 0 */
-    double gaussian_fit;  /**< mean of max exp(-d^2 / 2), d to the voxels of 1 m, over the points above the ground;
-                           * ranks */
-    double inliers;       /**< share of these points with a value above 0.1 */
-    struct ndt_scores scores;          /**< scores of the alignment */
-    double fit;                        /**< scores.nvtl_normalized * scores.match_ratio */
-    double bits;                       /**< share of the points that meet their bit at the pose */
-    double best_m, best_deg;           /**< distance to the first candidate */
-    int is_final;                      /**< 1: it was aligned with final_points */
-    enum ndt_outcome outcome;          /**< outcome of the alignment */
+    uint32_t height_view;     /**< without ground: index of the height that was tried; else 0 */
+    double gaussian_fit;      /**< mean of max exp(-d^2 / 2), d to voxels of 1 m, over points above ground; ranks */
+    double inliers;           /**< share of these points with a value above 0.1 */
+    struct ndt_scores scores; /**< scores of the alignment */
+    double fit;               /**< scores.nvtl_normalized * scores.match_ratio */
+    double bits;              /**< share of the points that meet their bit at the pose */
+    double best_m, best_deg;  /**< distance to the first candidate */
+    int is_final;             /**< 1: it was aligned with final_points */
+    enum ndt_outcome outcome; /**< outcome of the alignment */
     struct ndt_align_result alignment; /**< last alignment, of the scan in the upright frame */
 };
 
@@ -201,8 +198,7 @@ struct ndt_search_result {
 };
 
 /** Sets the pose of a sensor in the upright frame at its place, with its heading. up_in_sensor: opposite of gravity
- * in the sensor frame (IMU at rest), of any length. Returns 0, and the identity, where it has no direction.
- */
+ * in the sensor frame (IMU at rest), of any length. Returns 0, and the identity, where it has no direction. */
 int ndt_search_upright(const double up_in_sensor[3], struct ndt_pose *T_upright_sensor);
 
 /** Searches for the place of a scan.
