@@ -1,5 +1,5 @@
 /** @file
- * @brief The table of backends, and of the pipelines of those that have several. */
+ * @brief The table of backends, and the pipelines of those that have several. */
 #ifndef NDT_BACKENDS_H
 #define NDT_BACKENDS_H
 
