@@ -14,8 +14,7 @@ static const double LEAST_SWEEP_S = 5e-3;                    /* span of the poin
 static const double BEYOND_SENSOR_M = 5000;                  /* range beyond that of any lidar */
 static const double OUTSIDE_M = 100, BELOW_OR_ABOVE_M = 200; /* distances from the box of the map */
 static const double SAME_M = 0.3, SAME_RAD = 0.05;           /* limits within which transforms are the same */
-static const double OFF_M = 0.5, OFF_RAD = 0.1;              /* limits, one of which others than the identity exceed
-                                                              */
+static const double OFF_M = 0.5, OFF_RAD = 0.1;              /* limits, one of which other ones exceed */
 static const double SAME_PART = 0.7;                         /* part of the scans */
 enum { LEAST_PAIRS = 10, LEAST_POINTS = 500 };
 
