@@ -180,7 +180,7 @@ static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_
     return used;
 }
 
-/* The stacks of the kernels on this device, for each pipeline: only a context knows them. */
+/* Writes the stacks of the kernels on this device, for each pipeline: only a context knows them. */
 static size_t print_stacks(const struct ndt_cuda_facts *facts, const struct ndt_backend_config *config, char *text,
                            size_t size)
 {

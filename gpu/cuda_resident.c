@@ -13,9 +13,9 @@ static const double COST_MARGIN = 2, REST_US = 50;
 /* Part of the time until a deadline that a launch may take before the device counts as lost; COST_MARGIN lets it
  * plan with half of it. */
 static const double SOLVE_PART = 0.8;
-/* More than any alignment makes, and what the longest ones make. A launch that takes so many times what its
- * evaluations took lately, and most of the time that is left, counts as endless: a debugger slows all of them down.
- */
+/* Limit that no alignment reaches, and passes of the longest alignments. A launch that takes ENDLESS times the
+ * recent time of its evaluations, and most of the remaining time, counts as endless: a debugger slows all of them
+ * down. */
 enum { NO_LIMIT = 1 << 20, MANY_PASSES = 40, ENDLESS = 20 };
 
 /* ---- the batch ---- */
@@ -24,13 +24,13 @@ enum { NO_LIMIT = 1 << 20, MANY_PASSES = 40, ENDLESS = 20 };
 struct launch {
     struct ndt_solve_item *items;
     size_t count;
-    unsigned blocks; /* of the largest item */
+    unsigned blocks; /* blocks of the largest item */
     enum ndt_cuda_shape shape;
     int is_direct; /* no copies: see cuda_resident.h */
     int32_t row_capacity;
     int wants_rows, wants_information;
     struct ndt_gpu_batch *batch;    /* pinned, to upload */
-    struct ndt_gpu_item *gpu_items; /* behind it */
+    struct ndt_gpu_item *gpu_items; /* behind the batch */
     struct ndt_gpu_item *results;   /* pinned, downloaded */
 };
 
