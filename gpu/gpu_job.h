@@ -88,8 +88,7 @@ struct ndt_gpu_item {
     uint32_t count, blocks; /**< points, and blocks of NDT_GPU_BLOCK of them, at least one */
     uint32_t scan_at;       /**< floats into `scan`: columns x y z of blocks * NDT_GPU_BLOCK floats each */
     uint32_t turned_at;     /**< offset in `turned`, likewise */
-    uint32_t row_at;        /**< first row in `block_sums`, of NDT_GPU_ROW doubles; times NDT_GPU_PLANES with planes
-                             */
+    uint32_t row_at;        /**< first row in `block_sums`; times NDT_GPU_PLANES with planes */
     uint32_t seen;          /**< sectors of the horizon that meet the map; initially zero */
     uint32_t ticket;        /**< blocks that are done with this pass; zero between passes */
 };

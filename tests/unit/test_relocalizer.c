@@ -8,7 +8,7 @@
 #include "run_tests.h"
 #include "street_drive.h"
 
-/* What a pipeline owns of it. */
+/* Parts of a pipeline that the relocaliser uses. */
 static struct {
     struct ndt_track track;
     struct ndtd_gnss_fix gnss;
@@ -77,7 +77,7 @@ static void give_pose(size_t scan, double along_m, double turn_rad)
     ndtd_relocalizer_start_at(here.relocalizer, &here.track.state);
 }
 
-/* One scan, as a pipeline takes it from its points to the estimator. */
+/* Takes one scan as a pipeline does, from its points to the estimator. */
 static void take(size_t number)
 {
     struct ndtd_matcher *matcher = here.matcher;
