@@ -99,7 +99,7 @@ static enum ndt_status measure_upload(struct ndt_cuda_device *device, const stru
     return status;
 }
 
-/* One round of all measurements; each starts and ends with an idle device. */
+/* Makes one round of all measurements; each starts and ends with an idle device. */
 static enum ndt_status measure(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
                                const struct ndt_cuda_copies *copies, const void *pageable, double took_us[KINDS],
                                struct ndt_error *err)

@@ -44,7 +44,7 @@ static struct ndt_gpu_item *device_items(const struct ndt_cuda_resident *residen
     return (struct ndt_gpu_item *)(void *)(device_batch(resident) + 1);
 }
 
-/* Behind the items lies their information, where it is wanted, and then their rows. */
+/* Information of a launch, which lies behind the items where it is wanted; the rows follow it. */
 static double *information_of(struct ndt_gpu_item *items, const struct launch *launch)
 {
     return (double *)(void *)(items + launch->count);
@@ -204,7 +204,7 @@ static enum ndt_status start(struct ndt_cuda_resident *resident, const struct la
     return status == NDT_OK ? ndt_cuda_graph_launch(resident->device, graph, err) : status;
 }
 
-/* How many evaluations the launch may make, and whether it is the last one. */
+/* Sets the number of evaluations that the launch may make, and whether it is the last one. */
 static void set_limit(const struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
                       double until_us)
 {
@@ -222,7 +222,7 @@ static void set_limit(const struct ndt_cuda_resident *resident, const struct lau
     control->pass_limit = left_us > 0 ? (int32_t)fmax(1, fmin(affordable, most)) : 1;
 }
 
-/* When the wait for a launch gives up. */
+/* The moment at which the wait for a launch gives up. */
 static double give_up_at(const struct ndt_cuda_resident *resident, const struct launch *launch, double until_us)
 {
     if (until_us <= 0)
@@ -283,8 +283,8 @@ static void pass_directly(struct ndt_cuda_resident *resident, const struct launc
     resident->device->counters.d2h_bytes += back;
 }
 
-/* One upload, one launch and one more for the information, one download, one wait. Later launches upload the
- * control only. */
+/* Runs a launch: one upload, one launch and one more for the information, one download, one wait. Later launches
+ * upload the control only. */
 static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
                                 struct ndt_error *err)
 {

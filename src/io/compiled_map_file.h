@@ -31,7 +31,7 @@ struct ndt_file_header {
     uint32_t version;
     uint32_t level_count;
     uint64_t file_bytes;
-    uint64_t hash; /* of the whole file with this field zero */
+    uint64_t hash; /* hash of the whole file with this field zero */
     double origin_m[3];
     uint64_t id, points;
     uint32_t min_points, covariance;

@@ -8,7 +8,7 @@
 
 enum { COLUMNS_MAX = 5, CHUNK_POINTS = 2048 };
 
-/* One field of the file: its source and its width. */
+/* A field of the file: its source and its width. */
 struct column {
     const char *name;
     const float *value;

@@ -20,7 +20,7 @@ struct tile {
     /* Hash of the points that were added to the sums. */
     uint64_t content;
     int has_points;
-    double origin_m[3]; /* of a map whose first tile is this one */
+    double origin_m[3]; /* origin of a map whose first tile is this one */
 };
 
 struct ndtd_map_source {
@@ -34,7 +34,7 @@ struct ndtd_map_source {
     double origin_m[3];           /* origin of the sums, if they contain points */
     uint64_t reads;               /* files read since the source was opened */
     int stale;                    /* the selected tiles differ from those of the last map */
-    struct ndt_cloud cloud;       /* one tile; its memory is reused */
+    struct ndt_cloud cloud;       /* points of one tile; the memory is reused */
 };
 
 /* ---- tiles and their files ---- */

@@ -12,7 +12,7 @@ enum { SCAN_SLOTS = 2 * NDTD_QUEUE_MAX_DEPTH + 1, SMALL_SLOTS = 2 * NDTD_QUEUE_S
 
 struct slot {
     struct ndtd_message frame; /* first: ndtd_queue_release converts the pointer back to its slot */
-    zmq_msg_t message;         /* its bytes; initialised as long as the queue exists */
+    zmq_msg_t message;         /* bytes of the frame; initialised as long as the queue exists */
     uint64_t order;
     int is_scan;
 };

@@ -196,8 +196,8 @@ static enum ndt_status set_options(void *socket, int type, const struct ndtd_soc
                : NDT_OK;
 }
 
-/* With keys, all tcp sockets use them, also on the loopback. ZAP is consulted for CURVE only, and without its reply
- * no client is admitted. */
+/* Sets CURVE: with keys, all tcp sockets use them, also on the loopback. ZAP is consulted for CURVE only, and
+ * without its reply no client is admitted. */
 static enum ndt_status set_curve(void *socket, const struct ndtd_sockets *sockets,
                                  const struct ndtd_socket_address *address, struct ndt_error *err)
 {
@@ -246,7 +246,7 @@ static enum ndt_status bind_address(void *socket, const struct ndtd_socket_addre
     }
 }
 
-/* After ZMQ_USE_FD libzmq owns the descriptor and closes it with the socket. */
+/* Binds to the descriptor of a path, which libzmq owns after ZMQ_USE_FD and closes with the socket. */
 static enum ndt_status bind_path(void *socket, const struct ndtd_socket_address *address, unsigned mode,
                                  struct ndt_error *err)
 {

@@ -26,7 +26,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_socket_thread_start(struct ndtd_socket_threa
 void ndtd_socket_thread_stop(struct ndtd_socket_thread *thread);
 /* Waits in the loop until the socket is readable (1) or the thread has to end (0). */
 int ndtd_socket_thread_wait(const struct ndtd_socket_thread *thread, void *socket);
-/* As ndtd_socket_thread_wait, but also returns 1 after timeout_ms without a message. */
+/* Waits as ndtd_socket_thread_wait does, but also returns 1 after timeout_ms without a message. */
 int ndtd_socket_thread_wait_for(const struct ndtd_socket_thread *thread, void *socket, long timeout_ms);
 
 #endif

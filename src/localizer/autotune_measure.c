@@ -143,7 +143,7 @@ struct subject {
     struct ndt_backend *backend;
     struct ndt_aligner *aligner;
     int alignments, evaluations;
-    struct ndt_align_costs costs; /* as the aligner measured them */
+    struct ndt_align_costs costs; /* costs that the aligner measured */
 };
 
 struct measurement {

@@ -71,8 +71,8 @@ void ndtd_extension_wheels(struct ndtd_extension *extension, const struct ndt_tr
 /* Gives the scan to odometry, before the prediction and once the sweep is known. Beyond the edge, the estimator
  * goes on from odometry's pose. Without enough time, the scan is predicted like any other. */
 void ndtd_extension_follow(struct ndtd_pipeline *pipeline);
-/* After preprocessing, beyond the edge. *meets = 0: too few points meet the map for an alignment, which is refused.
- */
+/* Decides after preprocessing, beyond the edge, whether enough points meet the map. *meets = 0: too few do for an
+ * alignment, which is refused. */
 NDT_MUST_CHECK enum ndt_status ndtd_extension_meets_map(struct ndtd_pipeline *pipeline,
                                                         struct ndtd_alignment *alignment, int *meets,
                                                         struct ndt_error *err);

@@ -44,7 +44,7 @@ struct ndtd_matcher {
     double deadline_us; /* deadline of the scan; 0: none */
 
     /* The scan. */
-    struct ndt_cloud raw; /* its points, in the frame of the sensor */
+    struct ndt_cloud raw; /* points of the scan, in the frame of the sensor */
     struct ndtd_scan scan;
     enum ndtd_preprocessed preprocessed;
     const struct ndt_cloud *points;              /* the result of preprocessing on the host */

@@ -1,5 +1,4 @@
-/* From the estimate after a scan to its result, and to the facts that the parts of the pipeline learn from the
- * scan. */
+/* Reports the estimate after a scan as its result, and informs the parts of the pipeline about the scan. */
 #include <stdio.h>
 #include <string.h>
 

@@ -36,7 +36,7 @@ struct ndtd_sweep_motion {
 struct ndtd_gnss_fix {
     int is_known;
     struct ndt_gnss_message message;
-    double antenna_m[3]; /* in the base frame */
+    double antenna_m[3]; /* antenna in the base frame */
 };
 
 /* Predicts pose and motion from the estimator; uses_gnss: a waiting GNSS sample is used up. Returns

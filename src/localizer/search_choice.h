@@ -9,7 +9,7 @@
 /** Least time of a search around a place of the map [us]. */
 struct ndtd_search_choice {
     double engine_us, threads_us;
-    int is_engine; /**< it was faster */
+    int is_engine; /**< the engine was faster */
 };
 
 /** A measurement: its subject and its limits. */

@@ -1,4 +1,4 @@
-/* From a map to its field: layer by layer, ground first, then the bits of the objects above it. */
+/* Builds a field from a map: layer by layer, ground first, then the bits of the objects above it. */
 #include "field_build.h"
 
 #include <math.h>

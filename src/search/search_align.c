@@ -1,5 +1,5 @@
-/* From places to candidates: the places with the better scores are aligned in one batch and ranked by gaussian_fit;
- * the best are aligned again with more points. */
+/* Turns places into candidates: the places with the better scores are aligned in one batch and ranked by
+ * gaussian_fit; the best are aligned again with more points. */
 #include "search_state.h"
 
 #include <math.h>

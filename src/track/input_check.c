@@ -114,7 +114,7 @@ static void compare_turns(struct ndt_track_compared *list, const struct ndt_trac
 /* Sums over the newest intervals: an older one may have begun before the fault. */
 struct sums {
     double scan2, told2; /* squared motions */
-    double along;        /* their scalar products */
+    double along;        /* sum of their scalar products */
     double across;       /* about z: scan x told */
 };
 

@@ -94,11 +94,11 @@ struct ndt_localize_pose {
 struct ndt_localize_report {
     uint64_t search_id; /**< number of the search, from 1; 0: none since the start of the daemon */
     int running;
-    uint32_t percent;                    /**< progress, 0 to 100 */
-    double elapsed_ms;                   /**< from the request to the result, or to now while it runs */
-    int has_result;                      /**< the search has ended, and the members below are set */
-    int accepted;                        /**< the best pose is accepted */
-    int applied;                         /**< the best pose became that of the estimator */
+    uint32_t percent;  /**< progress, 0 to 100 */
+    double elapsed_ms; /**< time from the request to the result, or to now while the search runs */
+    int has_result;    /**< the search has ended, and the members below are set */
+    int accepted;      /**< the best pose is accepted */
+    int applied;       /**< the best pose became that of the estimator */
     char reason[NDT_PROTO_MAX_PATH + 1]; /**< reason why the pose is not accepted; may be empty */
     uint64_t seq;                        /**< number of the scan that was localised */
     int64_t stamp_ns;

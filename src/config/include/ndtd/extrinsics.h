@@ -25,7 +25,7 @@ enum {
     NDTD_FRAME_ID_MAX = 64       /**< bytes of a frame_id, with the final zero */
 };
 
-/** One of several sensors. */
+/** A sensor with its own transform. */
 struct ndtd_sensor_frame {
     char frame_id[NDTD_FRAME_ID_MAX]; /**< frame_id of its scans */
     struct ndt_pose T_base_sensor;

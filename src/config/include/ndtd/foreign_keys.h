@@ -16,7 +16,7 @@ extern "C" {
 /** Largest number of rows, for finding duplicates. */
 #define NDTD_FOREIGN_KEYS_MAX 64
 
-/** One row of the table. */
+/** A row of the table. */
 struct ndtd_foreign_key {
     const char *name;
     const char *option;            /**< the option that the key sets; NULL: none */

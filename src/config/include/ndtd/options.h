@@ -44,10 +44,10 @@ enum ndtd_option_type {
     NDTD_SENSORS    /**< struct ndtd_sensor_frame, a list of them */
 };
 
-/** How a number in the file becomes the number in memory. */
+/** Conversion of a number in the file to the number in memory. */
 enum ndtd_option_scale { NDTD_PLAIN, NDTD_DEGREES, NDTD_MILLISECONDS };
 
-/** One row of the table. */
+/** A row of the table. */
 struct ndtd_option {
     const char *name;
     const char *alias_of; /**< name of the option that this row is an alias of; such a row is read, not printed */

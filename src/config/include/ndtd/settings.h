@@ -1,5 +1,5 @@
 /** @file
- * @brief Everything that can be configured, in one struct; options.h reads and prints it. */
+ * @brief The settings: all options in one struct; options.h reads and prints it. */
 #ifndef NDTD_SETTINGS_H
 #define NDTD_SETTINGS_H
 

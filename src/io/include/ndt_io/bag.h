@@ -25,7 +25,7 @@ extern "C" {
 /** Longest payload [bytes]. */
 #define NDT_BAG_MAX_PAYLOAD ((uint32_t)268435456)
 
-/** One wire frame. */
+/** A wire frame in a bag. */
 struct ndt_bag_record {
     uint32_t type; /**< type of the message (ndt_proto/message.h), which bags do not interpret */
     uint32_t length;

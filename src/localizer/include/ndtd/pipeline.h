@@ -1,9 +1,9 @@
 /** @file
- * @brief One frame in, at most one result out: decode, predict, preprocess, align, track.
+ * @brief The pipeline of a frame, with at most one result: decode, predict, preprocess, align, track.
  *
  * The replay and the live daemon use the same object, and their results are bit-identical. Clocks are used for
- * timings and, after ndtd_pipeline_set_deadline, to bound the work on a scan; nothing else depends on them. No
- * allocation per scan after warm-up. Threads: one at a time; every function is called between frames. Source:
+ * timings and, after ndtd_pipeline_set_deadline, to bound the work on a scan; nothing else depends on them. Scans
+ * cause no allocation after warm-up. Threads: one at a time; every function is called between frames. Source:
  * pipeline.c, which is the path of a scan from top to bottom. */
 #ifndef NDTD_PIPELINE_H
 #define NDTD_PIPELINE_H

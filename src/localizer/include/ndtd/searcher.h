@@ -21,7 +21,7 @@ extern "C" {
 
 struct ndtd_searcher;
 
-/** How searches run. */
+/** Configuration of a searcher. */
 struct ndtd_searcher_config {
     int is_background;                        /**< 1: in a thread */
     int is_eager;                             /**< 1: builds fields before the first search needs them */

@@ -37,7 +37,7 @@ struct ndtd_cell {
     size_t offset;
 };
 
-/** One column. */
+/** A column of the dump. */
 struct ndtd_timing_column {
     const char *name;
     const char *unit; /**< Empty when it has none. */

@@ -31,7 +31,7 @@ struct ndtd_transform_events {
 /** Transforms that were received; all zero: none. */
 struct ndtd_transforms {
     size_t count;
-    struct ndtd_sensor_frame frames[NDTD_TRANSFORMS_MAX]; /**< in the order of their first message */
+    struct ndtd_sensor_frame frames[NDTD_TRANSFORMS_MAX]; /**< frames in the order of their first message */
     int64_t stamp_ns[NDTD_TRANSFORMS_MAX];                /**< stamps of the messages */
     uint32_t told;                                        /**< bit i: frames[i] is in `unused` */
     struct ndtd_transform_events events;

@@ -3,8 +3,8 @@
  * far.
  *
  *     ndt_hypothesis_features_of(&result, i, &features); // candidate i of a search over every possible pose
- *     ndt_hypothesis_test_add(&test, &features, &T_map_sensor);
- *     ndt_hypothesis_test_accepts(&test, 1); // and ndt_hypothesis_test_probability(&test)
+ *     ndt_hypothesis_test_add(&evidence, &features, &T_map_sensor);
+ *     ndt_hypothesis_test_accepts(&evidence, 1); // and ndt_hypothesis_test_probability(&evidence)
  *
  * A search has a best candidate in a wrong world as well, whose fit depends on sensor and map. The test therefore
  * compares candidates of one search: two shares of the same n points, those that fit at the candidate (p) and those

@@ -216,7 +216,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 void emulated_fail_launches(int after, int count); /* `count` launches fail, `after` good ones from now; sticky */
 void emulated_fail_launches_with(int after, int count, cudaError_t code);
 void emulated_fail_calls(const char *call, int after, int count, cudaError_t code); /* calls fail, likewise */
-void emulated_hang_launches(int after, int count);                                  /* launches do not end, likewise
+void emulated_hang_launches(int after, int count);                                  /* launches never end, likewise
                                                                                      */
 void emulated_end_hang(void);                                                       /* all launches end after all */
 extern int emulated_keeps_flags; /* 1: a device in use refuses other flags, as with older runtimes; 0: takes them */
