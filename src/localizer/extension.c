@@ -243,7 +243,7 @@ static void locate(struct ndtd_pipeline *pipeline)
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++)
             extension->now.P[NDT_TRACK_STATES * i + j] += extension->covariance[6 * i + j];
-    if (extension->now.stamp_ns != reference_ns) { /* odometry has corrected the times of the points */
+    if (extension->now.stamp_ns != reference_ns) { /* odometry takes the times of the points differently */
         const struct ndt_track_state at_odometry = extension->now;
         ndt_track_shift(&pipeline->track, &at_odometry, ndt_track_seconds(at_odometry.stamp_ns, reference_ns),
                         &extension->now);
