@@ -14,7 +14,8 @@ struct exact_axis {
     double p_m, leaf_m;
 };
 
-/* In the steps of assess_result.c, never contracted. Its own function, as it is rarely called. */
+/* Computes a coordinate in the steps of assess_result.c, never contracted. A function of its own, because it is
+ * rarely called. */
 static __device__ __noinline__ double exact_steps(const double *R, double p_m, double leaf_m, float x, float y,
                                                   float z)
 {

@@ -1,12 +1,12 @@
 /** @file
  * @brief Thread-block clusters in device code, without a library.
  *
- * A block that was launched without a cluster is a cluster of its own: rank 0 of 1.
+ * A block launched without a cluster is a cluster of its own: rank 0 of 1.
  *
  * Blocks exchange words through shared memory (programming guide, "Distributed Shared Memory"): a store names a
  * word of another block and a barrier of that block, which counts the bytes that arrive; the threads of that block
- * wait for their number. Such a wait does not empty the L1 cache, as the barrier of the cluster does: nothing but
- * shared memory is handed over. */
+ * wait for their number. Unlike the barrier of the cluster, such a wait does not empty the L1 cache: only shared
+ * memory is handed over. */
 #ifndef NDT_CLUSTER_CUH
 #define NDT_CLUSTER_CUH
 
@@ -17,7 +17,7 @@
 #define NDT_HAS_CLUSTERS 1
 #endif
 
-/* Rank of this block within its cluster, and how many blocks that has. Ranks follow the numbers of the blocks. */
+/* Rank of this block within its cluster, and the number of its blocks. Ranks follow the numbers of the blocks. */
 static __device__ inline unsigned cluster_rank()
 {
 #if defined(EMULATED_CUDA_RUNTIME_H)
@@ -44,8 +44,9 @@ static __device__ inline unsigned cluster_size()
 #endif
 }
 
-/* Every thread of every block of the cluster has to call it, diverged or not. Writes before it, to global memory
- * too, are visible to all after it (except for loads through the constant cache: no __ldg for such memory). */
+/* Waits for the cluster; every thread of every block has to call it, diverged or not. Earlier writes, to global
+ * memory too, are visible to all threads after it (except for loads through the constant cache: no __ldg for such
+ * memory). */
 static __device__ inline void cluster_barrier()
 {
 #if defined(EMULATED_CUDA_RUNTIME_H)
@@ -63,7 +64,7 @@ static __device__ inline void cluster_barrier()
  * count of bytes may be negative meanwhile). */
 typedef uint64_t byte_barrier;
 
-/* One thread; other blocks may use it after the next cluster_barrier. */
+/* Initialises a barrier. One thread; other blocks may use it after the next cluster_barrier. */
 static __device__ inline void byte_barrier_begin(byte_barrier *barrier)
 {
 #if defined(EMULATED_CUDA_RUNTIME_H)
@@ -76,7 +77,7 @@ static __device__ inline void byte_barrier_begin(byte_barrier *barrier)
 #endif
 }
 
-/* One thread, once per phase. */
+/* Sets the number of bytes of a phase. One thread, once per phase. */
 static __device__ inline void byte_barrier_expect(byte_barrier *barrier, unsigned bytes)
 {
 #if defined(EMULATED_CUDA_RUNTIME_H)

@@ -1,10 +1,10 @@
 /** @file
  * @brief The CUDA backend: the part that all pipelines share.
  *
- * Memory is allocated at open and for a map that is larger than those before (twice with set_map_async: for the map
- * in use and for the next), and at no other time. Per evaluation: the pipeline's kernels, launched with 24 bytes,
- * one row of sums that the last of them writes into memory of the host, one synchronisation, no copy. For the
- * information: one kernel more, NDT_GPU_PLANES rows. */
+ * Memory is allocated only at open and for a map that is larger than all previous ones (twice with set_map_async:
+ * for the map in use and for the next). Per evaluation: the pipeline's kernels, launched with 24 bytes, one row of
+ * sums that the last of them writes into memory of the host, one synchronisation, no copy. For the information: one
+ * kernel more, NDT_GPU_PLANES rows. */
 #include "ndt_cuda/cuda_backend.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@
 #endif
 
 /* Part of the time until a deadline that an evaluation may take before the device counts as lost. The rest is for
- * the other evaluations, which the CPU makes. */
+ * the CPU, which makes the other evaluations. */
 static const double EVALUATION_PART = 0.3;
 
 #define NAME(kernels, shape, name, about) name,
@@ -41,13 +41,13 @@ struct cuda_backend {
     struct ndt_cuda_facts facts;
     struct ndt_cuda_plan plan;
     size_t local_bytes; /* local memory that the driver reserves for stacks */
-    char *memory;       /* of the device, see the plan */
+    char *memory;       /* memory of the device, see the plan */
     char *pinned;
-    int has_mapped_sums; /* kernels write them into pinned memory; else they are downloaded */
+    int has_mapped_sums; /* kernels write the sums into pinned memory; else these are downloaded */
     struct ndt_map *map;
     struct ndt_cuda_map on_device;
     struct ndt_cuda_map_upload upload;
-    int has_warned; /* the log has said that two maps do not fit */
+    int has_warned; /* the log has the warning that two maps do not fit */
     struct ndt_gpu_job job;
     struct ndt_cuda_scans scans;
     struct ndt_cuda_resident resident;
@@ -100,8 +100,8 @@ static void place_buffers(struct cuda_backend *cuda)
     cuda->pipeline->place(job, (float *)(void *)(cuda->memory + plan->buffers));
 }
 
-/* After NDT_ERR_MEMORY. What is free is asked only now: on devices that share the memory of the host it is too
- * little, and an allocation may succeed nevertheless. */
+/* Completes the error after NDT_ERR_MEMORY. The free memory is asked for only now: on devices that share the memory
+ * of the host it is too little, and an allocation may succeed nevertheless. */
 static enum ndt_status refuse(struct cuda_backend *cuda, struct ndt_error *err)
 {
     const struct ndt_cuda_plan *plan = &cuda->plan;
@@ -119,8 +119,8 @@ static enum ndt_status refuse(struct cuda_backend *cuda, struct ndt_error *err)
                         : 0);
 }
 
-/* The ticket begins at zero. The rest is copied down before all of it is written: the trace of an alignment has
- * places for rows that it does not make, and the cost of a copy is measured without sums. */
+/* Clears memory. The ticket begins at zero. The rest is copied down before all of it is written: the trace of an
+ * alignment has room for rows that the alignment does not make, and the cost of a copy is measured without sums. */
 static enum ndt_status clear_memory(struct cuda_backend *cuda, struct ndt_error *err)
 {
     const struct ndt_cuda_plan *plan = &cuda->plan;
@@ -154,7 +154,7 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
     return status;
 }
 
-/* The first launch of a kernel makes the driver reserve its stacks, for which there may be no memory left. */
+/* Refuses a launch for lack of memory: the first launch of a kernel makes the driver reserve its stacks. */
 static enum ndt_status refuse_if_full(struct cuda_backend *cuda, enum ndt_status status, struct ndt_error *err)
 {
     if (status != NDT_ERR_MEMORY)
@@ -164,8 +164,8 @@ static enum ndt_status refuse_if_full(struct cuda_backend *cuda, enum ndt_status
     return refuse(cuda, err);
 }
 
-/* The kernels between job.angles and the rows of job.sums. Those of an evaluation come last, so that its sums have
- * the same bits with and without the information. */
+/* Launches the kernels between job.angles and the rows of job.sums. Those of an evaluation come last, so that its
+ * sums have the same bits with and without the information. */
 static enum ndt_status launch(struct cuda_backend *cuda, int wants_information, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
@@ -281,7 +281,7 @@ static enum ndt_status cuda_set_map(struct ndt_backend *backend, struct ndt_map 
     }
     if (status == NDT_OK)
         use_map(cuda, map);
-    else if (!cuda->on_device.is_loaded && cuda->map && /* the previous map made room, in vain */
+    else if (!cuda->on_device.is_loaded && cuda->map && /* the previous map was freed in vain */
              ndt_cuda_map_load(&cuda->on_device, &cuda->device, cuda->map, NULL) != NDT_OK)
         use_map(cuda, NULL);
     return status;
@@ -315,7 +315,7 @@ static enum ndt_status cuda_set_map_async(struct ndt_backend *backend, struct nd
             *err = why;
         return status;
     }
-    status = cuda_set_map(backend, map, err); /* returns at once, unless there was no room for two maps */
+    status = cuda_set_map(backend, map, err); /* returns at once, unless two maps did not fit */
     *taken = status == NDT_OK;
     return status;
 }
@@ -392,7 +392,7 @@ static enum ndt_status check_request(const struct cuda_backend *cuda, const stru
     return NDT_OK;
 }
 
-/* *sums: the rows that came down; NULL: the scan has no points, and all sums are zero. */
+/* Evaluates a pose. *sums: the downloaded rows; NULL: the scan has no points, and all sums are zero. */
 static enum ndt_status evaluate(struct cuda_backend *cuda, const struct ndt_eval_request *request,
                                 int wants_information, const double **sums, struct ndt_error *err)
 {
@@ -489,7 +489,7 @@ static size_t cuda_preprocess_limit(const struct ndt_backend *backend)
     return plan->preprocess_slots > 0 ? plan->max_points : 0;
 }
 
-/* Scan 0 is on the device; its size is known to be no larger than this. */
+/* Bounds scan 0, which is on the device: its size is known to be no larger than this. */
 static void bound_scan(struct cuda_backend *cuda)
 {
     const size_t most = cuda->preprocess.most;
@@ -499,7 +499,7 @@ static void bound_scan(struct cuda_backend *cuda)
     cuda->resident.preprocess = cuda->preprocess.job.preprocess;
 }
 
-/* preprocess, or with raw NULL preprocess_again. */
+/* Implements preprocess, and with raw NULL preprocess_again. */
 static enum ndt_status preprocess_scan(struct cuda_backend *cuda, const struct ndt_preprocess_plan *plan,
                                        const struct ndt_cloud *raw, struct ndt_error *err)
 {

@@ -7,11 +7,11 @@
 
 #include "ndt_cuda/cuda_backend.h"
 
-enum { POLL_NS = 1000000, PATIENCE_POLLS = 1000 }; /* a second, or little more */
+enum { POLL_NS = 1000000, PATIENCE_POLLS = 1000 }; /* a second, or slightly more */
 
 static struct context {
     atomic_uint epoch, inside;
-    struct CUevent_st *_Atomic endless; /* behind work that has not ended in time; NULL: there is none */
+    struct CUevent_st *_Atomic endless; /* event behind work that has not ended in time; NULL: none */
 } contexts[NDT_CUDA_MOST_DEVICES];
 static pthread_mutex_t reset_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int is_reset_allowed;
@@ -49,7 +49,7 @@ static void reset(int index)
     if (atomic_load(&context->inside) > 0)
         return;
     (void)cudaSetDevice(index);
-    /* The first one may report the failure of an earlier launch and have done its work: the second one then
+    /* The first reset may report the failure of an earlier launch and have done its work: the second one then
      * succeeds. */
     const int is_done = cudaDeviceReset() == cudaSuccess || cudaDeviceReset() == cudaSuccess;
     (void)cudaGetLastError();
@@ -116,7 +116,7 @@ void ndt_cuda_context_give_up(int index, unsigned epoch, struct CUevent_st *even
     (void)atomic_compare_exchange_strong(&contexts[index].epoch, &epoch, epoch + 1);
 }
 
-/* An error that is sticky is returned by every later call. */
+/* Whether an error is sticky: every later call returns it. */
 static int is_sticky(void)
 {
     cudaError_t code = cudaSuccess;

@@ -1,6 +1,6 @@
 /** @file
- * @brief The context of a device, which all instances (struct ndt_cuda_device) of the process share: who may call
- * the runtime, when a failure is the end of the context, and its reset.
+ * @brief The context of a device, which all instances (struct ndt_cuda_device) of the process share: the right to
+ * call the runtime, failures that end the context, and its reset.
  *
  * The backend in use, candidates that are measured and searches are instances in threads of their own, on one
  * primary context. cudaDeviceReset frees what all of them have, and no other thread may be inside a call meanwhile
@@ -30,23 +30,24 @@
 
 enum { NDT_CUDA_MOST_DEVICES = 64 };
 
-/** Resets the device if it is corrupt, after waiting for the threads inside a call. 0: it is still corrupt, because
- * one of them has not left within a second, work on it goes on, the reset has failed, or it is not allowed. */
+/** Resets the device if it is corrupt, after waiting for the threads inside a call. 0: the device is still corrupt,
+ * because a thread has not left within a second, work on the device goes on, the reset has failed, or resets are
+ * not allowed. */
 int ndt_cuda_context_reset_if_corrupt(int index);
-/** The thread is inside a call from now on, in this epoch. Resets as above; 0: in vain, and the thread is not
- * inside. */
+/** Enters a call in the current epoch. Resets the device if it is corrupt; 0: it stays corrupt, and the thread is
+ * not inside. */
 int ndt_cuda_context_join(int index, unsigned *epoch);
-/** The same for a number that the caller did not check: NDT_ERR_UNSUPPORTED beyond the limit, NDT_ERR_DEVICE in
- * vain. */
+/** Enters a call as ndt_cuda_context_join does, for a number that the caller did not check: NDT_ERR_UNSUPPORTED
+ * beyond the limit, NDT_ERR_DEVICE if the device stays corrupt. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_context_open(int index, unsigned *epoch, struct ndt_error *err);
-/** The same in an epoch that is known; 0: it has ended, and the thread is not inside. */
+/** Enters a call in a known epoch; 0: the epoch has ended, and the thread is not inside. */
 int ndt_cuda_context_enter(int index, unsigned epoch);
 void ndt_cuda_context_leave(int index);
 struct CUevent_st;
-/** Inside a call in this epoch: ends it, because the work before `event` does not end. The event is never
- * destroyed; it tells when the work has ended after all. */
+/** Ends this epoch, from inside a call, because the work before `event` does not end. The event is never destroyed;
+ * it tells when the work has ended after all. */
 void ndt_cuda_context_give_up(int index, unsigned epoch, struct CUevent_st *event);
-/** Inside a call in this epoch, with the result of the runtime (cudaError_t): ends the epoch if it is sticky. */
+/** Ends this epoch, from inside a call, if the result of the runtime (cudaError_t) is sticky. */
 void ndt_cuda_context_inspect(int index, unsigned epoch, int code);
 
 #endif

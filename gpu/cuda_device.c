@@ -21,7 +21,7 @@ static void leave(const struct ndt_cuda_device *device)
     ndt_cuda_context_leave(device->index);
 }
 
-/* Whether what was made by this instance still exists; then the thread is inside a call until it leaves. */
+/* Whether the resources of this instance still exist; then the thread is inside a call until it leaves. */
 static int is_inside(const struct ndt_cuda_device *device)
 {
     return device->is_open && ndt_cuda_context_enter(device->index, device->epoch);
@@ -39,7 +39,7 @@ static enum ndt_status lost(const struct ndt_cuda_device *device, struct ndt_err
     return NDT_ERR_DEVICE;
 }
 
-/* The end of every function that began with `enter`: checks the result of the runtime. */
+/* Ends every function that began with `enter`: checks the result of the runtime. */
 static enum ndt_status finish(struct ndt_cuda_device *device, cudaError_t code, const char *what,
                               struct ndt_error *err)
 {
@@ -55,8 +55,8 @@ static enum ndt_status finish(struct ndt_cuda_device *device, cudaError_t code, 
     return lost(device, err);
 }
 
-/* The begin of every function that may fail; after NDT_OK it ends with `finish`. The current device is a property
- * of the thread, and the thread that uses the backend may not be the one that opened it. */
+/* Begins every function that may fail; after NDT_OK it ends with `finish`. The current device is a property of the
+ * thread, and the thread that uses the backend may not be the one that opened it. */
 static enum ndt_status enter(struct ndt_cuda_device *device, struct ndt_error *err)
 {
     if (!device->is_lost && !is_inside(device)) {
@@ -78,8 +78,7 @@ double ndt_cuda_give_up_at(double deadline_us, double part)
     return deadline_us > 0 ? now_us + fmax(part * (deadline_us - now_us), LEAST_WAIT_US) : 0;
 }
 
-/* The host spins, yields or sleeps while the device works, as cuda.wait says: the runtime's own waits have no
- * limit. */
+/* Spins, yields or sleeps while the device works, as cuda.wait says: the runtime's own waits have no limit. */
 static void pass_time(const struct ndt_cuda_device *device)
 {
     if (device->wait_flags == cudaDeviceScheduleBlockingSync)
@@ -88,8 +87,8 @@ static void pass_time(const struct ndt_cuda_device *device)
         sched_yield();
 }
 
-/* Until the event has come; cudaErrorNotReady: it has not in time. This thread may have slept beyond the limit
- * while the device was done long ago: so it is the clock that is read first. */
+/* Waits for the event; cudaErrorNotReady: it has not come in time. The clock is read first, because this thread may
+ * have slept beyond the limit while the device was done long ago. */
 static cudaError_t await(const struct ndt_cuda_device *device, struct CUevent_st *event)
 {
     const double limit_us = device->until_us > 0 ? device->until_us : ndt_clock_us() + NDT_CUDA_PATIENCE_US;
@@ -108,7 +107,7 @@ static cudaError_t await_stream(const struct ndt_cuda_device *device, enum ndt_c
     return code == cudaSuccess ? await(device, device->end) : code;
 }
 
-/* The end of a function that has waited for `event`. */
+/* Ends a function that has waited for `event`. */
 static enum ndt_status finish_wait(struct ndt_cuda_device *device, cudaError_t code, struct CUevent_st *event,
                                    struct ndt_error *err)
 {
@@ -175,7 +174,7 @@ enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, 
     return status;
 }
 
-/* The flags belong to the primary context of the device, which all instances of the process share. cudaInitDevice
+/* Sets the flags of the primary context of the device, which all instances of the process share. cudaInitDevice
  * makes it with them, cudaSetDevice would without ("will also immediately initialize the runtime state on the
  * primary context"). Newer runtimes overwrite the flags of a context in use, older ones refuse. */
 enum ndt_status ndt_cuda_choose_wait(int index, enum ndt_wait wait, int *taken, struct ndt_error *err)
@@ -202,8 +201,8 @@ enum ndt_status ndt_cuda_choose_wait(int index, enum ndt_wait wait, int *taken, 
                     "CUDA device %d: cannot be used: %s", index, cudaGetErrorString(code));
 }
 
-/* Inside: ends the work of the instance, and notes when the device is found corrupt. 0: the work does not end, and
- * nothing that it uses may be freed. */
+/* Ends the work of the instance, inside a call, and notes when the device is found corrupt. 0: the work does not
+ * end, and nothing that it uses may be freed. */
 static int end_work(const struct ndt_cuda_device *device)
 {
     (void)cudaSetDevice(device->index);
@@ -272,7 +271,8 @@ enum ndt_status ndt_cuda_allocate(struct ndt_cuda_device *device, void **out, si
     return status == NDT_OK ? finish_allocation(device, cudaMalloc(out, bytes), bytes, what, err) : status;
 }
 
-/* Not cudaMallocHost, whose memory a reset frees while the owner of another instance may be writing to it. */
+/* Allocates pinned memory, not by cudaMallocHost: a reset frees its memory while the owner of another instance may
+ * be writing to it. */
 enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **out, size_t bytes, const char *what,
                                          struct ndt_error *err)
 {
@@ -331,7 +331,7 @@ void ndt_cuda_release_pinned(struct ndt_cuda_device *device, void *memory)
     } else if (!ndt_cuda_context_reset_if_corrupt(device->index)) {
         return; /* the device may still write it: it is not freed at all */
     }
-    free(memory); /* after a reset nothing is registered */
+    free(memory); /* a reset has unregistered all memory */
 }
 
 enum ndt_status ndt_cuda_upload(struct ndt_cuda_device *device, void *to, const void *from, size_t bytes,
@@ -409,7 +409,7 @@ enum ndt_status ndt_cuda_launch_single(struct ndt_cuda_device *device, const voi
     return finish(device, cudaLaunchKernelExC(&config, kernel, arguments), "launch", err);
 }
 
-/* Whether the device has room for a cluster of so many blocks now; 0 as well where it cannot tell. */
+/* Whether the device has room for a cluster of this many blocks now; 0 as well where it cannot tell. */
 static int has_room(const void *kernel, unsigned threads, unsigned blocks)
 {
     int clusters = 0;
@@ -420,13 +420,13 @@ static int has_room(const void *kernel, unsigned threads, unsigned blocks)
         .gridDim = {blocks, 1, 1}, .blockDim = {threads, 1, 1}, .attrs = &team, .numAttrs = 1};
     const int is_told = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
     if (!is_told)
-        (void)cudaGetLastError(); /* a device that cannot is no failure */
+        (void)cudaGetLastError(); /* a device without this ability is no failure */
     return is_told && clusters > 0;
 }
 
-/* More than eight blocks are not portable: the kernel has to allow them (programming guide, "Thread Block
- * Clusters"). Eight are, on a whole device; a partition of one (MIG) or a share of it (MPS) may have room for
- * fewer. */
+/* Finds the largest cluster. More than eight blocks are not portable: the kernel has to allow them (programming
+ * guide, "Thread Block Clusters"). Eight are portable on a whole device; a partition of one (MIG) or a share of it
+ * (MPS) may have room for fewer. */
 enum ndt_status ndt_cuda_largest_cluster(struct ndt_cuda_device *device, const void *kernel, unsigned threads,
                                          unsigned portable, unsigned *out, struct ndt_error *err)
 {
@@ -556,7 +556,7 @@ static cudaError_t append(cudaGraph_t graph, cudaGraphNode_t *last, struct cudaG
     return code;
 }
 
-/* The launch that a node makes; the job is copied into every node. */
+/* The launch of a node; the job is copied into every node. */
 struct shape {
     const void *kernel;
     unsigned blocks, threads;

@@ -99,7 +99,7 @@ static enum ndt_status measure_upload(struct ndt_cuda_device *device, const stru
     return status;
 }
 
-/* One round of all measurements; each starts and ends with an idle device. */
+/* Makes one round of all measurements; each starts and ends with an idle device. */
 static enum ndt_status measure(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
                                const struct ndt_cuda_copies *copies, const void *pageable, double took_us[KINDS],
                                struct ndt_error *err)
@@ -180,7 +180,7 @@ static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_
     return used;
 }
 
-/* The stacks of the kernels on this device, for each pipeline: only a context knows them. */
+/* Writes the stacks of the kernels on this device, for each pipeline: only a context knows them. */
 static size_t print_stacks(const struct ndt_cuda_facts *facts, const struct ndt_backend_config *config, char *text,
                            size_t size)
 {

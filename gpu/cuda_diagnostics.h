@@ -15,16 +15,16 @@
 NDT_MUST_CHECK enum ndt_status ndt_cuda_dump(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
                                              FILE *file, struct ndt_error *err);
 
-/** Buffers to measure copies with. */
+/** Buffers for measuring copies. */
 struct ndt_cuda_copies {
     void *device;   /**< 24 bytes up, the sums down */
     const void *up; /**< pinned, as the next two */
     void *down;
     void *scan, *staged; /**< the scan on the device, and the pinned buffer that it came from */
-    size_t scan_bytes;   /**< 0: there is none */
+    size_t scan_bytes;   /**< 0: there is no scan */
 };
 
-/** Medians over `rounds` (1 to 1000); see ndt_backend_ops.overheads. */
+/** Measures medians over `rounds` (1 to 1000); see ndt_backend_ops.overheads. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
                                                   const struct ndt_cuda_copies *copies, int rounds,
                                                   struct ndt_overheads *out, struct ndt_error *err);

@@ -1,5 +1,5 @@
 /** @file
- * @brief What a device is and can do, before anything is opened on it. */
+ * @brief Properties and abilities of a device, before anything is opened on it. */
 #include "cuda_device.h"
 
 #include <cuda_runtime_api.h>
@@ -25,7 +25,7 @@ static enum ndt_status no_driver(struct ndt_error *err, cudaError_t code)
     return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s", cudaGetErrorString(code));
 }
 
-/* Eight blocks wherever clusters exist, except on partitions of a device with fewer processors. */
+/* Largest cluster: eight blocks wherever clusters exist, except on partitions of a device with fewer processors. */
 static int largest_cluster(int index, const struct ndt_cuda_facts *facts)
 {
     int has_clusters = 0, blocks = PORTABLE_CLUSTER;

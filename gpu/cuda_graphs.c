@@ -43,7 +43,7 @@ static size_t estimate(const struct ndt_cuda_graph_size *size)
     return (size_t)(size->length > 0 ? size->length : 2) * NDT_CUDA_GRAPH_NODE_BYTES; /* a loop: two nodes */
 }
 
-/* Returns the memory of the graph: what is gone, unless something else was allocated or freed meanwhile. */
+/* Memory of the graph: the decrease of the free memory, unless something else was allocated or freed meanwhile. */
 static size_t measure(const struct ndt_cuda_graph_size *size, size_t free_before, size_t free_after)
 {
     const size_t least = estimate(size), gone = free_before > free_after ? free_before - free_after : 0;

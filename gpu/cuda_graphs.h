@@ -1,14 +1,14 @@
 /** @file
- * @brief The graphs of the resident pipelines, one per size of a batch. They are made when they are first needed;
- * the least recently used ones go when there are too many or their memory is needed. */
+ * @brief The graphs of the resident pipelines, one per size of a batch. A graph is made when it is first needed;
+ * the least recently used ones are freed when there are too many or their memory is needed. */
 #ifndef NDT_CUDA_GRAPHS_H
 #define NDT_CUDA_GRAPHS_H
 
 #include "cuda_device.h"
 
 enum {
-    NDT_CUDA_GRAPHS = 32,               /**< at most */
-    NDT_CUDA_GRAPH_BYTES = 16 << 20,    /**< of all of them on the device; one is kept in any case */
+    NDT_CUDA_GRAPHS = 32,               /**< largest number of graphs */
+    NDT_CUDA_GRAPH_BYTES = 16 << 20,    /**< memory of all graphs on the device; one is kept in any case */
     NDT_CUDA_GRAPH_NODE_BYTES = 8 << 10 /**< estimate, where the device does not tell */
 };
 
@@ -22,7 +22,7 @@ struct ndt_cuda_cached_graph {
     struct ndt_cuda_graph graph;
     struct ndt_cuda_graph_size size;
     size_t bytes;
-    uint64_t used; /**< when: larger is later */
+    uint64_t used; /**< time of the last use: larger is later */
 };
 
 /** Zero-initialised: empty. */
@@ -32,8 +32,8 @@ struct ndt_cuda_graphs {
     uint64_t now;
 };
 
-/** The graph for a batch of that size, or of the next larger one that is worth a graph. Counts in device->counters:
- * graphs that were made, and the bytes of those that exist. */
+/** Finds the graph for a batch of that size, or of the next larger one that is worth a graph. Counts the graphs
+ * that were made, and the bytes of the existing ones, in device->counters. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_graphs_find(struct ndt_cuda_graphs *graphs, struct ndt_cuda_device *device,
                                                     const struct ndt_cuda_graph_size *size,
                                                     const struct ndt_gpu_job *job, struct ndt_cuda_graph **out,

@@ -5,7 +5,7 @@
 /* Kernels of a kind, and whether a pipeline launches them. */
 struct kernels {
     int is_used;
-    const void *(*kernels[6])(void); /* up to NULL */
+    const void *(*kernels[6])(void); /* ends with NULL */
 };
 
 static enum ndt_status find_largest(const struct kernels *kinds, size_t count, struct ndt_cuda_device *device,

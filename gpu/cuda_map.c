@@ -24,8 +24,8 @@ static enum ndt_status refuse(struct ndt_cuda_device *device, const struct ndt_m
         bytes, map->level_count, device->index, free_bytes, fmin(99.0, 100.0 * (double)free_bytes / (double)bytes));
 }
 
-/* Frees the old memory first: both at once may not fit. Tries, because what counts as free is too little on devices
- * that share the memory of the host. */
+/* Reserves memory, and frees the old memory first, because both may not fit at once. It tries the allocation,
+ * because the free memory is too small a number on devices that share the memory of the host. */
 static enum ndt_status reserve(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
                                const struct ndt_map *map, size_t bytes, struct ndt_error *err)
 {
@@ -107,7 +107,7 @@ void ndt_cuda_map_upload_free(struct ndt_cuda_map_upload *upload, struct ndt_cud
     ndt_cuda_map_free(&upload->target, device);
 }
 
-/* As large as the memory in use if possible: then maps of that size need no other allocation. */
+/* Makes room, as large as the memory in use if possible: then maps of that size need no other allocation. */
 static enum ndt_status make_room(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
                                  const struct ndt_cuda_map *on_device, const struct ndt_map *map,
                                  struct ndt_error *err)
@@ -121,7 +121,8 @@ static enum ndt_status make_room(struct ndt_cuda_map_upload *upload, struct ndt_
     return status;
 }
 
-/* Copies of another map that are still queued write to the same memory, but earlier: a stream keeps the order. */
+/* Begins an upload. Queued copies of another map write to the same memory, but earlier: a stream keeps the order.
+ */
 static enum ndt_status begin(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
                              const struct ndt_cuda_map *on_device, struct ndt_map *map, struct ndt_error *err)
 {

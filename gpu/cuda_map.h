@@ -14,20 +14,20 @@ struct ndt_cuda_map {
     void *memory;
     size_t capacity;
     int is_loaded;
-    uint64_t id; /**< of the map on the device */
+    uint64_t id; /**< id of the map on the device */
     struct ndt_gpu_level levels[NDT_MAX_LEVELS];
 };
 
 /** Uploads the levels and waits, once per map id. The current map is freed when both do not fit. A map that does
- * not fit even then is refused with NDT_ERR_LIMIT and the number of bytes that would fit: then none is loaded. */
+ * not fit even then is refused with NDT_ERR_LIMIT and the number of bytes that would fit, and no map is loaded. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_map_load(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
                                                  const struct ndt_map *map, struct ndt_error *err);
 void ndt_cuda_map_free(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device);
 
 /** An upload beside the map in use. Its bytes go through a small pool of pinned buffers on NDT_CUDA_MAP; repeated
  * calls continue the upload and never wait for it. The buffers are small because uploads of all streams run one
- * after the other: that of a scan may wait for queued ones. The memory of the previous map is kept
- * for the next one. */
+ * after the other, and the upload of a scan may wait for queued ones. The memory of the previous map is kept for
+ * the next one. */
 
 /** Marks of the buffers. */
 enum { NDT_CUDA_FIRST_MAP_MARK = NDT_CUDA_MARKS - NDT_CUDA_STAGING };
@@ -35,9 +35,9 @@ enum { NDT_CUDA_FIRST_MAP_MARK = NDT_CUDA_MARKS - NDT_CUDA_STAGING };
 /** Zero-initialised except for `pinned`: no upload. */
 struct ndt_cuda_map_upload {
     char *pinned;        /**< NDT_CUDA_STAGING buffers, borrowed */
-    struct ndt_map *map; /**< being uploaded, a reference; NULL: none */
+    struct ndt_map *map; /**< map in upload, a reference; NULL: none */
     struct ndt_cuda_map_plan plan;
-    size_t staged;              /**< bytes of the plan that are on the device or in a buffer */
+    size_t staged;              /**< bytes of the plan on the device or in a buffer */
     unsigned next, last;        /**< buffer to fill next, and the one filled last */
     struct ndt_cuda_map target; /**< memory that receives it */
 };

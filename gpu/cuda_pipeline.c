@@ -6,8 +6,8 @@
 #include "kernels.h"
 #include "ndt_cuda/pipelines.h"
 
-/* fused: one kernel, no buffers. It is not captured as a graph: the translation of the pose is an argument of the
- * kernel, so the graph's node would have to be updated for every launch, which saves nothing with one node. */
+/* fused: one kernel, no buffers, no graph. The translation of the pose is an argument of the kernel, so the graph's
+ * node would have to be updated for every launch, which saves nothing with one node. */
 
 static void place_nothing(struct ndt_gpu_job *job, float *buffers)
 {
@@ -46,7 +46,7 @@ static enum ndt_status launch_staged(struct ndt_cuda_device *device, const struc
 #define STAGED                                                                                                     \
     .floats_per_point = 3 + NDT_GPU_JACOBIAN + NDT_GPU_POINT_HESSIAN + NDT_GPU_SUMS, .place = place_staged,        \
     .launch = launch_staged, .has_intermediates = 1
-/* Three floats per point: the turned scan. */
+/* resident: three floats per point for the turned scan. */
 #define RESIDENT .floats_per_point = 3, FUSED
 #define PIPELINE(kernels, pipeline_shape, pipeline_name, text)                                                     \
     {.name = (pipeline_name), .about = (text), .shape = NDT_CUDA_##pipeline_shape, kernels},

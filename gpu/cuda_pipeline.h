@@ -8,7 +8,7 @@
 
 #include "cuda_device.h"
 
-/** How whole alignments run on the device; see kernels_resident.cu. */
+/** Shapes of whole alignments on the device; see kernels_resident.cu. */
 enum ndt_cuda_shape {
     NDT_CUDA_HOST,      /**< Newton's method runs on the host */
     NDT_CUDA_AUTOMATIC, /**< chosen by device and size */
@@ -20,22 +20,24 @@ enum ndt_cuda_shape {
 enum { NDT_CUDA_CHAIN_LENGTH = 24 };
 
 struct ndt_cuda_pipeline {
-    const char *name;  /**< cuda.pipeline */
+    const char *name;  /**< name in cuda.pipeline */
     const char *about; /**< a few words */
-    /* Buffers of its own: floats per point. `place` sets their pointers from their begin; job->stride is set. */
+    /* Floats per point in buffers of its own. `place` sets the pointers from the begin of these; job->stride is
+     * set. */
     size_t floats_per_point;
     void (*place)(struct ndt_gpu_job *job, float *buffers);
     /* Queues the kernels that turn job->angles into job->sums. */
     enum ndt_status (*launch)(struct ndt_cuda_device *device, const struct ndt_gpu_job *job, struct ndt_error *err);
     enum ndt_cuda_shape shape;
-    int has_intermediates; /**< keeps them in its buffers for ndt_cuda_dump */
+    int has_intermediates; /**< keeps intermediates in its buffers for ndt_cuda_dump */
 };
 
 /** One row per name of ndt_cuda/pipelines.h, in the same order; the name of the last one is NULL. */
 extern const struct ndt_cuda_pipeline ndt_cuda_pipelines[];
-/** NULL, "" and "auto" are the first. NULL, and an error that lists the names, for a name that is not known. */
+/** Finds a pipeline; NULL, "" and "auto" are the first. For an unknown name, NULL and an error that lists the
+ * names. */
 const struct ndt_cuda_pipeline *ndt_cuda_pipeline_find(const char *name, struct ndt_error *err);
-/** "block" for NDT_CUDA_BLOCK, and so on. */
+/** Name of a shape: "block" for NDT_CUDA_BLOCK, and so on. */
 const char *ndt_cuda_shape_name(enum ndt_cuda_shape shape);
 
 /** Splits a pose p for the kernels: the whole cell near_cell of its position, the rest t_m, and the sines and

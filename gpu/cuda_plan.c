@@ -19,7 +19,7 @@ static void plan_scores(struct ndt_cuda_plan *out)
     out->pinned_score_sums = reserve(&out->pinned_bytes, sums);
 }
 
-/* Preprocessing: 16 bytes per raw point for itself, 16 to 32 for the table, 64 for its cell, 16 sampled. */
+/* Plans preprocessing: 16 bytes per raw point for itself, 16 to 32 for the table, 64 for its cell, 16 sampled. */
 static void plan_preprocess(struct ndt_cuda_plan *out)
 {
     const size_t n = out->stride;

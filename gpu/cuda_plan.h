@@ -14,7 +14,7 @@ enum { NDT_CUDA_STAGING = 4, NDT_CUDA_STAGING_BYTES = 512 << 10 };
 /** Alignments per launch, and rows of the trace of each. */
 enum { NDT_CUDA_ITEMS = 256, NDT_CUDA_TRACE = 48 };
 
-/** Bytes for struct ndt_gpu_preprocess in front of a raw scan. */
+/** Bytes of struct ndt_gpu_preprocess in front of a raw scan. */
 enum {
     NDT_CUDA_PREPROCESS_HEAD =
         (sizeof(struct ndt_gpu_preprocess) + NDT_CUDA_ALIGNMENT - 1) / NDT_CUDA_ALIGNMENT * NDT_CUDA_ALIGNMENT
@@ -39,11 +39,12 @@ struct ndt_cuda_plan {
     size_t pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch, pinned_results;
     size_t pinned_scores, pinned_score_sums;
     size_t pinned_staging;    /**< NDT_CUDA_STAGING buffers in a row */
-    size_t pinned_preprocess; /**< the same, pinned */
+    size_t pinned_preprocess; /**< preprocess in pinned memory */
     size_t pinned_bytes;
 };
 
-/** has_preprocess: with memory to preprocess raw scans of up to max_points; for pipelines with alignments only. */
+/** Makes the plan. has_preprocess: with memory to preprocess raw scans of up to max_points; for pipelines with
+ * alignments only. */
 void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipeline *pipeline, size_t max_points,
                         int has_preprocess);
 /** The largest number of points whose plan fits into `bytes` of device memory. */
@@ -52,7 +53,7 @@ size_t ndt_cuda_points_that_fit(const struct ndt_cuda_pipeline *pipeline, size_t
 /** The arrays of a map level, in their order on the device. */
 enum { NDT_CUDA_LEVEL_ARRAYS = 5 };
 struct ndt_cuda_array {
-    const void *data; /**< of the host */
+    const void *data; /**< data on the host */
     size_t bytes, offset;
 };
 struct ndt_cuda_map_plan {

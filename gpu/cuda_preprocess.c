@@ -25,7 +25,7 @@ static uint32_t slot_bits(size_t points)
     return bits;
 }
 
-/* Sets all but the plan and the sizes of the scan, which change. */
+/* Sets everything but the plan and the sizes of the scan, which change. */
 static void place_memory(const struct ndt_cuda_preprocess *preprocess, struct ndt_gpu_preprocess *out)
 {
     const struct ndt_cuda_plan *layout = preprocess->layout;
@@ -47,7 +47,7 @@ static void place_memory(const struct ndt_cuda_preprocess *preprocess, struct nd
     out->state = (struct ndt_gpu_preprocess_state *)(void *)(memory + layout->preprocess_state);
 }
 
-/* Entries of other rounds count as empty; after 2^32 rounds the table has to be cleared. */
+/* Begins the next round: entries of other rounds count as empty; after 2^32 rounds the table has to be cleared. */
 static enum ndt_status next_round(struct ndt_cuda_preprocess *preprocess, struct ndt_error *err)
 {
     if (++preprocess->round != 0)

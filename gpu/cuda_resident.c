@@ -13,9 +13,9 @@ static const double COST_MARGIN = 2, REST_US = 50;
 /* Part of the time until a deadline that a launch may take before the device counts as lost; COST_MARGIN lets it
  * plan with half of it. */
 static const double SOLVE_PART = 0.8;
-/* More than any alignment makes, and what the longest ones make. A launch that takes so many times what its
- * evaluations took lately, and most of the time that is left, counts as endless: a debugger slows all of them down.
- */
+/* Limit that no alignment reaches, and passes of the longest alignments. A launch that takes ENDLESS times the
+ * recent time of its evaluations, and most of the remaining time, counts as endless: a debugger slows all of them
+ * down. */
 enum { NO_LIMIT = 1 << 20, MANY_PASSES = 40, ENDLESS = 20 };
 
 /* ---- the batch ---- */
@@ -24,13 +24,13 @@ enum { NO_LIMIT = 1 << 20, MANY_PASSES = 40, ENDLESS = 20 };
 struct launch {
     struct ndt_solve_item *items;
     size_t count;
-    unsigned blocks; /* of the largest item */
+    unsigned blocks; /* blocks of the largest item */
     enum ndt_cuda_shape shape;
     int is_direct; /* no copies: see cuda_resident.h */
     int32_t row_capacity;
     int wants_rows, wants_information;
     struct ndt_gpu_batch *batch;    /* pinned, to upload */
-    struct ndt_gpu_item *gpu_items; /* behind it */
+    struct ndt_gpu_item *gpu_items; /* behind the batch */
     struct ndt_gpu_item *results;   /* pinned, downloaded */
 };
 
@@ -44,7 +44,7 @@ static struct ndt_gpu_item *device_items(const struct ndt_cuda_resident *residen
     return (struct ndt_gpu_item *)(void *)(device_batch(resident) + 1);
 }
 
-/* Behind the items lies their information, where it is wanted, and then their rows. */
+/* Information of a launch, which lies behind the items where it is wanted; the rows follow it. */
 static double *information_of(struct ndt_gpu_item *items, const struct launch *launch)
 {
     return (double *)(void *)(items + launch->count);
@@ -204,7 +204,7 @@ static enum ndt_status start(struct ndt_cuda_resident *resident, const struct la
     return status == NDT_OK ? ndt_cuda_graph_launch(resident->device, graph, err) : status;
 }
 
-/* How many evaluations the launch may make, and whether it is the last one. */
+/* Sets the number of evaluations that the launch may make, and whether it is the last one. */
 static void set_limit(const struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
                       double until_us)
 {
@@ -222,7 +222,7 @@ static void set_limit(const struct ndt_cuda_resident *resident, const struct lau
     control->pass_limit = left_us > 0 ? (int32_t)fmax(1, fmin(affordable, most)) : 1;
 }
 
-/* When the wait for a launch gives up. */
+/* The moment at which the wait for a launch gives up. */
 static double give_up_at(const struct ndt_cuda_resident *resident, const struct launch *launch, double until_us)
 {
     if (until_us <= 0)
@@ -283,8 +283,8 @@ static void pass_directly(struct ndt_cuda_resident *resident, const struct launc
     resident->device->counters.d2h_bytes += back;
 }
 
-/* One upload, one launch and one more for the information, one download, one wait. Later launches upload the
- * control only. */
+/* Runs a launch: one upload, one launch and one more for the information, one download, one wait. Later launches
+ * upload the control only. */
 static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
                                 struct ndt_error *err)
 {

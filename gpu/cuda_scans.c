@@ -44,7 +44,7 @@ enum ndt_status ndt_cuda_scans_place(struct ndt_cuda_resident *out, const struct
 
 /* ---- upload ---- */
 
-/* A pinned buffer that no copy reads any more. */
+/* Finds a pinned buffer that no copy reads any more. */
 static enum ndt_status next_buffer(struct ndt_cuda_scans *buffers, struct ndt_cuda_device *device,
                                    const struct ndt_cuda_plan *plan, float **out, struct ndt_error *err)
 {
@@ -61,7 +61,7 @@ static enum ndt_status next_buffer(struct ndt_cuda_scans *buffers, struct ndt_cu
     return NDT_OK;
 }
 
-/* times: of all scans, behind their points; NULL: none has any. */
+/* Packs a scan. times: of all scans, behind their points; NULL: no scan has any. */
 static void pack_scan(const struct ndt_cloud *scan, const struct ndt_cuda_scan *place, float *buffer, float *times)
 {
     const size_t column = floats_of(place), bytes = scan->count * sizeof(float);

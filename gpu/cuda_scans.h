@@ -10,13 +10,13 @@
 
 /** Zero-initialised except for the first line. */
 struct ndt_cuda_scans {
-    char *pinned; /**< as planned, borrowed */
+    char *pinned; /**< pinned memory of the plan, borrowed */
     unsigned next;
     struct {
         int is_used;
-        uint64_t queued_at; /**< device.waits */
+        uint64_t queued_at; /**< value of device.waits */
     } used[NDT_CUDA_POOL];
-    void *last; /**< the buffer of the last upload, and its bytes; 0: there was none */
+    void *last; /**< buffer of the last upload, and its bytes; 0: there was none */
     size_t last_bytes;
 };
 
@@ -26,7 +26,7 @@ struct ndt_cuda_scans {
 NDT_MUST_CHECK enum ndt_status ndt_cuda_scans_place(struct ndt_cuda_resident *out, const struct ndt_cuda_plan *plan,
                                                     const struct ndt_cloud *const *scans, size_t count,
                                                     struct ndt_error *err);
-/** Queues their upload to `to`, in one copy. Waits only where the pinned buffers are all in use. */
+/** Queues the upload of the scans to `to`, in one copy. Waits only where the pinned buffers are all in use. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_scans_upload(struct ndt_cuda_scans *buffers, struct ndt_cuda_device *device,
                                                      const struct ndt_cuda_plan *plan, void *to,
                                                      const struct ndt_cuda_resident *placed,

@@ -6,7 +6,7 @@
 
 _Static_assert(sizeof(struct ndt_gpu_scores) <= NDT_CUDA_SCORES_HEAD, "the head fits in front of the poses");
 
-/* Parts of a scan, at least one. */
+/* Number of parts of a scan, at least one. */
 static uint32_t parts_of(uint32_t points)
 {
     return points == 0 ? 1 : (points + NDT_GPU_SCORE_POINTS - 1) / NDT_GPU_SCORE_POINTS;
@@ -35,7 +35,7 @@ static struct ndt_packed_pose *pinned_poses(const struct ndt_cuda_scores *scores
     return (struct ndt_packed_pose *)(void *)(scores->pinned + scores->plan->pinned_scores + NDT_CUDA_SCORES_HEAD);
 }
 
-/* Queues the copies and the kernel for so many poses. */
+/* Queues the copies and the kernel for `count` poses. */
 static enum ndt_status queue_slice(struct ndt_cuda_scores *scores, size_t count, uint32_t parts,
                                    struct ndt_error *err)
 {
@@ -57,7 +57,7 @@ static enum ndt_status queue_slice(struct ndt_cuda_scores *scores, size_t count,
     return status;
 }
 
-/* From the sums of the parts to scores. */
+/* Turns the sums of the parts into scores. */
 static void take(const struct ndt_cuda_scores *scores, const struct ndt_map_level *level, size_t count,
                  uint32_t parts, struct ndt_pose_score *out)
 {

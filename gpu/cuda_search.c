@@ -29,7 +29,7 @@ _Static_assert((int)NDT_GPU_WINDOW == NDT_WINDOW_CELLS && (int)NDT_GPU_PEAKS == 
                "the sizes of the kernel are those of the search");
 _Static_assert(NDT_GPU_WINDOW_HALO *(NDT_GPU_WINDOW_STRIDE + 1) <= INT16_MAX, "an offset is 16 bits");
 
-/* Bytes from the start of the memory, on the device and pinned. */
+/* Offsets from the start of the memory, on the device and pinned, in bytes. */
 struct layout {
     size_t windows, counts, points, peaks, bytes;
 };
@@ -45,7 +45,7 @@ static struct layout make_layout(void)
 }
 _Static_assert(sizeof(struct ndt_gpu_search) <= ALIGNMENT, "the head of the memory");
 
-/* The field on the device; tiles are counted, the rest in bytes from the start. */
+/* The field on the device; tiles are counted, the other members are bytes from the start. */
 struct field {
     char *memory;
     size_t capacity, count; /* tiles */
@@ -87,7 +87,7 @@ static enum ndt_status reserve(struct ndt_dense_engine *engine, size_t count, st
     return status;
 }
 
-/* An array of `count` items from number `first` on, packed at `*staged`. */
+/* Uploads an array of `count` items from number `first` on, packed at `*staged`. */
 static enum ndt_status upload(struct ndt_dense_engine *engine, size_t at, size_t first, size_t count, size_t size,
                               char **staged, struct ndt_error *err)
 {
@@ -253,7 +253,7 @@ static void cuda_close(struct ndt_dense_engine *engine)
     free(engine);
 }
 
-/* Launches the kernel once, on nothing: the first search does not have to load it, and a device that this build has
+/* Launches the kernel once, on no data: the first search does not have to load it, and a device that this build has
  * no code for is refused here. */
 static enum ndt_status warm_up(struct ndt_dense_engine *engine, struct ndt_error *err)
 {

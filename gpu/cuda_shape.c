@@ -47,7 +47,7 @@ struct ndt_cuda_team ndt_cuda_cluster_team(const struct ndt_cuda_facts *facts, u
                                            size_t items, unsigned blocks)
 {
     unsigned size = (unsigned)facts->largest_cluster;
-    if (blocks > size * NDT_GPU_CLUSTER_GROUPS) /* more than every device allows: only where it saves a round */
+    if (blocks > size * NDT_GPU_CLUSTER_GROUPS) /* more than every device allows: only if it saves a round */
         size = largest_cluster;
     while (size > 2 && size * items > processors_of(facts))
         size /= 2;

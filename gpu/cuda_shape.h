@@ -1,5 +1,5 @@
 /** @file
- * @brief Which shape of `resident` suits a batch on a device.
+ * @brief Choice of the shape of `resident` that suits a batch on a device.
  *
  * Plain arithmetic, no CUDA. The limits come from counted cycles: see docs/gpu.md, "Choice of shape". */
 #ifndef NDT_CUDA_SHAPE_H
@@ -10,15 +10,15 @@
 
 /** A team of blocks per alignment. */
 struct ndt_cuda_team {
-    unsigned size;    /**< blocks; 1: no cluster */
-    unsigned threads; /**< of a block */
+    unsigned size;    /**< number of blocks; 1: no cluster */
+    unsigned threads; /**< threads of a block */
 };
 
-/** The shape that NDT_CUDA_AUTOMATIC stands for with `items` of at most `blocks` each. largest_cluster: blocks, 1:
- * the device has no clusters; facts->largest_cluster or more. */
+/** The shape for NDT_CUDA_AUTOMATIC and `items` of at most `blocks` each. largest_cluster: blocks, 1: the device
+ * has no clusters; facts->largest_cluster or more. */
 enum ndt_cuda_shape ndt_cuda_choose_shape(const struct ndt_cuda_facts *facts, unsigned largest_cluster,
                                           size_t items, unsigned blocks);
-/** The shape that a pipeline uses: `wanted`, except for what it cannot do. */
+/** The shape that a pipeline uses: `wanted`, or another one where the device cannot run it. */
 enum ndt_cuda_shape ndt_cuda_shape_for(enum ndt_cuda_shape wanted, const struct ndt_cuda_facts *facts,
                                        unsigned largest_cluster, size_t items, unsigned blocks);
 /** The cluster of each item of such a batch: as few rounds of rows as possible, and then as few threads. */

@@ -8,12 +8,12 @@
 #include "point_device.cuh"
 
 struct place {
-    float inside_m[3]; /* relative to the corner of the point's own cell */
+    float inside_m[3]; /* place relative to the corner of the point's own cell */
     struct ndt_cell_ref ref;
 };
 
-/* The map does not change while a kernel runs: its loads may use the cache for constants (PTX ISA, ld.global.nc).
- */
+/* Loads from the map, which does not change while a kernel runs: the cache for constants may be used (PTX ISA,
+ * ld.global.nc). */
 template <class T> static __device__ inline T load_map(const T *at)
 {
     return __ldg(at);
@@ -36,7 +36,7 @@ static __device__ inline uint32_t hashed_brick(const struct ndt_gpu_level &level
     }
 }
 
-/* Number of the cell's brick; 0, the empty one, for cells outside of the map. */
+/* Number of the cell's brick; 0, the empty brick, for cells outside of the map. */
 static __device__ inline uint32_t brick_of_cell(const struct ndt_gpu_level &level, const int32_t cell[3])
 {
     int32_t brick[3];
@@ -60,8 +60,8 @@ static __device__ inline struct ndt_cell_ref load_cell(const struct ndt_cell_ref
             (uint8_t)(lengths >> 24)};
 }
 
-/* near_m: the point relative to the corner of near_cell. Points that are not finite or absurdly far have no list.
- */
+/* Finds the cell of a point. near_m: the point relative to the corner of near_cell. Points that are not finite or
+ * absurdly far have no list. */
 static __device__ inline struct place find_place(const struct ndt_gpu_job &job, const float near_m[3])
 {
     struct place place = {};
@@ -96,7 +96,7 @@ static __device__ inline struct voxel_words load_voxel(const struct ndt_gpu_leve
     return {load_map(words), load_map(words + 1), load_map(words + 2)};
 }
 
-/* K: sums for the information, NULL: not wanted. */
+/* Adds a voxel. K: sums for the information, NULL: not wanted. */
 static __device__ inline void add_voxel(const struct ndt_gpu_job &job, const float near_m[3],
                                         const struct voxel_words &voxel, struct ndt_point_sums_f *sums, float *K)
 {

@@ -12,7 +12,7 @@ struct planes {
     double *block_sums, *sums;
 };
 
-/* A time that is not finite counts as zero. */
+/* Time of a point; one that is not finite counts as zero. */
 static __device__ inline float load_time(const float *times_s, uint32_t i)
 {
     return times_s && isfinite(times_s[i]) ? times_s[i] : 0.0f;
@@ -46,7 +46,7 @@ static __device__ inline void take_plane(struct ndt_gpu_job *view, const struct 
     __syncthreads(); /* the plane is taken */
 }
 
-/* Row `row` of every plane; `view` and `rows` are shared memory of the block. */
+/* Computes row `row` of every plane; `view` and `rows` are shared memory of the block. */
 static __device__ inline void inform_row(struct ndt_gpu_job *view, const struct ndt_tables_f *tables,
                                          const struct planes &first, const float *times_s, uint32_t row,
                                          float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
@@ -62,7 +62,7 @@ static __device__ inline void inform_row(struct ndt_gpu_job *view, const struct 
     }
 }
 
-/* Adds the rows of all planes, once all are there; `view` and `parts` are shared memory of the block. */
+/* Adds the rows of all planes, once all of them are there; `view` and `parts` are shared memory of the block. */
 static __device__ inline void add_planes(struct ndt_gpu_job *view, const struct planes &first,
                                          double parts[NDT_GPU_WARPS][NDT_GPU_ROW])
 {

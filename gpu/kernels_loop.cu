@@ -5,9 +5,9 @@
  * they cannot load it. Kernels are loaded with their first use (programming guide, "Lazy Loading"). */
 #include "pass_device.cuh"
 
-/* Bounds the loop in any case: a launch ends after control.pass_limit passes (and one for the coverage). A
- * launch without work has the limit 0. Only one block ends the loop: `active` may be zero here because the others
- * are done already. */
+/* Ends the loop, which is bounded in any case: a launch ends after control.pass_limit passes (and one for the
+ * coverage). A launch without work has the limit 0. Only one block ends the loop: `active` may be zero here because
+ * the other blocks are done already. */
 static __device__ inline void end_idle_loop(struct ndt_gpu_batch *batch, uint64_t loop)
 {
     if (blockIdx.x != 0 || threadIdx.x != 0)
@@ -17,7 +17,7 @@ static __device__ inline void end_idle_loop(struct ndt_gpu_batch *batch, uint64_
         cudaGraphSetConditional(loop, 0);
 }
 
-/* job.blocks: blocks of the grid per item, at least as many as each has. */
+/* A pass in the loop; job.blocks: blocks of the grid per item, at least as many as each item has. */
 extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4) ndt_resident_loop(const struct ndt_gpu_job job)
 {
     __shared__ struct pass_block share;

@@ -33,7 +33,7 @@ static __device__ inline uint32_t point_of_thread()
     return blockIdx.x * (uint32_t)NDT_GPU_BLOCK + threadIdx.x;
 }
 
-/* Written by other threads of the same launch. */
+/* Loads a word that other threads of the same launch have written. */
 static __device__ inline word load_word(const word *at)
 {
     return *(const volatile word *)at;
@@ -41,7 +41,7 @@ static __device__ inline word load_word(const word *at)
 
 /* ---- place ---- */
 
-/* The slot of the cell with this key; point i is one of the cell's and its key is written. */
+/* Finds the slot of the cell with this key; point i is in the cell, and its key is written. */
 static __device__ inline uint32_t find_slot(const struct ndt_gpu_preprocess *work, word key, uint32_t i)
 {
     const uint32_t mask = (1u << work->slot_bits) - 1;
@@ -139,7 +139,7 @@ static __device__ inline bool is_last_block(struct ndt_gpu_preprocess_state *sta
 
 enum { AHEAD = 8 }; /* loads under way at a time */
 
-/* Numbers i .. i + AHEAD - 1 of an array that other blocks wrote; zero from `end` on. */
+/* Loads numbers i .. i + AHEAD - 1 of an array that other blocks wrote; zero from `end` on. */
 static __device__ inline void load_ahead(const uint32_t *array, uint32_t i, uint32_t end, uint32_t next[AHEAD])
 {
 #pragma unroll
@@ -147,7 +147,8 @@ static __device__ inline void load_ahead(const uint32_t *array, uint32_t i, uint
         next[k] = i + k < end ? load_coherent(array + i + k) : 0;
 }
 
-/* Exclusive prefix sum of the cells per block, and their total. Runs in one block; each thread sums a stretch. */
+/* Computes the exclusive prefix sum of the cells per block, and their total. Runs in one block; each thread sums a
+ * stretch. */
 static __device__ inline void add_up_blocks(const struct ndt_gpu_preprocess *work)
 {
     __shared__ uint32_t stretch[NDT_GPU_BLOCK];
@@ -222,7 +223,7 @@ static __device__ inline void store_point(const struct ndt_gpu_preprocess *work,
         work->scan[(size_t)k * blocks * NDT_GPU_BLOCK + j] = p_m[k];
 }
 
-/* One lane's sums, as ndt_second_moments has them; NDT_MOMENT_LANES threads of the block. */
+/* Sums one lane's moments as ndt_second_moments does; NDT_MOMENT_LANES threads of the block. */
 static __device__ inline void moments_of_lane(const struct ndt_gpu_preprocess *work, uint32_t count, uint32_t lane,
                                               double sum[MOMENTS])
 {
@@ -241,7 +242,7 @@ static __device__ inline void moments_of_lane(const struct ndt_gpu_preprocess *w
     }
 }
 
-/* Number of points and second moments, for the alignments that follow. One block. */
+/* Stores the number of points and the second moments, for the alignments that follow. One block. */
 static __device__ inline void store_scan_summary(const struct ndt_gpu_preprocess *work, uint32_t count)
 {
     __shared__ double lanes[NDT_MOMENT_LANES][MOMENTS], total[MOMENTS];

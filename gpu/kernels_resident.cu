@@ -15,7 +15,7 @@
 
 struct team_share {
     struct pass_state pass;
-    struct ndt_gpu_batch batch; /* copies of the arguments, and then the state of the item */
+    struct ndt_gpu_batch batch; /* copies of the arguments, then the state of the item */
     struct ndt_gpu_item item;
     float rows[NDT_GPU_GROUPS][NDT_GPU_WARPS][NDT_GPU_ROW];
 };
@@ -25,7 +25,7 @@ static __device__ inline unsigned groups_of_team()
     return blockDim.x / (unsigned)NDT_GPU_BLOCK;
 }
 
-/* Copies by all threads of the block of what the host or an earlier kernel wrote. */
+/* Copies data of the host or of an earlier kernel, by all threads of the block. */
 template <class T> static __device__ inline void copy_argument(T *to, const T &from)
 {
     static_assert(sizeof(T) % sizeof(uint32_t) == 0 && alignof(T) >= alignof(uint32_t), "words");
@@ -77,7 +77,7 @@ static __device__ inline struct step_data data_of_team(struct team_share *share,
 
 /* ---- a block per item ---- */
 
-/* The rows of a pass, group by group. */
+/* Computes the rows of a pass, group by group. */
 static __device__ inline void block_rows(struct team_share *share)
 {
     const struct ndt_gpu_orders *orders = &share->item.orders;
@@ -94,7 +94,7 @@ static __device__ inline void block_rows(struct team_share *share)
     }
 }
 
-/* Two blocks share a processor: this shape is for batches. */
+/* The block shape, for batches: two blocks share a processor. */
 extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM, 2)
     ndt_resident_block(const struct ndt_gpu_job job, const __grid_constant__ struct ndt_gpu_single single)
 {
@@ -119,8 +119,8 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM, 2)
 /* ---- a cluster per item ---- */
 
 /* The memory in which the blocks of a cluster write to one another. The rows go to the block with rank 0, the
- * leader. The leader writes the orders for a pass while a slow thread still reads those of the pass before: they
- * alternate. */
+ * leader. The leader writes the orders for a pass while a slow thread still reads those of the previous pass, so
+ * two copies alternate. */
 struct cluster_share {
     double sums[NDT_GPU_CLUSTER_ROWS][NDT_GPU_ROW];
     uint64_t seen[NDT_GPU_CLUSTER];
@@ -140,7 +140,7 @@ static __device__ inline const struct ndt_gpu_orders *orders_of(const struct clu
     return (const struct ndt_gpu_orders *)(const void *)team.exchange->orders[pass & 1];
 }
 
-/* Bytes that belong to this pass. One thread. */
+/* Sets the number of bytes that belong to this pass. One thread. */
 static __device__ inline void expect_bytes(const struct cluster_team &team, int32_t stage)
 {
     const uint32_t words = stage == NDT_GPU_COVERAGE ? team.size : team.share->item.blocks * (uint32_t)NDT_GPU_ROW;
@@ -160,7 +160,7 @@ static __device__ inline void send_row(const struct cluster_team &team, uint32_t
     store_at_rank(0, (uint64_t *)(void *)&team.exchange->sums[row][lane], word, &team.exchange->rows_come);
 }
 
-/* This block's rows of the pass: group by group, the blocks of the team in turn. */
+/* Computes this block's rows of the pass: group by group, the blocks of the team in turn. */
 static __device__ inline void cluster_rows(const struct cluster_team &team, const struct ndt_gpu_orders *orders)
 {
     struct team_share *share = team.share;
@@ -196,7 +196,7 @@ static __device__ inline void add_cluster_rows(const struct cluster_team &team)
     add_parts(pass->view, pass->parts);
 }
 
-/* The leader's work between two passes: a step, and the orders for the next pass to every block with rows. */
+/* Does the leader's work between two passes: a step, and the orders for the next pass to every block with rows. */
 static __device__ inline void lead_cluster(const struct cluster_team &team, int32_t stage, int32_t pass)
 {
     struct team_share *share = team.share;
@@ -242,7 +242,7 @@ static __device__ inline void lead_cluster(const struct cluster_team &team, int3
 
 /* "The user also needs to ensure that all distributed shared memory operations happen before the exit of a thread
  * block" (programming guide, "Distributed Shared Memory"): a block waits for every word that is sent to it, rows or
- * orders, and blocks without rows are sent none. So no barrier is needed at the end. */
+ * orders, and blocks without rows get none. Therefore no barrier is needed at the end. */
 extern "C" __global__ void __launch_bounds__(NDT_GPU_CLUSTER_TEAM)
     ndt_resident_cluster(const struct ndt_gpu_job job, const __grid_constant__ struct ndt_gpu_single single)
 {
@@ -270,7 +270,7 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_CLUSTER_TEAM)
 
 /* ---- pass ---- */
 
-/* job.blocks: blocks of the grid per item, at least as many as each has. */
+/* One pass; job.blocks: blocks of the grid per item, at least as many as each item has. */
 extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4) ndt_resident_pass(const struct ndt_gpu_job job)
 {
     __shared__ struct pass_block share;
@@ -279,7 +279,7 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4) ndt_resident_pass
 
 /* ---- information ---- */
 
-/* job.blocks: as for a pass. The orders of a finished item name its answer. */
+/* The information at the answers; job.blocks: as for a pass. The orders of a finished item name its answer. */
 extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4)
     ndt_resident_inform(const struct ndt_gpu_job job, const __grid_constant__ struct ndt_gpu_single single)
 {

@@ -17,7 +17,7 @@ struct score_place {
     int32_t neighbours;
 };
 
-/* Sums of one thread: none of eight points exceeds 32 bits. */
+/* Sums of one thread: those of eight points stay within 32 bits. */
 struct thread_sums {
     uint32_t score, nearest, matched, pairs;
 };

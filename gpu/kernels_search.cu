@@ -1,26 +1,26 @@
 /** @file
  * @brief The dense score of a search: at each of 64x64 places of a window, for each hypothesis, the number of
- * points whose cell has a bit of their mask; of each 8x8 places the largest number.
+ * points whose cell has a bit of their mask; and the largest number of each 8x8 places.
  *
  * A team copies the window and its surroundings from the tiles into shared memory; each of its groups of
  * NDT_GPU_BLOCK threads scores a hypothesis at a time. A thread counts at four places of each of eight rows, a byte
- * per place. All are integers: the bits of the CPU. */
+ * per place. All numbers are integers, so the results have the bits of the CPU. */
 #include <cuda_runtime.h>
 
 #include "kernels.h"
 
 enum {
-    WORDS = NDT_GPU_WINDOW_STRIDE / 4, /* of a row */
+    WORDS = NDT_GPU_WINDOW_STRIDE / 4, /* words of a row */
     COLUMNS = NDT_GPU_WINDOW / 4,      /* words of places */
-    ROWS = 8                           /* of places per thread */
+    ROWS = 8                           /* rows of places per thread */
 };
 
 struct window_share {
     uint32_t cells[NDT_GPU_WINDOW_ROWS * WORDS];
-    int32_t tiles[NDT_GPU_WINDOW_TILES]; /* -1: there is none */
+    int32_t tiles[NDT_GPU_WINDOW_TILES]; /* -1: no tile */
 };
 
-/* The part of the field that is copied: `lead` places to the left of the window, so that words stay whole. */
+/* The copied part of the field: `lead` places to the left of the window, so that words stay whole. */
 struct surroundings {
     int32_t layer, y, x, height, words;
     int32_t tile_y, tile_x, tile_rows, tile_columns;
@@ -78,7 +78,7 @@ static __device__ inline void find_tiles(const struct ndt_gpu_search *search, co
     }
 }
 
-/* A warp per row. */
+/* Copies the cells, a warp per row. */
 static __device__ inline void copy_cells(const struct ndt_gpu_search *search, const struct surroundings &part,
                                          struct window_share *share)
 {
@@ -95,7 +95,7 @@ static __device__ inline void copy_cells(const struct ndt_gpu_search *search, co
     }
 }
 
-/* Bit 4 * row + place: whether a sensor may be there. */
+/* Bits 4 * row + place: set where a sensor may be. */
 static __device__ inline uint32_t allowed_places(const struct ndt_gpu_search_window *window, uint32_t row,
                                                  uint32_t column)
 {
@@ -105,13 +105,13 @@ static __device__ inline uint32_t allowed_places(const struct ndt_gpu_search_win
     return places;
 }
 
-/* 1 in each byte that is not zero. */
+/* Sets each byte that is not zero to 1. */
 static __device__ inline uint32_t each_hit(uint32_t bytes)
 {
     return ((((bytes & 0x7f7f7f7fu) + 0x7f7f7f7fu) | bytes) & 0x80808080u) >> 7;
 }
 
-/* at: the first place of the thread, in bytes. */
+/* Counts points. at: the first place of the thread, in bytes. */
 static __device__ inline void count_points(const uint32_t *cells, int32_t at, const uint32_t *points,
                                            uint32_t count, uint32_t sums[ROWS])
 {

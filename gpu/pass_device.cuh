@@ -11,7 +11,7 @@
 struct pass_block {
     struct pass_state pass;
     struct ndt_gpu_orders orders;
-    struct ndt_newton newton; /* of the last block of an item */
+    struct ndt_newton newton; /* state of the last block of an item */
     float rows[NDT_GPU_WARPS][NDT_GPU_ROW];
     uint32_t place;
 };
@@ -29,7 +29,7 @@ static __device__ inline bool is_last_of_item(struct ndt_gpu_item *item, struct 
     return share->place == share->pass.view.blocks - 1;
 }
 
-/* The last block of an item: the Newton step, and the orders for the next pass. */
+/* Makes the Newton step in the last block of an item, and sets the orders for the next pass. */
 static __device__ inline void step_item(struct ndt_gpu_batch *batch, struct ndt_gpu_item *item,
                                         struct pass_block *share, bool last)
 {
@@ -52,7 +52,7 @@ static __device__ inline void step_item(struct ndt_gpu_batch *batch, struct ndt_
 }
 
 /* Counts an item that is done with this pass; the last of all items ends the pass. One thread. Returns whether no
- * pass follows in this launch of the graph. */
+ * further pass follows in this launch of the graph. */
 static __device__ inline bool count_item(struct ndt_gpu_batch *batch, uint32_t active, bool finished)
 {
     struct ndt_gpu_control *control = &batch->control;
@@ -71,8 +71,8 @@ static __device__ inline bool count_item(struct ndt_gpu_batch *batch, uint32_t a
     return left == 0 || !(passes < limit || (control->give_up && passes == limit));
 }
 
-/* Row `row` of an item in a pass. Returns whether it was the last one of the pass and no other follows; in one
- * thread at most. */
+/* Computes row `row` of an item in a pass. Returns whether the row was the last one of the pass and no other pass
+ * follows; in one thread at most. */
 static __device__ inline bool pass_row(struct ndt_gpu_batch *batch, uint32_t number, uint32_t row, uint32_t active,
                                        int32_t passes, struct pass_block *share)
 {
@@ -104,8 +104,8 @@ static __device__ inline bool pass_row(struct ndt_gpu_batch *batch, uint32_t num
     return threadIdx.x == 0 && count_item(batch, active, share->orders.stage == NDT_GPU_FINISHED);
 }
 
-/* A pass, by the whole grid; job.blocks: blocks per item, at least as many as each has. Returns true in one thread
- * of the last pass of the launch. */
+/* Runs a pass, by the whole grid; job.blocks: blocks per item, at least as many as each item has. Returns true in
+ * one thread of the last pass of the launch. */
 static __device__ inline bool run_pass(const struct ndt_gpu_job &job, struct pass_block *share)
 {
     struct ndt_gpu_batch *batch = job.batch;

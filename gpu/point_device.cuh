@@ -32,7 +32,7 @@ static __device__ inline void make_tables(const float angles[6], struct ndt_tabl
     ndt_set_tables_f(tables, &named);
 }
 
-/* One thread computes the tables of its block from the 24 bytes; all wait. */
+/* Computes the tables of the block from the 24 bytes by one thread; all threads wait. */
 static __device__ inline void share_tables(const struct ndt_gpu_job &job, struct ndt_tables_f *tables)
 {
     if (threadIdx.x == 0)

@@ -7,8 +7,8 @@
 #include "coherent.cuh"
 #include "point_device.cuh"
 
-/* One step of sum_over_warp: of 2 HALF numbers each lane keeps half, and gives the rest to the lane that keeps
- * those. */
+/* Makes one step of sum_over_warp: of 2 HALF numbers each lane keeps half, and gives the rest to the lane that
+ * keeps that half. */
 template <int HALF> static __device__ inline void halve(float values[NDT_GPU_ROW])
 {
     const bool upper = (threadIdx.x & (unsigned)HALF) != 0;
@@ -20,7 +20,7 @@ template <int HALF> static __device__ inline void halve(float values[NDT_GPU_ROW
     }
 }
 
-/* values[k] summed over the 32 lanes of a warp, for all k at once: returns the sum of values[lane]. 31 shuffles
+/* Sums values[k] over the 32 lanes of a warp, for all k at once: returns the sum of values[lane]. 31 shuffles
  * instead of 5 x 32. */
 static __device__ inline float sum_over_warp(float values[NDT_GPU_ROW])
 {
@@ -44,8 +44,8 @@ static __device__ inline bool owns_sums()
     return threadIdx.x % (unsigned)NDT_GPU_BLOCK < (unsigned)NDT_GPU_WARP;
 }
 
-/* Sums over the threads of a group, in double after the warps; lane k of the warp that owns them has number k.
- * `rows` is shared memory of the group; every thread of the block has to call it. */
+/* Sums over the threads of a group, in double after the warps; lane k of the owning warp has number k. `rows` is
+ * shared memory of the group; every thread of the block has to call it. */
 static __device__ inline double sum_group(float values[NDT_GPU_ROW], float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
 {
     const unsigned lane = threadIdx.x % (unsigned)NDT_GPU_WARP;
@@ -58,7 +58,8 @@ static __device__ inline double sum_group(float values[NDT_GPU_ROW], float rows[
     return sum;
 }
 
-/* The sums of a group: row `row` of job.block_sums, if it exists. Every thread of the block has to call it. */
+/* Stores the sums of a group in row `row` of job.block_sums, if it exists. Every thread of the block has to call
+ * it. */
 static __device__ inline void store_row(const struct ndt_gpu_job &job, uint32_t row, float values[NDT_GPU_ROW],
                                         float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
 {
@@ -73,8 +74,8 @@ static __device__ inline void store_block_sums(const struct ndt_gpu_job &job, fl
     store_row(job, blockIdx.x, values, rows);
 }
 
-/* Rows `first`, first + NDT_GPU_WARPS, ... of a column, in this order. Eight loads are under way at a time. Zeros
- * in the place of rows beyond the last change no bit: a sum that begins with +0 never becomes -0. */
+/* Adds rows `first`, first + NDT_GPU_WARPS, ... of a column, in this order. Eight loads are under way at a time.
+ * Zeros in place of missing rows change no bit: a sum that begins with +0 never becomes -0. */
 static __device__ inline double add_column(const double *column, uint32_t first, uint32_t rows)
 {
     enum { AHEAD = 8 };

@@ -31,14 +31,14 @@ enum { EIGEN6_FIRST = 1 }; /* lane; the one before is busy with the step */
 static const unsigned EIGEN6_MASK = 0xfffffffeu;
 static_assert(EIGEN6_FIRST + EIGEN6_LANES <= NDT_GPU_WARP, "lanes of a warp");
 
-/* The first lane meets the others, from different places of the code: a function of its own, so that all wait at
- * one. */
+/* Meets the other lanes, from different places of the code: a function of its own, so that all lanes wait at one
+ * place. */
 NDT_APART void eigen6_meet()
 {
-    __syncwarp(); /* what was written is there */
+    __syncwarp(); /* all writes are visible */
 }
 
-/* Eigenvalues of the matrix that the first lane has put there, by the others. */
+/* Computes, by the other lanes, the eigenvalues of the matrix from the first lane. */
 static __device__ inline void eigen6_by_lanes(struct eigen6 *e)
 {
     const int lane = (int)(threadIdx.x % (unsigned)NDT_GPU_WARP) - EIGEN6_FIRST;
@@ -62,7 +62,7 @@ static __device__ inline void eigen6_by_lanes(struct eigen6 *e)
         eigen6_sort(e, lane);
 }
 
-/* By the first lane, deep in a Newton step. */
+/* Asks for eigenvalues, by the first lane, deep in a Newton step. */
 static __device__ inline void eigen6_solve(struct eigen6 *e)
 {
     e->is_wanted = 1;
@@ -70,14 +70,14 @@ static __device__ inline void eigen6_solve(struct eigen6 *e)
     eigen6_meet(); /* the answer is there */
 }
 
-/* The end of its step. */
+/* Ends the step of the first lane. */
 static __device__ inline void eigen6_dismiss()
 {
     eigen6_of_block()->is_wanted = 0;
     eigen6_meet();
 }
 
-/* Lanes of its warp that have no step of their own rotate with it meanwhile. */
+/* Rotates with the first lane, by lanes of its warp that have no step of their own. */
 static __device__ inline void eigen6_help()
 {
     struct eigen6 *e = eigen6_of_block();
@@ -101,7 +101,7 @@ static __device__ inline double device_clock_us()
 
 /* Shared by the threads of a block while they work on an item. */
 struct pass_state {
-    struct ndt_gpu_job view; /* of the item, for the code of `fused` */
+    struct ndt_gpu_job view; /* job of the item, for the code of `fused` */
     struct ndt_tables_f tables;
     double turns[6]; /* sines and cosines, while orders are given */
     double sums[NDT_GPU_ROW];
@@ -109,8 +109,8 @@ struct pass_state {
     uint32_t seen;
 };
 
-/* Copies by all threads of the block. The source was written by other blocks: volatile, so not from the L1 cache.
- * Four loads are under way at a time. */
+/* Copies by all threads of the block. Other blocks wrote the source: it is volatile, so that it does not come from
+ * the L1 cache. Four loads are under way at a time. */
 static __device__ inline void copy_words(void *to, const void *from, unsigned bytes)
 {
     uint32_t *words = (uint32_t *)to;
@@ -127,7 +127,7 @@ static __device__ inline void copy_words(void *to, const void *from, unsigned by
     }
 }
 
-/* Sets what the view of an item keeps through all passes. One thread. */
+/* Sets the members of an item's view that stay through all passes. One thread. */
 static __device__ inline void begin_view(struct pass_state *share, const struct ndt_gpu_batch *batch,
                                          const struct ndt_gpu_item *item)
 {
@@ -142,7 +142,7 @@ static __device__ inline void begin_view(struct pass_state *share, const struct 
     view->sums = share->sums;
 }
 
-/* The rest of the view, for one pass. Every thread of the block has to call it. */
+/* Sets the members of the view for one pass. Every thread of the block has to call it. */
 static __device__ inline void prepare_pass(struct pass_state *share, const struct ndt_gpu_orders *orders,
                                            const struct ndt_gpu_batch *batch)
 {
@@ -174,7 +174,7 @@ static __device__ inline void rotate_point(const struct ndt_gpu_batch *batch, co
                                                   __dmul_rn(R[3 * k + 2], z));
 }
 
-/* The terms of the point of this thread in row `row` of the item. `values` are zero before. */
+/* Computes the terms of this thread's point in row `row` of the item. `values` are zero before. */
 static __device__ inline void evaluate_point(const struct pass_state *share, const struct ndt_gpu_orders *orders,
                                              const struct ndt_gpu_batch *batch, const struct ndt_gpu_item *item,
                                              uint32_t row, float values[NDT_GPU_ROW])
@@ -256,7 +256,7 @@ NDT_APART void split_axis(struct ndt_gpu_orders *orders, double turn[2], double 
     orders->angles[2 * k + 1] = (float)turn[1];
 }
 
-/* R = Rx(a) Ry(b) Rz(c) */
+/* Sets R = Rx(a) Ry(b) Rz(c). */
 static __device__ inline void set_rotation(const double turns[6], double R[9])
 {
     const double sa = turns[0], ca = turns[1], sb = turns[2], cb = turns[3], sc = turns[4], cc = turns[5];
@@ -271,7 +271,7 @@ static __device__ inline void set_rotation(const double turns[6], double R[9])
     R[8] = ca * cb;
 }
 
-/* Sets the times of the rows that this step closed; the first of them gets the time since the row before. */
+/* Sets the times of the rows that this step closed; the first of them gets the time since the previous row. */
 static __device__ inline void time_rows(int32_t row_capacity, struct ndt_gpu_item *item,
                                         struct ndt_newton_row *rows, int32_t closed_before, int32_t closed)
 {
@@ -293,9 +293,9 @@ struct step_data {
     int32_t last; /* 1: no evaluation may follow */
 };
 
-/* After a pass: gives the sums to newton, or counts the sectors of the coverage. One thread. newton and orders,
- * those of the item or copies of them, are arguments of their own: the compiler sees then that they lie in shared
- * memory. */
+/* Ends a pass: gives the sums to newton, or counts the sectors of the coverage. One thread. newton and orders,
+ * those of the item or copies of them, are arguments of their own, so that the compiler sees that they lie in
+ * shared memory. */
 NDT_APART void step(struct ndt_newton *newton, struct ndt_gpu_orders *orders, const double *sums,
                     const struct step_data &data)
 {
@@ -312,8 +312,8 @@ NDT_APART void step(struct ndt_newton *newton, struct ndt_gpu_orders *orders, co
     give_orders(orders, newton);
 }
 
-/* A step, and the orders for the next pass. Every thread of the block has to call it with the same data; `orders`
- * are shared memory. */
+/* Makes a step, and the orders for the next pass. Every thread of the block has to call it with the same data;
+ * `orders` are shared memory. */
 static __device__ inline void step_and_prepare(struct pass_state *share, const struct ndt_gpu_batch *batch,
                                                struct ndt_newton *newton, struct ndt_gpu_orders *orders,
                                                const struct step_data &data)

@@ -1,5 +1,5 @@
 /** @file
- * @brief The report of a search for the pose: the map `search` of a reply, and the decoder of replies. */
+ * @brief The report of a search for the pose (the map `search` of a reply), and the decoder of replies. */
 #include "ndt_proto/control_message.h"
 
 #include <stddef.h>
@@ -85,7 +85,7 @@ static enum ndt_status read_alternatives(struct ndt_wire_reader *reader, void *v
     return status;
 }
 
-/* The keys of a result may be missing while the search runs. */
+/* The map `search`; the keys of a result may be missing while the search runs. */
 struct search_wire {
     struct ndt_localize_report report;
     int has_applied, has_reason, has_seq, has_stamp, has_confidence, has_alternatives;

@@ -68,13 +68,13 @@ static int is_key(const char *key, const char *text, size_t length)
     return strlen(key) == length && memcmp(key, text, length) == 0;
 }
 
-/* A message of which version and type are known. */
+/* The head of a message: its version and type. */
 struct head {
     enum ndt_message_type type;
-    struct ndt_wire_reader reader; /* after the last pair that was read */
-    size_t pairs;                  /* in the message */
+    struct ndt_wire_reader reader; /* reader after the last pair that was read */
+    size_t pairs;                  /* number of pairs in the message */
     size_t pairs_read;
-    size_t first_pair; /* its offset */
+    size_t first_pair; /* offset of the first pair */
 };
 
 /* Reads pairs until "v" and "type" were found. */
@@ -120,7 +120,7 @@ enum ndt_status ndt_message_peek(const uint8_t *data, size_t size, enum ndt_mess
     return status;
 }
 
-/* "v" and "type" are rows 0 and 1 of the set of keys that were seen. */
+/* Rows in the set of seen keys: "v" and "type" are rows 0 and 1. */
 enum { ROW_VERSION, ROW_TYPE, ROW_FIRST, ROW_UNKNOWN = NDT_WIRE_MAX_ROWS + ROW_FIRST };
 
 static size_t find_row(const struct ndt_wire_field *rows, size_t row_count, const char *text, size_t length)
@@ -220,7 +220,7 @@ static enum ndt_status read_pair(struct ndt_wire_reader *reader, const struct nd
     return row < ROW_FIRST ? ndt_wire_skip(reader) : read_row(reader, &rows[row - ROW_FIRST], message);
 }
 
-/* The first required row that was not seen; NULL if all were seen. */
+/* The first required row that was not seen; NULL: all were seen. */
 static const struct ndt_wire_field *find_missing(const struct ndt_wire_field *rows, size_t row_count, uint64_t seen)
 {
     for (size_t i = 0; i < row_count; i++)
@@ -244,7 +244,7 @@ static enum ndt_status check_end(const struct ndt_wire_reader *reader)
     return NDT_OK;
 }
 
-/* How much of a message is decoded. */
+/* Extent of a message that is decoded. */
 enum extent { WHOLE_MESSAGE, UNTIL_ALL_ROWS };
 
 static enum ndt_status read_message(struct head *head, const struct ndt_wire_field *rows, size_t row_count,
@@ -254,7 +254,7 @@ static enum ndt_status read_message(struct head *head, const struct ndt_wire_fie
     enum ndt_status status = NDT_OK;
     uint64_t seen = 1u << ROW_VERSION | 1u << ROW_TYPE;
     size_t i = head->pairs_read;
-    if (i != ROW_FIRST) { /* "v" and "type" are not the first two: the skipped keys are needed */
+    if (i != ROW_FIRST) { /* "v" and "type" are not first, so the skipped keys are needed */
         reader->at = head->first_pair;
         seen = 0;
         i = 0;

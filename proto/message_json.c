@@ -8,7 +8,7 @@
 
 enum kind { OTHER, NIL, BOOLEAN, UNSIGNED, SIGNED, REAL, TEXT, ARRAY, MAP };
 
-/* By the tag of the next item. */
+/* Kind of the next item, by its tag. */
 static enum kind next_kind(const struct ndt_wire_reader *reader)
 {
     static const uint8_t tagged[32] = {NIL,    OTHER,  BOOLEAN, BOOLEAN, OTHER,    OTHER,    OTHER,    OTHER,
@@ -86,7 +86,7 @@ static enum ndt_status print_key(struct ndt_wire_reader *reader, FILE *file)
     return status;
 }
 
-/* Calls itself for what arrays and maps hold, at most NDT_WIRE_MAX_DEPTH deep. */
+/* Prints a value; it calls itself for the items of arrays and maps, at most NDT_WIRE_MAX_DEPTH deep. */
 static enum ndt_status print_value(struct ndt_wire_reader *reader, FILE *file, int depth)
 {
     const enum kind kind = next_kind(reader);

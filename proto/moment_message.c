@@ -1,5 +1,5 @@
 /** @file
- * @brief The pose message, and the same as a part of a reply: the pose of the base at any moment. */
+ * @brief The pose of the base at any moment: the pose message, and its map in a reply. */
 #include <string.h>
 
 #include "ndt/names.h"
@@ -77,7 +77,7 @@ enum ndt_status ndt_wire_read_moment(struct ndt_wire_reader *reader, struct ndt_
 
 static enum ndt_status check(const struct ndt_moment_message *message, struct ndt_error *err)
 {
-    struct ndt_pose checked = message->T_map_base; /* the quaternion is sent as it is */
+    struct ndt_pose checked = message->T_map_base; /* the quaternion is sent unchanged */
     if ((unsigned)message->kind >= NDT_POSE_KIND_COUNT)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "field 'kind': there is no kind %d", (int)message->kind);
     if ((unsigned)message->state >= NDT_STATE_COUNT)

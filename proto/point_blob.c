@@ -9,7 +9,8 @@
 
 /* ---- the list of point fields ---- */
 
-/* Drivers use many names for time; the first field in the message that has one of them is used. */
+/* Names of the time field, which drivers call differently; the first field in the message with one of them is used.
+ */
 static const struct {
     const char *name;
     enum ndt_point_part part;
@@ -112,7 +113,7 @@ enum ndt_status ndt_points_check_layout(const struct ndt_point_layout *layout, s
                         "field 'point_step': %llu bytes, but the fields end at byte %llu and a message at %zu",
                         (unsigned long long)layout->step, (unsigned long long)layout->fields_end,
                         NDT_PROTO_MAX_FRAME);
-    if (layout->count * layout->step != layout->data_size) /* below 2^28 * 2^28 */
+    if (layout->count * layout->step != layout->data_size) /* no overflow: below 2^28 * 2^28 */
         return ndt_fail(err, NDT_ERR_FORMAT, "field 'data': %zu bytes, but %llu points of %llu bytes are declared",
                         layout->data_size, (unsigned long long)layout->count, (unsigned long long)layout->step);
     return NDT_OK;
@@ -188,7 +189,7 @@ static inline __attribute__((always_inline)) double load_number(const uint8_t *a
     }
 }
 
-/* How one field becomes one array: dst[i] = (number - base) * scale. */
+/* Conversion of one field to one array: dst[i] = (number - base) * scale. */
 struct column {
     enum ndt_datatype datatype;
     const uint8_t *src;
@@ -250,7 +251,7 @@ static int has_doubles(const struct blob *blob)
            blob->layout->fields[NDT_POINT_Z].datatype == NDT_DATATYPE_FLOAT64;
 }
 
-/* Larger coordinates are not positions on Earth and do not move the origin. */
+/* Largest coordinate of a position on Earth [m]; larger ones do not move the origin. */
 static const double EARTH_M = 1e8;
 
 static inline __attribute__((always_inline)) double largest_as(const struct blob *blob, enum ndt_point_part part,
@@ -278,8 +279,8 @@ static int is_position(const double p[3])
     return fabs(p[0]) <= EARTH_M && fabs(p[1]) <= EARTH_M && fabs(p[2]) <= EARTH_M;
 }
 
-/* Below FLOAT_LIMIT_M a float resolves 0.1 mm and the origin stays zero. Otherwise the origin is the first valid
- * position, rounded to ORIGIN_STEP_M. */
+/* Chooses the origin. Below FLOAT_LIMIT_M a float resolves 0.1 mm and the origin stays zero; otherwise it is the
+ * first valid position, rounded to ORIGIN_STEP_M. */
 static void choose_origin(const struct blob *blob, double origin_m[3])
 {
     static const double FLOAT_LIMIT_M = 2048.0, ORIGIN_STEP_M = 1024.0;
@@ -297,7 +298,7 @@ static void choose_origin(const struct blob *blob, double origin_m[3])
         origin_m[axis] = ORIGIN_STEP_M * round(first[axis] / ORIGIN_STEP_M);
 }
 
-/* Numbers that are looked at to tell how times are meant: one or a few wrong ones do not decide. */
+/* Number of samples that tell the meaning of times: a few wrong ones do not decide. */
 enum { TIME_SAMPLES = 15 };
 
 static void sort_in(double *sorted, size_t count, double value)
@@ -309,7 +310,7 @@ static void sort_in(double *sorted, size_t count, double value)
     sorted[count] = value;
 }
 
-/* The median of numbers from all over the scan, and the first of them. Returns 0 where all are zero or none is
+/* Finds the median of times from all over the scan, and the first of them. Returns 0 where all are zero or none is
  * finite. */
 static int sample_times(const struct blob *blob, double *median, double *first)
 {
@@ -321,16 +322,17 @@ static int sample_times(const struct blob *blob, double *median, double *first)
     *first = i < points ? number_at(blob, NDT_POINT_TIME, i) : 0;
     for (; i < points && count < TIME_SAMPLES; i += every) {
         const double value = number_at(blob, NDT_POINT_TIME, i);
-        if (isfinite(value) && value != 0) /* some drivers leave the times of no return at zero */
+        if (isfinite(value) && value != 0) /* some drivers leave the time of a missing return at zero */
             sort_in(sorted, count++, value);
     }
     *median = count > 0 ? sorted[count / 2] : 0;
     return count > 0;
 }
 
-/* Floats are seconds, integers nanoseconds. No sweep lasts MAX_OFFSET_S: larger times are absolute, in seconds or
- * a part of them, and become relative to the stamp or, when they come from another clock, to the first point.
- * Returns what was taken out of the times of another clock [s], 0 otherwise. */
+/* Sets the conversion of times. Floats are seconds, integers nanoseconds. No sweep lasts MAX_OFFSET_S: larger times
+ * are absolute, in seconds or a part of them, and become relative to the stamp or, when they come from another
+ * clock, to the first point. Returns the offset that was subtracted from times of another clock [s], 0 otherwise.
+ */
 static double prepare_time(const struct blob *blob, int64_t stamp_ns, struct column *column)
 {
     static const double MAX_OFFSET_S = 10.0, UNITS_S[] = {1, 1e-3, 1e-6, 1e-9}, YEAR_1973_S = 1e8;
@@ -352,7 +354,7 @@ static double prepare_time(const struct blob *blob, int64_t stamp_ns, struct col
     return column->base;
 }
 
-/* The layout of nearly every sensor; more than twice as fast as three columns through double. */
+/* Copies the layout of nearly every sensor, more than twice as fast as three columns through double. */
 static void copy_float_xyz(const struct blob *blob, struct ndt_cloud *cloud, size_t from, size_t to)
 {
     const uint8_t *at = blob->data + from * blob->layout->step;
@@ -365,7 +367,7 @@ static void copy_float_xyz(const struct blob *blob, struct ndt_cloud *cloud, siz
     }
 }
 
-/* Returns 0 when the deadline has passed. */
+/* Copies the points; returns 0 when the deadline has passed. */
 static int copy_points(const struct blob *blob, int64_t stamp_ns, double deadline_us, struct ndt_cloud *cloud)
 {
     enum {
@@ -395,7 +397,7 @@ static int copy_points(const struct blob *blob, int64_t stamp_ns, double deadlin
     return 1;
 }
 
-/* A reused cloud may have arrays that this scan does not fill; their old values must not be used. */
+/* Drops optional arrays of a reused cloud that this scan does not fill; their old values must not be used. */
 static void drop_fields(struct ndt_cloud *cloud, unsigned fields)
 {
     cloud->fields &= fields;

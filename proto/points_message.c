@@ -1,13 +1,13 @@
 /** @file
- * @brief The points message: the points of a scan without the motion of the sensor, and how the scan was aligned.
- */
+ * @brief The points message: the points of a scan without the motion of the sensor, and the course of its
+ * alignment. */
 #include "point_blob.h"
 
 #include <string.h>
 
 #include "ndt/limits.h"
 
-/* The message as its table sees it; `cloud` for the encoder only. */
+/* The message for its table of fields; `cloud` for the encoder only. */
 struct points_wire {
     struct ndt_points_message message;
     struct ndt_point_layout points;
@@ -98,7 +98,7 @@ static const struct ndt_wire_field candidate_rows[] = {
 };
 #undef AT
 
-/* An unknown confidence is NaN. */
+/* Checks a candidate; an unknown confidence is NaN. */
 static enum ndt_status check_candidate(struct ndt_points_candidate *candidate, struct ndt_error *err)
 {
     if (candidate->confidence < 0 || candidate->confidence > 1)
@@ -229,7 +229,7 @@ static enum ndt_status check_message(const struct ndt_points_message *message, s
         status = ndt_fail(err, NDT_ERR_LIMIT, "%zu iterations and %zu candidates, at most %d of each are possible",
                           message->iteration_count, message->candidate_count, NDT_POINTS_MAX_ITEMS);
     for (size_t i = 0; status == NDT_OK && i < message->candidate_count; i++) {
-        struct ndt_points_candidate checked = message->candidates[i]; /* the quaternion is sent as it is */
+        struct ndt_points_candidate checked = message->candidates[i]; /* the quaternion is sent unchanged */
         status = check_candidate(&checked, err);
     }
     if (status == NDT_OK)

@@ -62,7 +62,7 @@ enum ndt_status ndt_pose_message_encode(struct ndt_buffer *frame, enum ndt_messa
     enum ndt_status status = check_type(type, err);
     if (status == NDT_OK)
         status = check_parts(type, message, err);
-    struct ndt_pose_message checked = *message; /* the quaternion is sent as it is */
+    struct ndt_pose_message checked = *message; /* the quaternion is sent unchanged */
     if (status == NDT_OK)
         status = ndt_wire_check_motion(&checked, type == NDT_MESSAGE_INITIAL_POSE, err);
     if (status != NDT_OK)
@@ -83,7 +83,7 @@ static const struct ndt_wire_field gnss_rows[] = {
 #undef AT
 enum { GNSS_ROWS = sizeof(gnss_rows) / sizeof(gnss_rows[0]) };
 
-/* Zero would mean that the position is exact; an unknown deviation is absent. */
+/* Checks a position. A deviation of zero would mean that it is exact; an unknown deviation is absent. */
 static enum ndt_status check_gnss(const struct ndt_gnss_message *message, struct ndt_error *err)
 {
     enum ndt_status status = ndt_wire_check_sizes("position", message->position_m, 3, NDT_LIMIT_POSITION_M, err);
@@ -133,7 +133,7 @@ static const struct ndt_wire_field imu_rows[] = {
 #undef AT
 enum { IMU_ROWS = sizeof(imu_rows) / sizeof(imu_rows[0]) };
 
-/* Zeros and the -1 of ROS mean unknown there; here an unknown covariance is absent. */
+/* Checks variances. Zeros and -1 mean unknown in ROS; here an unknown covariance is absent. */
 static enum ndt_status check_variances(const char *key, const double covariance[9], struct ndt_error *err)
 {
     for (int i = 0; i < 9; i += 4)
@@ -143,7 +143,7 @@ static enum ndt_status check_variances(const char *key, const double covariance[
     return NDT_OK;
 }
 
-/* Absent arrays are not looked at: an encoder may leave anything in them. */
+/* Checks an imu message. Absent arrays are ignored: an encoder may leave anything in them. */
 static enum ndt_status check_imu(const struct ndt_imu_message *message, struct ndt_error *err)
 {
     enum ndt_status status =

@@ -8,8 +8,8 @@
 
 enum { MAX_OPEN = sizeof(((struct ndt_reply_writer *)0)->open) / sizeof(((struct ndt_reply_writer *)0)->open[0]) };
 
-/* Texts of a reply come from files, options and errors: they are converted to printable ASCII and cut at the
- * limit. */
+/* Writes a text cut at the limit. Texts of a reply come from files, options and errors, and are converted to
+ * printable ASCII. */
 static void put_bounded(struct ndt_wire_writer *wire, const char *text, size_t limit)
 {
     char clean[NDT_PROTO_MAX_PATH + 1];
@@ -27,7 +27,7 @@ static int in_map(const struct ndt_reply_writer *writer)
     return writer->frame->data[writer->open[writer->depth - 1].at - 1] == NDT_WIRE_HEAD_MAP;
 }
 
-/* Counts the value and writes its key: values have one in a map and none in an array. */
+/* Counts a value and writes its key, which values have in a map and not in an array. */
 static void begin_value(struct ndt_reply_writer *writer, struct ndt_wire_writer *wire, const char *key)
 {
     ndt_wire_resume(wire, writer->frame, NULL);

@@ -13,7 +13,7 @@ enum { DEFAULT_TIMINGS = 100 };
 
 enum argument { NO_ARGUMENT, PATH, COUNT, POSE, HINT, STAMP };
 
-/* All operations and the argument each one has; SCHEMA.md describes them. */
+/* Operations and the argument of each; SCHEMA.md describes them. */
 static const struct {
     const char *name;
     enum argument takes;
@@ -101,7 +101,7 @@ const char *ndt_operation_name(enum ndt_operation op)
     return (unsigned)op < NDT_OP_COUNT ? operations[op].name : "unknown";
 }
 
-/* Reads only the id, from a message that may be malformed; 0 when it has none. */
+/* Reads only the id of a message that may be malformed; 0 when it has none. */
 static uint64_t find_id(const uint8_t *data, size_t size)
 {
     struct ndt_wire_reader reader;
@@ -137,7 +137,7 @@ static enum ndt_status check_pose(struct request_wire *wire, struct ndt_error *e
     return ndt_wire_check_motion(&wire->message.pose, 1, err);
 }
 
-/* A deviation belongs to a value. */
+/* Checks a hint: a deviation needs a value. */
 static enum ndt_status check_hint(struct request_wire *wire, struct ndt_error *err)
 {
     const struct ndt_localize_hint *hint = &wire->message.hint;
@@ -164,7 +164,7 @@ static enum ndt_status check_hint(struct request_wire *wire, struct ndt_error *e
     return wire->message.pose.has_pose || wire->message.pose.has_covariance ? check_pose(wire, err) : NDT_OK;
 }
 
-/* Checks the arguments of the operation. Normalises the quaternion. */
+/* Checks the arguments of the operation and normalises the quaternion. */
 static enum ndt_status check_arguments(struct request_wire *wire, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;

@@ -7,8 +7,8 @@
 
 enum { MAX_WEAK_AXES = 3 };
 
-/* The message and its optional keys. A pose whose quaternion is all zero was never set and is left out. Keys added
- * after the first version may be missing; the first three of them are always written. */
+/* The message and the presence of its optional keys. A pose whose quaternion is all zero was never set and is left
+ * out. Keys added after the first version may be missing; the first three of these are always written. */
 struct result_wire {
     struct ndt_result_message message;
     int has_pose;
@@ -156,7 +156,7 @@ static const struct ndt_wire_field rows[] = {
 enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
 _Static_assert(ROW_COUNT <= NDT_WIRE_MAX_ROWS, "the set of keys seen is 64 bits wide");
 
-/* The rows in words, in their order. */
+/* Descriptions of the rows, in their order. */
 static const struct ndt_message_key keys[] = {
     {"seq", "", "number of the scan"},
     {"stamp_ns", "ns", "stamp of the scan"},
@@ -201,7 +201,7 @@ const struct ndt_message_key *ndt_result_key_at(size_t i)
     return i < ROW_COUNT ? &keys[i] : NULL;
 }
 
-/* NaN is unknown, like an absent key. */
+/* Leaves out unknown values, which are NaN, like absent keys. */
 static void drop_unknown(struct ndt_result_message *message)
 {
     message->has_confidence = message->has_confidence && !isnan(message->confidence);
@@ -230,7 +230,7 @@ static enum ndt_status check_estimate(const struct ndt_result_message *message, 
     return NDT_OK;
 }
 
-/* Normalises the quaternions of the poses that there are. */
+/* Normalises the quaternions of the present poses. */
 static enum ndt_status check_poses(struct result_wire *wire, enum ndt_status status, struct ndt_error *err)
 {
     struct ndt_result_message *message = &wire->message;
@@ -278,7 +278,7 @@ enum ndt_status ndt_result_encode(struct ndt_buffer *frame, const struct ndt_res
         return NDT_ERR_ARGUMENT;
     if (check_poses(&wire, NDT_ERR_ARGUMENT, err) != NDT_OK)
         return NDT_ERR_ARGUMENT;
-    wire.message.result.T_map_sensor = result->T_map_sensor; /* they are sent as they are, not normalised */
+    wire.message.result.T_map_sensor = result->T_map_sensor; /* poses are sent unchanged, not normalised */
     wire.message.T_map_guess = message->T_map_guess;
     wire.message.T_base_sensor = message->T_base_sensor;
     if (result->weak_count < 0 || result->weak_count > MAX_WEAK_AXES)

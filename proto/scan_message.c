@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The message as its table sees it; `cloud` for the encoder only. */
+/* The message for its table of fields; `cloud` for the encoder only. */
 struct scan_wire {
     struct ndt_scan_message message;
     struct ndt_point_layout points;

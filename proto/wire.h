@@ -25,30 +25,30 @@
 struct ndt_wire_reader {
     const uint8_t *data;
     size_t size;
-    size_t at; /* the next byte */
+    size_t at; /* offset of the next byte */
     struct ndt_error *err;
 };
 
-/* Fails with NDT_ERR_LIMIT above NDT_PROTO_MAX_FRAME. */
+/* Opens a message; fails with NDT_ERR_LIMIT above NDT_PROTO_MAX_FRAME. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_open(struct ndt_wire_reader *reader, const uint8_t *data, size_t size,
                                              struct ndt_error *err);
-/* Integers of any width and sign in [0, max] or [INT64_MIN, INT64_MAX]. */
+/* Reads an integer of any width and sign in [0, max] or [INT64_MIN, INT64_MAX]. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_uint(struct ndt_wire_reader *reader, uint64_t max, uint64_t *out);
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_int(struct ndt_wire_reader *reader, int64_t *out);
-/* float32, float64 or integer; NaN and infinity are accepted. */
+/* Reads a float32, float64 or integer; NaN and infinity are accepted. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_number(struct ndt_wire_reader *reader, double *out);
-/* An array of exactly `count` finite numbers. */
+/* Reads an array of exactly `count` finite numbers. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_numbers(struct ndt_wire_reader *reader, double *out, size_t count);
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_bool(struct ndt_wire_reader *reader, int *out);
-/* A string of at most `max` bytes, not terminated. */
+/* Reads a string of at most `max` bytes, not terminated. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_text(struct ndt_wire_reader *reader, size_t max, const char **text,
                                                   size_t *length);
-/* A string of printable ASCII into out[capacity], terminated. Other characters are refused because names reach logs
- * and terminals. */
+/* Reads a string of printable ASCII into out[capacity], terminated. Other characters are refused because names
+ * reach logs and terminals. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_name(struct ndt_wire_reader *reader, char *out, size_t capacity);
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_blob(struct ndt_wire_reader *reader, const uint8_t **data,
                                                   size_t *size);
-/* The head of an array or map; `count` items or pairs follow, of at least one byte each. */
+/* Reads the head of an array or map; `count` items or pairs follow, of at least one byte each. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_array(struct ndt_wire_reader *reader, size_t *count);
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_map(struct ndt_wire_reader *reader, size_t *count);
 /* Skips one item of any kind, nested at most NDT_WIRE_MAX_DEPTH deep. */
@@ -75,7 +75,7 @@ NDT_MUST_CHECK enum ndt_status ndt_wire_end(struct ndt_wire_writer *writer);
 
 void ndt_wire_put_map(struct ndt_wire_writer *writer, size_t pairs);
 void ndt_wire_put_array(struct ndt_wire_writer *writer, size_t items);
-/* A head with unknown count: writes a 32-bit count of 0 and returns its offset in the frame. */
+/* Heads with an unknown count: ndt_wire_put_head writes a 32-bit count of 0 and returns its offset in the frame. */
 enum ndt_wire_head { NDT_WIRE_HEAD_ARRAY = 0xdd, NDT_WIRE_HEAD_MAP = 0xdf };
 size_t ndt_wire_put_head(struct ndt_wire_writer *writer, enum ndt_wire_head head);
 void ndt_wire_patch_count(struct ndt_buffer *frame, size_t at, uint32_t count);
@@ -83,10 +83,10 @@ void ndt_wire_put_bool(struct ndt_wire_writer *writer, int value);
 void ndt_wire_put_uint(struct ndt_wire_writer *writer, uint64_t value);
 void ndt_wire_put_int(struct ndt_wire_writer *writer, int64_t value);
 void ndt_wire_put_number(struct ndt_wire_writer *writer, double value);
-/* Fails for numbers that are not finite, as the reader does. */
+/* Writes an array of numbers; fails for numbers that are not finite, as the reader does. */
 void ndt_wire_put_numbers(struct ndt_wire_writer *writer, const double *values, size_t count);
 void ndt_wire_put_text(struct ndt_wire_writer *writer, const char *text);
-/* Space for a blob of `size` bytes, to be filled before the next call; NULL after a failure. */
+/* Reserves space for a blob of `size` bytes, to be filled before the next call; NULL after a failure. */
 uint8_t *ndt_wire_put_blob(struct ndt_wire_writer *writer, size_t size);
 
 /* ---- fields: a message as a table ----
@@ -113,8 +113,8 @@ enum ndt_wire_type {
 struct ndt_wire_field {
     const char *key;
     enum ndt_wire_type type;
-    size_t offset;  /* of the value in the message's struct */
-    size_t size;    /* of NUMBERS and NAME */
+    size_t offset;  /* offset of the value in the message's struct */
+    size_t size;    /* size of NUMBERS and NAME */
     size_t present; /* offset of the int that is 1 when the key is present, or NDT_WIRE_REQUIRED */
     enum ndt_status (*read)(struct ndt_wire_reader *reader, void *message);
     void (*write)(struct ndt_wire_writer *writer, const void *message);
@@ -125,39 +125,39 @@ struct ndt_wire_field {
 NDT_MUST_CHECK enum ndt_status ndt_wire_decode(const uint8_t *data, size_t size, enum ndt_message_type type,
                                                const struct ndt_wire_field *rows, size_t row_count, void *message,
                                                struct ndt_error *err);
-/* Reads the next item, a map, in the same way, without version and type: a map within a message. */
+/* Reads the next item, a map within a message, as ndt_wire_decode does, without version and type. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_fields(struct ndt_wire_reader *reader,
                                                     const struct ndt_wire_field *rows, size_t row_count,
                                                     void *values);
-/* As ndt_wire_decode, but stops as soon as every row (all of them required) has been read: the bytes that follow
- * may be damaged. */
+/* Decodes as ndt_wire_decode, but stops as soon as every row (all of them required) has been read: the remaining
+ * bytes may be damaged. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_decode_head(const uint8_t *data, size_t size, enum ndt_message_type type,
                                                     const struct ndt_wire_field *rows, size_t row_count,
                                                     void *message, struct ndt_error *err);
 /* Writes a map within a message, as ndt_wire_read_fields reads it. */
 void ndt_wire_put_fields(struct ndt_wire_writer *writer, const struct ndt_wire_field *rows, size_t row_count,
                          const void *values);
-/* Replaces the contents of `frame`; on failure the frame is empty. */
+/* Encodes a message and replaces the contents of `frame`; on failure the frame is empty. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_encode(struct ndt_buffer *frame, enum ndt_message_type type,
                                                const struct ndt_wire_field *rows, size_t row_count,
                                                const void *message, struct ndt_error *err);
 
-/* A state by its name. In result_message.c. */
+/* Reads a state by its name. In result_message.c. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_state(struct ndt_wire_reader *reader, enum ndt_state *out);
 
-/* A map with the keys of a pose message. In moment_message.c. */
+/* Reads a map with the keys of a pose message. In moment_message.c. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_moment(struct ndt_wire_reader *reader, struct ndt_moment_message *out);
 
-/* NDT_ERR_LIMIT, naming the field and the number: one of them is larger than the limit, or NaN. */
+/* Fails with NDT_ERR_LIMIT, naming the field and the number, if a value is larger than the limit, or NaN. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_check_sizes(const char *key, const double *values, size_t count,
                                                     double limit, struct ndt_error *err);
-/* The same for a stamp; see NDT_LIMIT_STAMP_NS. */
+/* Fails with NDT_ERR_LIMIT if a stamp exceeds NDT_LIMIT_STAMP_NS. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_check_stamp(int64_t stamp_ns, struct ndt_error *err);
-/* Accepts a position within NDT_LIMIT_POSITION_M and a quaternion whose length is within 1 % of 1, and normalises
- * that. `key` is that of the pose, for the error. */
+/* Accepts a position within NDT_LIMIT_POSITION_M and a quaternion whose length is within 1 % of 1, which it
+ * normalises. `key` names the pose in the error. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_check_pose(const char *key, struct ndt_pose *pose, struct ndt_error *err);
-/* Pose, twist and covariance of a message, where present. The covariance of odometry and truth is not used: any
- * finite one is accepted. */
+/* Checks pose, twist and covariance of a message, where present. The covariance of odometry and truth is not used:
+ * any finite one is accepted. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_check_motion(struct ndt_pose_message *message, int uses_covariance,
                                                      struct ndt_error *err);
 

@@ -1,5 +1,5 @@
 /** @file
- * @brief Numbers of messages against ndt/limits.h. */
+ * @brief Checks of the numbers in messages against ndt/limits.h. */
 #include <math.h>
 
 #include "ndt/limits.h"

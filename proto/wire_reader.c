@@ -11,7 +11,7 @@ static const char *const kind_names[] = {"an unused tag", "nil",      "a boolean
                                          "an integer",    "a number", "a string",    "binary data",
                                          "an array",      "a map",    "an extension"};
 
-/* A tag byte is followed by a big-endian number of 0, 1, 2, 4 or 8 bytes; its meaning depends on the kind. */
+/* Tags: a byte, followed by a big-endian number of 0, 1, 2, 4 or 8 bytes, whose meaning depends on the kind. */
 struct wire_tag {
     uint8_t kind, bytes;
 };
@@ -27,10 +27,10 @@ enum { FIXEXT_FIRST = 0xd4, FIXEXT_LAST = 0xd8 };
 /* One item; for arrays and maps only the head. */
 struct wire_item {
     enum wire_kind kind;
-    size_t at;           /* of its tag */
+    size_t at;           /* offset of its tag */
     uint64_t value;      /* integer (two's complement when NEGATIVE), bits of a float, length, count */
     uint8_t bytes;       /* width of a float */
-    const uint8_t *body; /* of texts, blobs and extensions: `value` bytes */
+    const uint8_t *body; /* bytes of texts, blobs and extensions: `value` of them */
 };
 
 enum ndt_status ndt_wire_open(struct ndt_wire_reader *reader, const uint8_t *data, size_t size,
@@ -102,7 +102,7 @@ static enum ndt_status check_extent(struct ndt_wire_reader *reader, struct wire_
     const size_t left = reader->size - reader->at;
     const int has_body = item->kind == TEXT || item->kind == BLOB || item->kind == EXTENSION;
     const uint64_t needed = item->kind == MAP                 ? 2 * item->value
-                            : item->kind == EXTENSION         ? item->value + 1 /* its type */
+                            : item->kind == EXTENSION         ? item->value + 1 /* one more for the type */
                             : item->kind == ARRAY || has_body ? item->value
                                                               : 0;
     if (needed > left)
@@ -293,7 +293,7 @@ enum ndt_status ndt_wire_read_map(struct ndt_wire_reader *reader, size_t *count)
     return read_head(reader, MAP, count);
 }
 
-/* Counts the items left on every open level: no recursion on untrusted bytes. */
+/* Skips an item; counts the items left on every open level, without recursion on untrusted bytes. */
 enum ndt_status ndt_wire_skip(struct ndt_wire_reader *reader)
 {
     uint64_t left[NDT_WIRE_MAX_DEPTH + 1] = {1};

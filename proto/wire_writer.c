@@ -31,7 +31,7 @@ enum ndt_status ndt_buffer_reserve(struct ndt_buffer *frame, size_t size, struct
     return NDT_OK;
 }
 
-/* `more` bytes at the end of the frame, or NULL with the reason in the writer. */
+/* Appends `more` bytes to the frame; NULL, with the reason in the writer, after a failure. */
 static uint8_t *extend(struct ndt_wire_writer *writer, size_t more)
 {
     struct ndt_buffer *frame = writer->frame;

@@ -7,7 +7,7 @@
 #endif
 #include "ndt_cuda/pipelines.h"
 
-/* One row per backend. "auto" selects the first that works, which is the CPU, so that a replay is bit-identical on
+/* One row per backend. "auto" selects the first working one, which is the CPU, so that a replay is bit-identical on
  * every machine. The live daemon selects by measurement instead, see ndtd/autotune.h. */
 static const struct ndt_backend_ops *const backends[] = {
     &ndt_cpu_backend,
@@ -43,7 +43,7 @@ void ndt_backends_own_process(void)
 void ndt_backends_load(void)
 {
 #ifdef NDT_HAVE_CUDA
-    (void)!ndt_cuda_row_load(NULL); /* the probe of the backend says why not */
+    (void)!ndt_cuda_row_load(NULL); /* the probe of the backend tells the reason of a failure */
 #endif
 }
 

@@ -14,7 +14,7 @@
 
 #include "ndt/version.h"
 
-/* Beside a program or library, or installed with it: below the folder that contains it. */
+/* Folders of the module, relative to the folder of the program or library. */
 static const char *const folders[] = {".", "ndtd", NDT_CUDA_FOLDER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -25,13 +25,13 @@ static struct {
 
 enum ndt_status ndt_cuda_find_driver(struct ndt_error *why)
 {
-    if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) /* stays: the runtime in the module opens it as well */
+    if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) /* stays open: the runtime in the module opens it as well */
         return NDT_OK;
     return ndt_fail(why, NDT_ERR_UNSUPPORTED, "no NVIDIA driver");
 }
 
 /* The folder of the file that contains this code: of the program, or of the shared library that it is part of. The
- * loader knows the latter by its path, and the program by the word that called it. */
+ * loader knows a library by its path, but the program by the word that called it. */
 static const char *own_folder(char path[PATH_MAX])
 {
     Dl_info unused;

@@ -6,7 +6,7 @@
 #include "cuda_loader.h"
 #include "ndt_cuda/pipelines.h"
 
-#ifndef NDT_CUDA_NAME /* a test build has another one */
+#ifndef NDT_CUDA_NAME /* a test build sets another name */
 #define NDT_CUDA_NAME "cuda"
 #endif
 #define NAME(kernels, shape, name, about) name,
@@ -40,7 +40,7 @@ static enum ndt_status load(const struct ndt_cuda_module **module, struct ndt_er
     if (status != NDT_OK)
         return status;
     atomic_store(&as_loaded, (*module)->backend);
-    /* A reset that was allowed before; from now on ndt_cuda_row_allow_reset finds the module. */
+    /* Passes on a reset that was allowed before; from now on ndt_cuda_row_allow_reset finds the module. */
     if (atomic_load(&is_reset_allowed))
         (*module)->allow_reset(1);
     return NDT_OK;

@@ -1,5 +1,5 @@
 /** @file
- * @brief The row of the CUDA backend in the table of backends, which has its module loaded. Source: cuda_row.c. */
+ * @brief The row of the CUDA backend in the table of backends; it loads the module. Source: cuda_row.c. */
 #ifndef NDT_CUDA_ROW_H
 #define NDT_CUDA_ROW_H
 
@@ -12,9 +12,9 @@ extern const struct ndt_backend_ops ndt_cuda_row;
 const struct ndt_backend_ops *ndt_cuda_row_as_loaded(void);
 /** Loads the module where there is a driver. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_row_load(struct ndt_error *why);
-/** See ndt_backends_own_process; for a module that is loaded later, too. */
+/** Allows resets as ndt_backends_own_process does, also for a module that is loaded later. */
 void ndt_cuda_row_allow_reset(void);
-/** Loads the module; NULL: in vain. */
+/** Loads the module and returns its search engine; NULL: it could not be loaded. */
 const struct ndt_dense_ops *ndt_cuda_row_search_engine(void);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "backends.h"
 
-/* Failures are forgotten after so many scans without another one: 100 s at 10 Hz. */
+/* Number of scans without a failure after which earlier failures are forgotten: 100 s at 10 Hz. */
 enum { REOPENINGS = 1, GOOD_SCANS = 1000 };
 
 struct failover_backend {
@@ -15,12 +15,12 @@ struct failover_backend {
     struct ndt_backend *inner;
     const struct ndt_backend_ops *first; /* the requested backend */
     struct ndt_backend_config config;
-    struct ndt_map *map; /* in use; the caller of set_map_async repeats the call until its map is taken */
+    struct ndt_map *map; /* map in use; the caller of set_map_async repeats the call until its map is taken */
     struct ndt_cloud scan;
     int has_scan;
-    int failures, good_scans;             /* not forgotten yet; since the last of them */
-    char history[512];                    /* for describe; empty: nothing ever failed */
-    struct ndt_backend_counters finished; /* of the backends closed so far */
+    int failures, good_scans;             /* failures that are not forgotten; scans since the last one */
+    char history[512];                    /* text for describe; empty: no failure ever */
+    struct ndt_backend_counters finished; /* sum of the backends closed so far */
 };
 
 /* `into` += `from`, member by member. */
@@ -68,7 +68,7 @@ static void close_inner(struct failover_backend *failover)
     failover->inner = NULL;
 }
 
-/* Replaces the inner backend; map and scan are given to the new one. */
+/* Replaces the inner backend and gives map and scan to the new one. */
 static enum ndt_status replace(struct failover_backend *failover, const struct ndt_backend_ops *ops,
                                struct ndt_error *err)
 {
@@ -90,7 +90,7 @@ static void warn(struct failover_backend *failover, const char *what, const char
     fprintf(stderr, "ndtd: warning: backend %s: %s; %s\n", failover->first->name, why, what);
 }
 
-/* After the loss of a device: the same backend again, then the CPU. */
+/* Recovers from the loss of a device: opens the same backend again, then the CPU. */
 static enum ndt_status recover(struct failover_backend *failover, const struct ndt_error *why,
                                struct ndt_error *err)
 {
@@ -106,8 +106,8 @@ static enum ndt_status recover(struct failover_backend *failover, const struct n
     return replace(failover, &ndt_cpu_backend, err);
 }
 
-/* After a call that sets a scan. The CPU, once it has taken over, stays: to open the device again takes longer than
- * there is time between two scans. */
+/* Counts a scan after a call that sets it. Once the CPU has taken over, it stays: opening the device again takes
+ * longer than the time between two scans. */
 static void count_scan(struct failover_backend *failover, enum ndt_status status)
 {
     const int is_counted = status == NDT_OK && failover->failures > 0 && failover->inner->ops == failover->first;
@@ -130,7 +130,8 @@ struct attempt {
     struct ndt_error why;
 };
 
-/* A device without memory for its work is of no more use than one that failed; for the CPU it is an answer. */
+/* Whether the device is lost. A device without memory for its work counts as lost; a CPU without memory does not.
+ */
 static int is_lost(const struct attempt *call)
 {
     return call->status == NDT_ERR_DEVICE ||
@@ -181,7 +182,7 @@ static enum ndt_status failover_set_map(struct ndt_backend *backend, struct ndt_
     return finish(&call, err);
 }
 
-/* After a failover to the CPU, set_map_async sets the map at once. */
+/* Sets the map; after a failover to the CPU, at once. */
 static enum ndt_status failover_set_map_async(struct ndt_backend *backend, struct ndt_map *map, int *taken,
                                               struct ndt_error *err)
 {
@@ -234,7 +235,7 @@ static enum ndt_status failover_inform(struct ndt_backend *backend, const struct
     return finish(&call, err);
 }
 
-/* After set_scans the scans are not kept: the caller sets them again. */
+/* Scores poses. After set_scans the scans are not kept: the caller sets them again. */
 static enum ndt_status failover_score_poses(struct ndt_backend *backend, const struct ndt_score_request *request,
                                             struct ndt_pose_score *out, size_t *done, struct ndt_error *err)
 {
@@ -264,7 +265,7 @@ static size_t failover_preprocess_limit(const struct ndt_backend *backend)
     return inner && inner->ops->preprocess_limit ? inner->ops->preprocess_limit(inner) : 0;
 }
 
-/* A call that is not repeated; `limit` 0: the current backend does not support it. */
+/* An attempt that is not repeated; `limit` 0: the current backend does not support the call. */
 static struct attempt attempt_once(struct ndt_backend *backend, size_t limit, const char *what)
 {
     struct attempt call = {.failover = (struct failover_backend *)backend};
@@ -351,8 +352,8 @@ static void failover_close(struct ndt_backend *backend)
     free(failover);
 }
 
-/* These replace the operations of the inner backend; the others are inherited from it (name, about, probe,
- * open, pipelines, plan). check_device_loss fails when an operation is forgotten. `overheads` stays NULL: it would
+/* Operations that replace those of the inner backend; the others are inherited from it (name, about, probe, open,
+ * pipelines, plan). check_device_loss fails when an operation is forgotten. `overheads` stays NULL: it would
  * measure whatever backend is current. */
 static const struct ndt_backend_ops failover_ops = {
     .close = failover_close,

@@ -14,7 +14,7 @@
 
 enum { KINDS = 64 };
 
-/* Recent formats; when all entries are used, the least recently written one is replaced. */
+/* Kinds of lines, by format; when all entries are used, the least recently written one is replaced. */
 struct kind {
     const char *format;
     double written_us;
@@ -51,7 +51,7 @@ static struct kind *find_kind(const char *format)
     return oldest;
 }
 
-/* Returns 0 when the line is throttled; otherwise *repeats is the number of throttled lines before it. */
+/* Whether the line may be written; 0: it is throttled. *repeats: number of throttled lines before it. */
 static int may_write(const char *format, uint64_t *repeats)
 {
     const double now_us = ndt_clock_us();
@@ -84,7 +84,7 @@ static size_t put_prefix(char *line, size_t size, enum ndtd_log_level level)
     return used;
 }
 
-/* One write per line, so that lines of different threads do not mix. */
+/* Writes a line in one write, so that lines of different threads do not mix. */
 static void write_line(enum ndtd_log_level level, uint64_t repeats, const char *format, va_list arguments)
 {
     char line[NDTD_LOG_LINE_BYTES];

@@ -15,7 +15,7 @@
 
 #include "ndtd/log.h"
 
-/* How long the lines that wait at the end may take. */
+/* Longest time for the lines that wait at the end. */
 enum { PATIENCE_S = 1, ROUND_MS = 100 };
 
 static struct {
@@ -28,7 +28,7 @@ static pthread_t thread;
 static size_t head, count;
 static int has_thread, stopping;
 static atomic_int has_ended, gives_up;
-static unsigned long long lost, unsaid; /* unsaid: of these, not reported yet */
+static unsigned long long lost, unsaid; /* unsaid: lost lines that were not reported yet */
 
 int ndtd_log_is_read(int wait_ms)
 {
@@ -36,8 +36,8 @@ int ndtd_log_is_read(int wait_ms)
     return poll(&item, 1, wait_ms) > 0;
 }
 
-/* One write per line, so that lines of different threads do not mix. A descriptor that somebody else has made
- * non-blocking is waited for. */
+/* Writes a line in one write, so that lines of different threads do not mix. If another program has made the
+ * descriptor non-blocking, the write waits. */
 static int write_all(const char *line, size_t size)
 {
     ssize_t done;
@@ -47,8 +47,8 @@ static int write_all(const char *line, size_t size)
     return done == (ssize_t)size;
 }
 
-/* Waits until the line fits, or ndtd_log_stop() has no patience left. A thread that is cancelled would do without,
- * but the address sanitizer does not know that its stack is free. */
+/* Waits until the line fits, or ndtd_log_stop() gives up. Cancelling the thread would be simpler, but the address
+ * sanitizer would not know that its stack is free. */
 static int write_patiently(const char *line, size_t size)
 {
     while (!ndtd_log_is_read(atomic_load(&gives_up) ? 0 : ROUND_MS))
@@ -63,7 +63,7 @@ static void lose(unsigned long long lines)
     unsaid += lines;
 }
 
-/* Called with the lock held, which it releases while it writes. Returns whether the line was written. */
+/* Writes a line; called with the lock held, which it releases meanwhile. Returns whether the line was written. */
 static int write_unlocked(const char *line, size_t size)
 {
     pthread_mutex_unlock(&lock);
@@ -149,7 +149,7 @@ static int await_end(void)
     return atomic_load(&has_ended);
 }
 
-/* A line without a reader is lost; a write that hangs (a dead disk) is left behind. */
+/* Stops the thread. Lines without a reader are lost; a write that hangs (a dead disk) is left behind. */
 void ndtd_log_stop(void)
 {
     pthread_mutex_lock(&lock);

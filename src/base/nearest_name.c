@@ -36,8 +36,8 @@ struct ndtd_nearest ndtd_nearest_start(const char *word)
     return (struct ndtd_nearest){.word = word, .name = NULL, .distance = SIZE_MAX};
 }
 
-/* A part that differs in more than a third of its characters is another word; so is a short one that begins with
- * another letter ("gpu" is not "cpu"). */
+/* Whether two parts are near: a part with more than a third of other characters is another word, and so is a short
+ * one with another first letter ("gpu" is not "cpu"). */
 static int is_near(const char *part, const char *other, size_t distance)
 {
     const size_t length = strlen(part);
@@ -52,7 +52,7 @@ static const char *split(const char *name, char section[WORD_MAX + 1])
     return dot ? dot + 1 : name;
 }
 
-/* SIZE_MAX: not near. From GUESS on: another section, or none. */
+/* Distance of two names; SIZE_MAX: not near. From GUESS on the section differs or is missing. */
 static size_t distance_of(const char *word, const char *name)
 {
     char section[WORD_MAX + 1], other[WORD_MAX + 1];
@@ -63,7 +63,7 @@ static size_t distance_of(const char *word, const char *name)
     const size_t of_tail = ndtd_edit_distance(tail, end), of_section = ndtd_edit_distance(section, other);
     if (is_near(tail, end, of_tail) && is_near(section, other, of_section))
         return of_tail + of_section;
-    if (whole == 1 && is_near(word, name, whole)) /* a dot */
+    if (whole == 1 && is_near(word, name, whole)) /* a dot is missing or too much */
         return whole;
     return *other && (*section ? of_tail == 0 : is_near(tail, end, of_tail)) ? GUESS + of_tail : SIZE_MAX;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line such as "VmRSS:  1234 kB". */
+/* Reads a line such as "VmRSS: 1234 kB". */
 static uint64_t status_bytes(const char *name)
 {
     char line[256];

@@ -23,7 +23,7 @@ void ndtd_progress_line_begin(struct ndtd_progress_line *line, const char *what,
         .what = what, .unit = unit, .is_terminal = is_enabled, .start_us = now_us, .next_us = now_us + FIRST_US};
 }
 
-/* The unit that suits the total, so that it stays the same. */
+/* Writes the amounts in the unit of the total, so that the unit stays the same. */
 static void amounts(char *out, size_t size, const char *unit, uint64_t done, uint64_t all)
 {
     static const char *const units[] = {"kB", "MB", "GB", "TB"};
@@ -78,7 +78,7 @@ void ndtd_progress_line_put(struct ndtd_progress_line *line, double part, const 
     char text[256];
     line->is_shown = 1;
     ndtd_progress_line_text(text, sizeof(text), line->what, part, detail, (ndt_clock_us() - line->start_us) * 1e-6);
-    fprintf(stderr, "%s\033[K\r", text); /* to the end of the line; what comes next overwrites it */
+    fprintf(stderr, "%s\033[K\r", text); /* clears to the end of the line; later output overwrites it */
     fflush(stderr);
 }
 

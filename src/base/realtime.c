@@ -71,7 +71,7 @@ void ndtd_realtime_enter(const char *cpus, int priority)
 void ndtd_realtime_lock_memory(void)
 {
     struct rlimit limit;
-    /* MCL_FUTURE only without a limit: otherwise allocations fail when the limit is reached. */
+    /* With a limit, MCL_FUTURE would make allocations fail when the limit is reached. */
     const int unlimited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
     if (mlockall(unlimited ? MCL_CURRENT | MCL_FUTURE : MCL_CURRENT) != 0)
         ndtd_log(NDTD_LOG_WARNING,

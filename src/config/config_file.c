@@ -16,18 +16,18 @@ struct config_reader {
     yaml_parser_t parser;
     struct ndtd_settings *settings;
     const char *file;
-    unsigned long line;                                       /* of the event being handled, from 1 */
+    unsigned long line;                                       /* line of the event in work, from 1 */
     unsigned long set_in[NDTD_CONFIG_MAX_OPTIONS];            /* line in which an option was given, 0 = not yet */
-    const struct ndtd_option *given[NDTD_CONFIG_MAX_OPTIONS]; /* by this name */
-    unsigned long foreign_in[NDTD_FOREIGN_KEYS_MAX];          /* the same of Autoware's keys */
-    int is_wrapped;                                           /* in ros__parameters */
+    const struct ndtd_option *given[NDTD_CONFIG_MAX_OPTIONS]; /* options of these names */
+    unsigned long foreign_in[NDTD_FOREIGN_KEYS_MAX];          /* line in which a key of Autoware was given */
+    int is_wrapped;                                           /* the file has ros__parameters */
     int is_foreign;                                           /* a file of Autoware */
     int has_switch, is_switched_on;                           /* see ndtd_foreign_covariance */
     struct ndtd_faults *faults;
-    struct ndtd_faults unknown; /* names in ros__parameters: faults only where the file is not of Autoware */
+    struct ndtd_faults unknown; /* names in ros__parameters: faults only in a file that is not of Autoware */
 };
 
-/* The file is read on. */
+/* Notes a fault; reading goes on. */
 NDT_PRINTF(2, 3) static void refuse(const struct config_reader *reader, const char *format, ...)
 {
     char text[400];
@@ -44,7 +44,7 @@ static void refuse_unknown(struct config_reader *reader, const char *text)
                     reader->line, text);
 }
 
-/* The next event, which the caller deletes; 0: what follows cannot be read. */
+/* Reads the next event, which the caller deletes; 0: the rest cannot be read. */
 static int next_event(struct config_reader *reader, yaml_event_t *event)
 {
     if (!yaml_parser_parse(&reader->parser, event)) {
@@ -68,7 +68,7 @@ static int closes(const yaml_event_t *event)
     return event->type == YAML_MAPPING_END_EVENT || event->type == YAML_SEQUENCE_END_EVENT;
 }
 
-/* Libyaml takes the square of the depth. */
+/* Limits the depth, because libyaml takes time in proportion to its square. */
 static int is_too_deep(const struct config_reader *reader, int depth)
 {
     if (depth > NDTD_CONFIG_MAX_DEPTH)
@@ -102,10 +102,10 @@ static int skip_value(struct config_reader *reader)
 static const char *scalar_text(const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
-    return strlen(text) == event->data.scalar.length ? text : NULL; /* NULL: holds a zero byte */
+    return strlen(text) == event->data.scalar.length ? text : NULL; /* NULL: the text has a zero byte */
 }
 
-/* prefix + "." + key; the outer sections of ROS parameter files are not part of the name. */
+/* Joins prefix + "." + key; the outer sections of ROS parameter files are not part of the name. */
 static int join_name(struct config_reader *reader, const char *prefix, const char *key, char *name)
 {
     if (*prefix && strcmp(key, "ros__parameters") == 0 && !strchr(prefix, '.')) {
@@ -145,7 +145,7 @@ static size_t row_of(const struct ndtd_option *option)
     return (size_t)(ndtd_option_target(option) - ndtd_option_at(0));
 }
 
-/* Returns 0 when it was set before. */
+/* Marks a name as set; returns 0 when it was set before. */
 static int mark(const struct config_reader *reader, const char *name, unsigned long *set_in)
 {
     if (*set_in) {
@@ -167,7 +167,7 @@ static void set_known(struct config_reader *reader, const struct ndtd_option *op
         refuse(reader, "%s", why.text);
 }
 
-/* A parameter of Autoware. */
+/* Sets a parameter of Autoware. */
 static void set_foreign(struct config_reader *reader, const struct ndtd_foreign_key *key,
                         const struct ndtd_value *value)
 {
@@ -190,7 +190,7 @@ static void refuse_name(struct config_reader *reader, const char *name)
 {
     const struct ndtd_faults *faults = reader->is_wrapped ? &reader->unknown : reader->faults;
     struct ndt_error why;
-    if (faults->count >= NDTD_FAULTS_KEPT) { /* is counted only: the search for its hint takes long */
+    if (faults->count >= NDTD_FAULTS_KEPT) { /* only counted, because the search for its hint takes long */
         refuse_unknown(reader, name);
         return;
     }
@@ -218,7 +218,7 @@ static void set_option(struct config_reader *reader, const char *name, const str
         refuse(reader, "'%s' is a section, not an option", name);
 }
 
-/* Returns 0 after a fault. */
+/* Adds an item of a list; returns 0 after a fault. */
 static int add_item(const struct config_reader *reader, const char *name, const yaml_event_t *event,
                     struct ndtd_value *value, char *storage, size_t *used)
 {
@@ -314,7 +314,7 @@ static int read_section(struct config_reader *reader, const char *prefix, int de
     return 1;
 }
 
-/* An empty document is an empty configuration. */
+/* Reads the root; an empty document is an empty configuration. */
 static int read_root(struct config_reader *reader, const yaml_event_t *event)
 {
     if (event->type == YAML_MAPPING_START_EVENT)
@@ -346,7 +346,7 @@ static void read_stream(struct config_reader *reader)
 
 /* ---- files of Autoware ---- */
 
-/* The keys of one line, and what becomes of them. */
+/* Logs the keys of one line, and their effect. */
 static void name_keys(const struct config_reader *reader, unsigned long line)
 {
     int is_named = 0;
@@ -371,7 +371,7 @@ static void name_default(const struct config_reader *reader, const struct ndtd_f
     ndtd_log_always(NDTD_LOG_INFO, "%s: %s: %s, as there", reader->file, given->option, given->value);
 }
 
-/* Sets what Autoware's node does without being asked. */
+/* Sets the defaults of Autoware's node that differ from ours. */
 static void add_defaults(struct config_reader *reader, int verbose)
 {
     for (size_t i = 0; ndtd_foreign_default_at(i); i++) {
@@ -387,7 +387,7 @@ static void add_defaults(struct config_reader *reader, int verbose)
     }
 }
 
-/* Another release of Autoware has other parameters: they have no effect. */
+/* Warns of unknown names: other releases of Autoware have other parameters, which have no effect. */
 static void name_unknown(const struct config_reader *reader)
 {
     const struct ndtd_faults *unknown = &reader->unknown;
@@ -427,7 +427,7 @@ static void finish_foreign(struct config_reader *reader, int verbose)
 
 /* ---- the whole file ---- */
 
-/* NDT_ERR_MEMORY, or NDT_OK: faults are those of the file. */
+/* Parses a file; NDT_ERR_MEMORY, or NDT_OK, with the faults in the list of the file. */
 static enum ndt_status parse(struct ndtd_settings *settings, const char *name, const void *text, size_t size,
                              int verbose, struct ndtd_faults *faults, struct ndt_error *err)
 {
@@ -465,7 +465,7 @@ enum ndt_status ndtd_config_add(struct ndtd_settings *settings, const char *path
     char *text = NULL;
     size_t size = 0;
     struct ndt_error why;
-    if (strcmp(path, "/dev/null") == 0) /* the one device that is a file: an empty one */
+    if (strcmp(path, "/dev/null") == 0) /* a device that counts as an empty file */
         return NDT_OK;
     enum ndt_status status = ndt_input_file_read(&text, &size, path, NDTD_CONFIG_MAX_BYTES, &why);
     if (status == NDT_OK) {

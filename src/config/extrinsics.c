@@ -37,7 +37,7 @@ static enum ndt_status add_number(const char *text, size_t length, double number
         item[length] = '\0';
         numbers[*count] = strtod(item, &end);
     }
-    /* strtod would also take "0x1p3", "nan" and "inf" */
+    /* excludes "0x1p3", "nan" and "inf", which strtod takes */
     if (length >= sizeof(item) || *end || strspn(item, "+-.0123456789eE") != length || !isfinite(numbers[*count]))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.*s' is not a number", (int)(length < 40 ? length : 40), text);
     (*count)++;

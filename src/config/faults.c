@@ -16,7 +16,7 @@ void ndtd_faults_add(struct ndtd_faults *faults, const char *format, ...)
 
 enum ndt_status ndtd_faults_status(const struct ndtd_faults *faults, struct ndt_error *err)
 {
-    enum { TAIL = 32 }; /* for the count */
+    enum { TAIL = 32 }; /* room for the count */
     const char *first = faults->lines[0].text;
     if (faults->count == 0)
         return NDT_OK;

@@ -1,9 +1,9 @@
 /** @file
  * @brief The table of options: one row each, in the order in which they are printed.
  *
- * Columns: name, member of struct ndtd_settings, use, limits, unit, help; is_common: one that users decide, shown
- * in config/ndtd.yaml. A new option needs a row here, a member of struct ndtd_settings, a default in settings.c
- * unless a *_default function of the core sets it, and its use. */
+ * Columns: name, member of struct ndtd_settings, use, limits, unit, help; is_common: users decide the option, and
+ * config/ndtd.yaml shows it. A new option needs a row here, a member of struct ndtd_settings, a default in
+ * settings.c unless a *_default function of the core sets it, and its use. */
 #include "option_table.h"
 
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #include "ndt/names.h"
 #include "ndtd/config_file.h"
 
-/* Column "use". */
+/* Values of the column "use". */
 enum { FIXED, RELOAD };
 
 /* Rows are easier to read as a table. */
@@ -52,7 +52,7 @@ enum { FIXED, RELOAD };
     .size = sizeof(struct ndt_align_level), .min_items = 1, .max_items = most,                                   \
     .count_offset = AT(align.level_count)
 
-/* The value of an option of type NDTD_CHOICE is the name itself. */
+/* Labels of an option of type NDTD_CHOICE, whose value is the name itself. */
 static const struct ndt_label isas[] = {{"auto", 0}, {"baseline", 0}, {"avx2", 0}, {"avx512", 0}, {"neon", 0},
                                         {NULL, 0}};
 static const struct ndt_label device_preprocessing[] = {{"auto", 0}, {"on", 1}, {"off", 2}, {NULL, 0}};
@@ -67,7 +67,7 @@ static const struct ndt_label log_levels[] = {{"error", NDTD_LEVEL_ERROR}, {"war
 static const struct ndt_label pose_modes[] = {{"auto", NDTD_POSE_AUTO}, {"given", NDTD_POSE_GIVEN},
                                               {"search", NDTD_POSE_SEARCH}, {NULL, 0}};
 static const struct ndt_label priors[] = {{"auto", NDTD_PRIOR_AUTO}, {"off", NDTD_PRIOR_OFF}, {NULL, 0}};
-/* Autoware's parameter is a number. */
+/* Labels with numbers, because Autoware's parameter is a number. */
 static const struct ndt_label pose_covariances[] = {{"posterior", NDT_POSE_COVARIANCE_POSTERIOR},
                                                     {"fixed", NDT_POSE_COVARIANCE_FIXED},
                                                     {"laplace", NDT_POSE_COVARIANCE_LAPLACE},
@@ -78,7 +78,7 @@ static const struct ndt_label pose_covariances[] = {{"posterior", NDT_POSE_COVAR
                                                     {"2", NDT_POSE_COVARIANCE_MULTI_NDT},
                                                     {"3", NDT_POSE_COVARIANCE_MULTI_NDT_SCORE},
                                                     {NULL, 0}};
-/* Autoware's parameter is a number. */
+/* Labels with numbers, because Autoware's parameter is a number. */
 static const struct ndt_label score_conditions[] = {{"off", NDTD_SCORE_OFF},
                                                     {"transform_probability", NDTD_SCORE_TRANSFORM_PROBABILITY},
                                                     {"nvtl", NDTD_SCORE_NVTL},

@@ -7,7 +7,7 @@
 extern const struct ndtd_option ndtd_option_table[];
 extern const size_t ndtd_option_table_count;
 
-/* "0.1 .. 100.0 m", "auto, cpu", or an empty text when there is no limit. */
+/* Writes "0.1 .. 100.0 m", "auto, cpu", or an empty text when there is no limit. */
 void ndtd_option_range(const struct ndtd_option *option, char *text, size_t size);
 
 #endif

@@ -59,7 +59,7 @@ static enum ndt_status parse_real(const struct ndtd_option *option, const char *
         *out = 0;
         return NDT_OK;
     }
-    /* strtod would also take "0x1p3", "nan" and "inf". */
+    /* excludes "0x1p3", "nan" and "inf", which strtod takes */
     if (*item == '\0' || *end || strspn(item, "+-.0123456789eE") != strlen(item) || !isfinite(value))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: '%.40s' is not a number", option->name, item);
     if (is_bounded(option) && (value < option->min || value > option->max))
@@ -74,7 +74,7 @@ static int is_whole(const char *item)
     return *digits && strspn(digits, "0123456789") == strlen(digits);
 }
 
-/* Sign and magnitude, so that the ranges of int and uint64_t both fit. */
+/* Parses sign and magnitude, so that the ranges of int and uint64_t both fit. */
 static enum ndt_status parse_whole(const struct ndtd_option *option, const char *item, int *negative, uint64_t *out,
                                    struct ndt_error *err)
 {
@@ -214,7 +214,7 @@ static enum ndt_status check_shape(const struct ndtd_option *option, const struc
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: %zu values, but a pose has 7: x, y, z, qx, qy, qz, qw",
                         option->name, value->count);
     if (option->type == NDTD_TRANSFORM)
-        return NDT_OK; /* it has several forms */
+        return NDT_OK; /* not here: the value has several forms */
     if (value->count < option->min_items || value->count > option->max_items)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: %zu values, but %zu to %zu are possible", option->name,
                         value->count, option->min_items, option->max_items);
@@ -296,7 +296,7 @@ enum ndt_status ndtd_option_set(struct ndtd_settings *settings, const struct ndt
     return NDT_OK;
 }
 
-/* The shortest text whose value, converted to the unit in memory, is bit-identical. */
+/* Writes the shortest text whose value, converted to the unit in memory, is bit-identical. */
 static void format_scaled(const struct ndtd_option *option, double stored, char *text, size_t size)
 {
     double value = from_memory(option->scale, stored);
@@ -315,7 +315,7 @@ static void format_scaled(const struct ndtd_option *option, double stored, char 
 static void format_text(const char *value, char *text, size_t size)
 {
     size_t used = 0;
-    const size_t room = 6; /* an escape, the closing quote, the end */
+    const size_t room = 6; /* room for an escape, the closing quote, the end */
     if (size > used)
         text[used++] = '"';
     for (const unsigned char *c = (const unsigned char *)value; *c && used + room < size; c++) {
@@ -329,7 +329,7 @@ static void format_text(const char *value, char *text, size_t size)
     snprintf(text + used, size - used, "\"");
 }
 
-/* frame_id x y z qx qy qz qw */
+/* Writes frame_id x y z qx qy qz qw. */
 static void format_sensor(const struct ndtd_sensor_frame *sensor, char *text, size_t size)
 {
     double numbers[7];

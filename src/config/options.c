@@ -120,7 +120,7 @@ enum ndt_status ndtd_option_set_text(struct ndtd_settings *settings, const char 
 
 /* ---- print ---- */
 
-/* Length of the sections that both names share, including the last common dot. */
+/* Length of the sections that both names share, with the last common dot. */
 static size_t common_sections(const char *name, const char *before)
 {
     size_t common = 0;

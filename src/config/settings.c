@@ -110,7 +110,7 @@ static enum ndt_status check_ranges(const struct ndtd_settings *settings, struct
     return NDT_OK;
 }
 
-/* Points of several sensors in the base frame have no azimuth that tells a time. */
+/* Checks frames.*: points of several sensors in the base frame have no azimuth that tells a time. */
 static enum ndt_status check_frames(const struct ndtd_settings *settings, struct ndt_error *err)
 {
     const enum ndt_deskew_mode deskew = settings->preprocess.deskew;
@@ -156,7 +156,8 @@ static enum ndt_status check_offsets(const struct ndtd_settings *settings, struc
     return NDT_OK;
 }
 
-/* The way beyond the edge is a prior of the alignment where the map is met again. */
+/* Checks map.extend, which needs priors: the path beyond the edge is the prior of the alignment where the map is
+ * met again. */
 static enum ndt_status check_extension(const struct ndtd_settings *settings, struct ndt_error *err)
 {
     if (!settings->extend_map)

@@ -7,7 +7,7 @@
 
 enum { VALUE_MAX = 4200 };
 
-/* The items of a list are option->size bytes apart. */
+/* Copies a value; the items of a list are option->size bytes apart. */
 static void copy_value(struct ndtd_settings *to, const struct ndtd_settings *from, const struct ndtd_option *option)
 {
     static const size_t sizes[] = {

@@ -1,4 +1,4 @@
-/* Bags: their reader. A file is read at stated offsets, a stream once from begin to end; both through fetch(). */
+/* Reader of bags. A file is read at stated offsets, a stream once from begin to end; both through fetch(). */
 #include "ndt_io/bag.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "input.h"
 #include "stream.h"
 
-/* Bytes of a stream that are read at once at least. */
+/* Least number of bytes of a stream that are read at once. */
 #define STREAM_STEP ((size_t)1 << 20)
 
 struct ndt_bag_reader {
@@ -19,11 +19,11 @@ struct ndt_bag_reader {
     int is_stream;
     uint64_t offset; /* end of the last whole record */
     uint64_t records;
-    uint32_t passed_types; /* bit TYPE: its payloads are not read */
+    uint32_t passed_types; /* bit TYPE: payloads of this type are not read */
     uint8_t *buffer;       /* payload and its CRC */
     size_t capacity;
     enum ndt_status status; /* a failure is permanent until ndt_bag_rewind */
-    struct ndt_error error; /* its message */
+    struct ndt_error error; /* message of the failure */
 };
 
 /* Reads up to `size` bytes at `offset`, fewer where the bag ends: *got. A stream is at `offset` already. */
@@ -60,7 +60,7 @@ static enum ndt_status check_head(struct ndt_bag_reader *reader, struct ndt_erro
     return NDT_OK;
 }
 
-/* With the descriptor of a stream, or with -1 and the name of a file. Takes ownership of `fd`. */
+/* Opens a reader with the descriptor of a stream, or with -1 and the name of a file. Takes ownership of `fd`. */
 static enum ndt_status open_reader(struct ndt_bag_reader **out, int fd, const char *path,
                                    struct ndt_progress *progress, struct ndt_error *err)
 {
@@ -147,7 +147,7 @@ static enum ndt_status fail_short(struct ndt_bag_reader *reader, size_t size, ui
                     size - BAG_CRC_SIZE, rest);
 }
 
-/* A false length does not allocate more than the file has. */
+/* Checks that the file has the rest of a record, so that a false length does not allocate more than that. */
 static enum ndt_status check_rest(struct ndt_bag_reader *reader, uint64_t begin, size_t size)
 {
     const uint64_t rest = reader->input.size - begin;
@@ -172,8 +172,8 @@ static enum ndt_status read_head(struct ndt_bag_reader *reader, struct bag_recor
     return NDT_OK;
 }
 
-/* How much of a payload is read next: of a stream no more than fits, or twice of what has come, so that a false
- * length does not allocate. */
+/* Size of the next part of a payload. Of a stream it is no more than fits, or twice the bytes so far, so that a
+ * false length does not allocate. */
 static size_t next_size(const struct ndt_bag_reader *reader, size_t at, size_t size)
 {
     size_t room = 2 * at > STREAM_STEP ? 2 * at : STREAM_STEP;

@@ -1,4 +1,4 @@
-/* Bags: their writer. */
+/* Writer of bags. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,11 +17,11 @@
 struct ndt_bag_writer {
     int fd;
     char *path;
-    int is_stream;    /* neither locked nor truncated, and not removed */
+    int is_stream;    /* the bag is a stream: neither locked nor truncated, and not removed */
     int is_new;       /* the file was created by this writer */
     uint64_t start;   /* size that ndt_bag_discard restores */
     uint64_t offset;  /* end of the last whole record */
-    uint64_t records; /* up to there */
+    uint64_t records; /* number of records up to there */
     enum ndt_status status;
     struct ndt_error error;
 };
@@ -32,7 +32,7 @@ static enum ndt_status fail_errno(const struct ndt_bag_writer *writer, const cha
     return ndt_fail(err, NDT_ERR_IO, "%s: cannot %s: %s", name, what, strerror(errno));
 }
 
-/* Standard output may be a pipe that does not block. */
+/* Waits for room: standard output may be a pipe that does not block. */
 static int wait_for_room(int fd)
 {
     struct pollfd wanted = {.fd = fd, .events = POLLOUT};
@@ -76,7 +76,7 @@ static enum ndt_status set_end(struct ndt_bag_writer *writer, uint64_t size, str
     return NDT_OK;
 }
 
-/* Where the last whole record of an existing bag ends. */
+/* Finds the end of the last whole record of an existing bag. */
 static enum ndt_status find_end(const char *path, uint64_t *end, uint64_t *records, struct ndt_error *err)
 {
     struct ndt_bag_reader *reader;
@@ -94,7 +94,7 @@ static enum ndt_status find_end(const char *path, uint64_t *end, uint64_t *recor
     return ndt_fail(err, status, "%s", reason.text);
 }
 
-/* A crash right after creation leaves an empty file or a part of the header. */
+/* Whether the file is the begin of a header, as a crash right after creation leaves it. */
 static int is_partial_header(const struct ndt_bag_writer *writer, size_t size)
 {
     char begin[BAG_HEAD_SIZE] = {0};
@@ -103,8 +103,8 @@ static int is_partial_header(const struct ndt_bag_writer *writer, size_t size)
            memcmp(begin, &head, size) == 0;
 }
 
-/* Removes only the damaged last record that a crash leaves. Damage followed by more data is an error that the user
- * must resolve. */
+/* Removes the damaged last record that a crash leaves. Damage followed by more data is an error that the user has
+ * to resolve. */
 static enum ndt_status check_tail(const struct ndt_bag_writer *writer, uint64_t end, uint64_t size,
                                   struct ndt_error *err)
 {
@@ -277,7 +277,7 @@ void ndt_bag_discard(struct ndt_bag_writer *writer)
     if (!writer)
         return;
     if (writer->is_stream)
-        ; /* the bytes on disk have been read */
+        ; /* written bytes cannot be taken back */
     else if (writer->is_new)
         unlink(writer->path);
     else if (ftruncate(writer->fd, (off_t)writer->start) != 0)

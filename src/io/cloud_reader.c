@@ -15,13 +15,13 @@
  * are kept. */
 
 static const double origin_step_m = 1024.0;
-static const double float_range_m = 2048.0; /* half a step of float below it is 0.06 mm */
+static const double float_range_m = 2048.0; /* a float below it is exact to 0.06 mm */
 static const double clock_s = 10.0;         /* longer than any sweep */
 
 struct cloud_sink {
     struct ndt_cloud *cloud; /* borrowed */
     int has_origin;
-    double largest_m; /* absolute coordinate of any finite point */
+    double largest_m; /* largest absolute coordinate of a finite point */
     int has_base;
     int64_t base_ns;
     double base_s;
@@ -69,7 +69,7 @@ static void choose_origin(struct cloud_sink *sink, size_t count, const double *x
     }
 }
 
-/* Points at .. at + count - 1, in the order of the file. A point that is not finite becomes NaN NaN NaN. */
+/* Takes points at .. at + count - 1, in the order of the file. A point that is not finite becomes NaN NaN NaN. */
 static void sink_coordinates(struct cloud_sink *sink, size_t at, size_t count, const double *x_m, const double *y_m,
                              const double *z_m)
 {
@@ -106,13 +106,13 @@ static void sink_times_ns(struct cloud_sink *sink, size_t at, size_t count, cons
             sink->base_ns = fabs((double)time_ns[i]) >= clock_s * 1e9 ? time_ns[i] : 0;
             sink->has_base = 1;
         }
-        /* Unsigned: the difference of hostile times may leave int64. */
+        /* unsigned: the difference of hostile times may exceed int64 */
         const int64_t since_ns = (int64_t)((uint64_t)time_ns[i] - (uint64_t)sink->base_ns);
         sink->cloud->time_s[at + i] = (float)((double)since_ns * 1e-9);
     }
 }
 
-/* After the last point: returns 1 if all points must be passed again, at most once. */
+/* Ends a pass over the points; returns 1 if all points must be passed again, at most once. */
 static int sink_again(struct cloud_sink *sink)
 {
     double *origin_m = sink->cloud->origin_m;
@@ -127,13 +127,13 @@ static int sink_again(struct cloud_sink *sink)
 
 enum { BATCH = 512, CHUNK_SIZE = 262144, POINTS_AT_ONCE = 1 << 20 };
 
-/* Some points between the file and the sink. */
+/* A batch of points between the file and the sink. */
 struct batch {
     double value[NDT_SLOT_COUNT][BATCH];
     int64_t time_ns[BATCH];
 };
 
-/* Checked before anything is allocated: fields, limits, and enough bytes behind the header. */
+/* Checks fields, limits, and the bytes behind the header, before anything is allocated. */
 static enum ndt_status check_body(const struct ndt_cloud_body *body, uint64_t point_bytes, struct ndt_error *err)
 {
     const struct ndt_input *input = body->input;
@@ -174,7 +174,7 @@ static void put_time(const struct ndt_point_slot *slot, const uint8_t *base, siz
     }
 }
 
-/* One batch of points from memory, the first of them `skip` points behind `data`. */
+/* Puts one batch of points from memory, the first of them `skip` points behind `data`. */
 static void put_batch(const struct ndt_cloud_body *body, const uint8_t *data, size_t skip, size_t at, size_t count,
                       struct batch *batch, struct cloud_sink *sink)
 {
@@ -197,7 +197,7 @@ static void put_batch(const struct ndt_cloud_body *body, const uint8_t *data, si
     put_time(&slots[NDT_SLOT_TIME], data + skip * slots[NDT_SLOT_TIME].stride, at, count, batch, sink);
 }
 
-/* The first of the points is `skip` points behind `data`. */
+/* Puts points, the first of which is `skip` points behind `data`. */
 static void put_points(const struct ndt_cloud_body *body, const uint8_t *data, size_t skip, size_t at, size_t count,
                        struct cloud_sink *sink)
 {
@@ -269,7 +269,7 @@ enum ndt_status ndt_body_read_binary(const struct ndt_cloud_body *body, struct n
     return status;
 }
 
-/* The slots in the order of their words. */
+/* Slots in the order of their words. */
 struct text_plan {
     size_t count;
     enum ndt_slot slots[NDT_SLOT_COUNT];
@@ -329,7 +329,7 @@ static enum ndt_status fail_line(const struct ndt_cloud_body *body, size_t numbe
                     body->input->path, number, words, body->size);
 }
 
-/* The next line that is not blank. */
+/* Reads the next line that is not blank. */
 static enum ndt_status next_line(struct ndt_line_reader *reader, const char **line, const char **end,
                                  struct ndt_error *err)
 {
@@ -398,7 +398,7 @@ enum ndt_status ndt_body_read_text(const struct ndt_cloud_body *body, struct ndt
                                    struct ndt_error *err)
 {
     struct cloud_sink sink;
-    /* A digit and a blank or line end per word; the last line need not be ended. */
+    /* Each word has at least a digit and a blank or line end; the last line need not be ended. */
     enum ndt_status status = check_body(body, 2 * (uint64_t)body->size - 1, err);
     if (status == NDT_OK)
         status = open_sink(body, &sink, cloud, err);

@@ -14,7 +14,7 @@
 /* ---- point_layout.c: offsets of the fields that are read within the bytes (or words) of a point ---- */
 
 enum ndt_scalar {
-    NDT_SCALAR_NONE, /* no field, or a type that is not known */
+    NDT_SCALAR_NONE, /* no field, or an unknown type */
     NDT_I8,
     NDT_I16,
     NDT_I32,
@@ -27,13 +27,13 @@ enum ndt_scalar {
     NDT_F64
 };
 size_t ndt_scalar_size(enum ndt_scalar type); /* bytes; 0 for none */
-/* PCD's TYPE (I U F) and SIZE. */
+/* Finds the scalar of PCD's TYPE (I U F) and SIZE. */
 enum ndt_scalar ndt_scalar_find(char kind, size_t size);
 int ndt_scalar_is_whole(enum ndt_scalar type);
 
 enum ndt_slot { NDT_SLOT_X, NDT_SLOT_Y, NDT_SLOT_Z, NDT_SLOT_INTENSITY, NDT_SLOT_TIME, NDT_SLOT_COUNT };
 
-/* Place of one field: value i begins at offset + i * stride. Bytes; in text, words of a line. */
+/* Place of one field: value i begins at offset + i * stride, in bytes, in text in words of a line. */
 struct ndt_point_slot {
     enum ndt_scalar type; /* NDT_SCALAR_NONE: the points have no such field */
     size_t offset;
@@ -43,7 +43,7 @@ struct ndt_point_layout {
     struct ndt_point_slot slots[NDT_SLOT_COUNT];
 };
 
-/* Binds the field to the slot of its name, if there is one that is still free. */
+/* Binds the field to the slot of its name, if that is still free. */
 void ndt_layout_bind(struct ndt_point_layout *layout, const char *name, enum ndt_scalar type, size_t offset,
                      size_t stride);
 /* The name of the first coordinate that has no field; NULL when all are there. */
@@ -60,15 +60,15 @@ void ndt_column_to_whole(const struct ndt_point_slot *slot, const uint8_t *base,
  *
  * The header is checked against the length of the file before anything is allocated. */
 
-/* Bytes, or words, of one point. */
+/* Largest size of a point: bytes, or words. */
 #define NDT_POINT_SIZE_MAX ((size_t)65536)
 
 struct ndt_cloud_body {
     const struct ndt_input *input;
-    uint64_t offset;     /* of the first point in the file */
+    uint64_t offset;     /* offset of the first point in the file */
     size_t lines_before; /* text: lines above the first point */
     int is_last;         /* text: nothing may follow the points */
-    uint64_t count;      /* points, as the header says */
+    uint64_t count;      /* points, according to the header */
     size_t size;         /* bytes of a point; text: words of a line */
     struct ndt_point_layout layout;
 };
@@ -77,7 +77,7 @@ NDT_MUST_CHECK enum ndt_status ndt_body_read_binary(const struct ndt_cloud_body 
                                                     struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_body_read_text(const struct ndt_cloud_body *body, struct ndt_cloud *cloud,
                                                   struct ndt_error *err);
-/* Points that are in memory already: count * size bytes in the layout of the body. */
+/* Reads points that are in memory already: count * size bytes in the layout of the body. */
 NDT_MUST_CHECK enum ndt_status ndt_body_read_memory(const struct ndt_cloud_body *body, const uint8_t *data,
                                                     struct ndt_cloud *cloud, struct ndt_error *err);
 
@@ -85,7 +85,8 @@ NDT_MUST_CHECK enum ndt_status ndt_body_read_memory(const struct ndt_cloud_body 
 
 struct ndt_cloud_format {
     const char *extension; /* with the dot, lower case */
-    /* `cloud` is initialised, and reused; its contents after a failure are unspecified. */
+    /* Reads a file into an initialised `cloud`, whose memory is reused; its contents after a failure are
+     * unspecified. */
     enum ndt_status (*read)(const struct ndt_input *input, struct ndt_cloud *cloud, struct ndt_error *err);
 };
 

@@ -47,7 +47,7 @@ static void describe_level(struct ndt_file_level *out, const struct ndt_map_leve
     }
 }
 
-/* The end of the arrays, where an attachment begins; sizes were checked before. */
+/* End of the arrays, where an attachment begins; the sizes have been checked. */
 static uint64_t arrays_end(const struct ndt_file_header *header)
 {
     uint64_t end = (sizeof(*header) + NDT_FILE_ALIGNMENT - 1) / NDT_FILE_ALIGNMENT * NDT_FILE_ALIGNMENT;
@@ -176,8 +176,8 @@ static size_t allocated(size_t size)
     return (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 }
 
-/* Memory of its own for the map, in huge pages where the kernel has them: they save evaluations most of their
- * misses of the address translation, and the opening most of its page faults. */
+/* Allocates memory for the map, in huge pages where the kernel has them: these save evaluations most misses of the
+ * address translation, and the opening most page faults. */
 static void *allocate(size_t size)
 {
     const size_t whole = allocated(size);
@@ -193,7 +193,7 @@ static void *allocate(size_t size)
     return base + before;
 }
 
-/* A file larger than the memory would not end in an error but in the kernel ending a process. */
+/* Checks that the memory suffices for a file: otherwise the kernel would kill a process instead of an error. */
 static enum ndt_status check_memory(const struct ndt_input *input, struct ndt_error *err)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -204,7 +204,7 @@ static enum ndt_status check_memory(const struct ndt_input *input, struct ndt_er
                     input->path, input->size, memory);
 }
 
-/* Reads the file into `image` and checks its hash, which was computed with its own field zero. */
+/* Reads the file into `image` and checks its hash, which covers the file with a zero hash field. */
 static enum ndt_status read_image(const struct ndt_input *input, unsigned char *image,
                                   struct ndt_progress *progress, struct ndt_error *err)
 {

@@ -8,13 +8,13 @@
 
 #include "ndt/pool.h"
 
-/* As in the builder: more bricks are hashed; cells are counted up to this. */
+/* Limit of the builder above which bricks are hashed; cells are counted up to this. */
 #define DENSE_BRICKS_MAX ((uint64_t)4 << 20)
 #define CELL_LIMIT       (1 << 20)
-/* Longest run of slots in use side by side. Half of the slots are free, so that even 2^32 slots hardly have a run
+/* Longest run of used slots that is accepted. Half of the slots are free, so that even 2^32 slots hardly have a run
  * of 200. */
 enum { LONGEST_RUN = 1024 };
-/* Checked at a time, some milliseconds each. */
+/* Items per step of the check, some milliseconds each. */
 enum {
     BRICKS_AT_ONCE = 64,
     VOXELS_AT_ONCE = 65536,
@@ -43,7 +43,7 @@ static int array_fits(uint64_t offset, uint64_t size, uint64_t file_bytes)
            size <= file_bytes - offset;
 }
 
-/* The table covers the box around all bricks: one slot for each, or a power of two. */
+/* Whether the table covers the box around all bricks: one slot for each, or a power of two. */
 static int table_fits(const struct ndt_file_level *level)
 {
     uint64_t slots = 1;
@@ -119,7 +119,7 @@ struct check {
     struct ndt_error *err;
     struct brick *bricks;
     uint32_t found;            /* bricks that a slot leads to */
-    uint32_t run;              /* slots in use just before the next one */
+    uint32_t run;              /* used slots just before the next one */
     const char *_Atomic fault; /* first fault that a thread has found in a list */
 };
 
@@ -138,7 +138,7 @@ static int ref_fits(const struct ndt_map_level *level, const struct ndt_cell_ref
            ref->padded == (ref->n27 + 7) / 8 * 8 && first >= 32 && first + 4u * ref->padded <= level->list_words;
 }
 
-/* Not the null voxel, and not beyond the last. */
+/* Whether all ids are voxels: neither the null voxel nor beyond the last. */
 static int are_voxels(const uint32_t *ids, uint32_t count, uint32_t voxel_count)
 {
     uint32_t good = 1;
@@ -147,7 +147,7 @@ static int are_voxels(const uint32_t *ids, uint32_t count, uint32_t voxel_count)
     return (int)good;
 }
 
-/* The list of `cell` has voxels of cells next to it, with their means as the builder rounds them. */
+/* Whether the list of `cell` has voxels of adjacent cells, with their means as the builder rounds them. */
 static int voxels_are_near(const struct ndt_map_level *level, const struct ndt_cell_ref *ref, const int32_t cell[3])
 {
     const uint32_t *list = level->lists + (size_t)ref->offset * 8, *ids = list + 3u * ref->padded;
@@ -167,7 +167,7 @@ static int voxels_are_near(const struct ndt_map_level *level, const struct ndt_c
     return (int)good;
 }
 
-/* Out of the reach of any point, and the null voxel. */
+/* Whether the padding is the null voxel, out of the reach of any point. */
 static int is_padded(const struct ndt_map_level *level, const struct ndt_cell_ref *ref)
 {
     const uint32_t *list = level->lists + (size_t)ref->offset * 8;
@@ -198,7 +198,7 @@ static const char *brick_fault(const struct ndt_map_level *level, uint32_t numbe
     return NULL;
 }
 
-/* The brick of a slot that is in use; 0 where it is outside of the box. */
+/* Finds the brick of a used slot; 0 where it is outside of the box. */
 static int brick_of_slot(const struct ndt_map_level *level, uint64_t slot, int32_t brick[3])
 {
     const uint64_t key = level->hashed ? level->brick_keys[slot] : 0;
@@ -217,7 +217,7 @@ static int brick_of_slot(const struct ndt_map_level *level, uint64_t slot, int32
     return level->hashed ? key >> 63 == 1 : slot == 0;
 }
 
-/* Every slot leads to a brick of its own or to the empty one. */
+/* Checks that every slot leads to a brick of its own or to the empty one. */
 static const char *slots_fault(struct check *check, uint64_t from, uint64_t to)
 {
     const struct ndt_map_level *level = check->level;
@@ -236,7 +236,7 @@ static const char *slots_fault(struct check *check, uint64_t from, uint64_t to)
     return NULL;
 }
 
-/* Half of a hashed table is free: a search that finds nothing ends. */
+/* Checks that half of a hashed table is free, so that a search that finds nothing ends. */
 static const char *table_fault(const struct check *check)
 {
     const struct ndt_map_level *level = check->level;
@@ -258,7 +258,7 @@ static void check_bricks(void *context, size_t part)
     }
 }
 
-/* Most of the file is lists; so several threads read them. */
+/* Checks the lists, most of the file, by several threads. */
 static enum ndt_status check_lists(struct check *check, const char **fault)
 {
     const size_t parts = (check->level->brick_count + BRICKS_AT_ONCE - 1) / BRICKS_AT_ONCE;
@@ -279,8 +279,8 @@ static enum ndt_status check_lists(struct check *check, const char **fault)
 
 /* ---- voxels ---- */
 
-/* Finite, and positive definite by its leading minors; exact enough for the ratios of eigenvalues that a builder
- * allows (1e-6) after rounding to float. */
+/* Whether a matrix is finite, and positive definite by its leading minors. This is exact enough for the ratios of
+ * eigenvalues that a builder allows (1e-6) after rounding to float. */
 static int is_inverse_covariance(const float icov[6])
 {
     const double xx = icov[0], xy = icov[1], xz = icov[2], yy = icov[3], yz = icov[4], zz = icov[5];

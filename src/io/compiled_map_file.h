@@ -1,4 +1,4 @@
-/* Private to ndt_io: the layout of a compiled map, and the checks of one that is read. */
+/* Private to ndt_io: the layout of a compiled map, and the checks after reading one. */
 #ifndef NDT_IO_COMPILED_MAP_FILE_H
 #define NDT_IO_COMPILED_MAP_FILE_H
 
@@ -31,7 +31,7 @@ struct ndt_file_header {
     uint32_t version;
     uint32_t level_count;
     uint64_t file_bytes;
-    uint64_t hash; /* of the whole file with this field zero */
+    uint64_t hash; /* hash of the whole file with this field zero */
     double origin_m[3];
     uint64_t id, points;
     uint32_t min_points, covariance;
@@ -39,16 +39,16 @@ struct ndt_file_header {
     struct ndt_file_level levels[NDT_MAX_LEVELS];
 };
 
-/* Sizes of a level's arrays in bytes; where counts come from a file, they fit (below). */
+/* Sizes of a level's arrays in bytes; counts from a file have been checked to fit (below). */
 void ndt_file_array_sizes(const struct ndt_file_level *level, uint64_t sizes[NDT_FILE_ARRAYS]);
 
 /* ---- compiled_map_check.c: nothing in the file is trusted, whatever its hash ---- */
 
-/* The reason why the header of a file of that many bytes is refused, NULL for a good one: numbers that are not
- * finite or out of range, levels out of order, arrays beyond the end of the file. */
+/* The reason why a header is refused for a file of this size; NULL: it is good. Refused are numbers that are not
+ * finite or out of range, levels out of order, and arrays beyond the end of the file. */
 const char *ndt_file_header_fault(const struct ndt_file_header *header, uint64_t file_bytes);
 
-/* The arrays of a level hold what a map that was built holds (ndt/map.h): every index points into its array and
+/* Checks that the arrays of a level are such as a builder makes (ndt/map.h): every index points into its array and
  * every brick has one slot; a list has at most 27 voxels, of the cells around its own, with their means, and its
  * padding is out of reach; means are within their cells; inverse covariances are finite and positive definite; the
  * hashed index ends every search soon. *fault is the reason why the level is refused, NULL for a good one. */

@@ -1,4 +1,4 @@
-/* CRC-32C, of the records of bags. */
+/* CRC-32C, for the records of bags. */
 #include <pthread.h>
 #include <string.h>
 

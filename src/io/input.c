@@ -22,7 +22,7 @@ void ndt_input_close(struct ndt_input *input)
     input->fd = -1;
 }
 
-/* At a time: some milliseconds, after which the reading can be cancelled. */
+/* Bytes per read, some milliseconds, after which the reading can be cancelled. */
 #define READ_SIZE ((size_t)8 << 20)
 
 enum ndt_status ndt_input_read(const struct ndt_input *input, uint64_t offset, void *buffer, size_t size,

@@ -1,4 +1,4 @@
-/* Private to ndt_io: files that are read, their lines, and the text headers of PCD and PLY. */
+/* Private to ndt_io: input files, their lines, and the text headers of PCD and PLY. */
 #ifndef NDT_IO_INPUT_H
 #define NDT_IO_INPUT_H
 
@@ -15,11 +15,11 @@
 struct ndt_input {
     int fd;
     const char *path;              /* borrowed */
-    uint64_t size;                 /* bytes, as found when it was opened */
-    struct ndt_progress *progress; /* of the call that reads, or NULL; borrowed. Opening sets NULL */
+    uint64_t size;                 /* bytes when it was opened */
+    struct ndt_progress *progress; /* progress of the call that reads, or NULL; borrowed. Opening sets NULL */
 };
 
-/* As ndt_input_file_open. */
+/* Opens a file as ndt_input_file_open does. */
 NDT_MUST_CHECK enum ndt_status ndt_input_open(struct ndt_input *out, const char *path, struct ndt_error *err);
 void ndt_input_close(struct ndt_input *input);
 /* Reads exactly `size` bytes at `offset`; NDT_ERR_FORMAT, with the offset, if the file ends before.
@@ -29,15 +29,15 @@ NDT_MUST_CHECK enum ndt_status ndt_input_read(const struct ndt_input *input, uin
 
 /* ---- its lines, one after the other, without copying them ---- */
 
-/* Longer lines are refused: no format here has them. */
+/* Longest line that is accepted: no format here has longer ones. */
 #define NDT_LINE_MAX ((size_t)65536)
 
 struct ndt_line_reader {
     const struct ndt_input *input; /* borrowed */
-    uint64_t offset;               /* in the file, of the next line */
-    size_t number;                 /* of the line read last, from 1; 0 before the first */
+    uint64_t offset;               /* offset of the next line in the file */
+    size_t number;                 /* number of the last line read, from 1; 0 before the first */
     char *buffer;
-    size_t begin, end; /* bytes of the buffer that were not returned yet */
+    size_t begin, end; /* range of the buffer that was not returned yet */
 };
 
 /* Starts at `offset`, where `lines_before` lines have been read already. */
@@ -51,11 +51,11 @@ NDT_MUST_CHECK enum ndt_status ndt_line_next(struct ndt_line_reader *reader, con
 
 /* ---- text headers: lines of a keyword and its values ---- */
 
-enum { NDT_WORD_SIZE = 64 }; /* of a keyword or name, with its terminating zero */
+enum { NDT_WORD_SIZE = 64 }; /* size of a keyword or name, with its terminating zero */
 
 struct ndt_entry {
     const char *path;
-    size_t number;        /* of the line */
+    size_t number;        /* number of the line */
     const char *key;      /* not terminated */
     size_t key_length;    /* 0: a blank line */
     const char *at, *end; /* the rest of the line, for the functions of number_text.h */
@@ -68,18 +68,18 @@ struct ndt_header_key {
 };
 struct ndt_header_syntax {
     const char *format; /* for error messages: "PCD" */
-    const char *first;  /* the keyword that the first line must have; NULL: any */
+    const char *first;  /* keyword that the first line must have; NULL: any */
     const char *last;   /* the keyword of the last line */
-    char comment;       /* lines that begin with it are skipped; '\0': none */
+    char comment;       /* first character of lines that are skipped; '\0': none */
     const struct ndt_header_key *keys;
     size_t key_count;
 };
 
-/* Reads a header from the begin of the file to its last line. *offset, *line_count: where the data begin. */
+/* Reads a header from the begin of the file to its last line. *offset, *line_count: place of the data. */
 NDT_MUST_CHECK enum ndt_status ndt_header_read(const struct ndt_header_syntax *syntax,
                                                const struct ndt_input *input, void *header, uint64_t *offset,
                                                size_t *line_count, struct ndt_error *err);
-/* NDT_ERR_FORMAT with "PATH: line N: WHAT". */
+/* Fails with NDT_ERR_FORMAT and "PATH: line N: WHAT". */
 enum ndt_status ndt_entry_fail(const struct ndt_entry *entry, const char *what, struct ndt_error *err);
 /* Reads the rest of the line, which must be one non-negative integer. */
 NDT_MUST_CHECK enum ndt_status ndt_entry_amount(struct ndt_entry *entry, uint64_t *out, struct ndt_error *err);

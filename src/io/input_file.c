@@ -12,13 +12,15 @@ static const char *kind_of(mode_t mode)
     return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-/* /dev/null is what people write for a configuration without a line; reading it never blocks. */
+/* Whether a file may be read: a regular one, or /dev/null, which stands for an empty configuration and never
+ * blocks. */
 static int is_file(const struct stat *info)
 {
     return S_ISREG(info->st_mode) || (S_ISCHR(info->st_mode) && info->st_rdev == makedev(1, 3));
 }
 
-/* A socket cannot be opened at all; then its kind says more than the number of the error. */
+/* Fails for a file that cannot be opened. Of a socket, which never can, the kind says more than the number of the
+ * error. */
 static enum ndt_status fail_open(const char *path, int failure, struct ndt_error *err)
 {
     struct stat info;

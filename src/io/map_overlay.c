@@ -1,4 +1,4 @@
-/* Overlays: a folder beside a map holds a file of changes for each tile that is not as it was mapped. */
+/* Overlays: a folder beside a map holds a file of changes for each tile that has changed since it was mapped. */
 #include "map_overlay.h"
 
 #include <inttypes.h>
@@ -120,8 +120,8 @@ static const char MAGIC[8] = {'N', 'D', 'T', 'D', 'C', 'H', 'G', '1'};
 struct change_head {
     char magic[8];
     uint64_t overlay_id;
-    uint64_t base_points; /* of the tile, before the change */
-    uint64_t base_sum; /* modulo 2^64, of the bits of x, y, z of its finite points, as doubles in the map frame */
+    uint64_t base_points; /* points of the tile before the change */
+    uint64_t base_sum;    /* sum modulo 2^64 of the bits of x, y, z of its finite points, as doubles (map frame) */
     uint64_t removed, added;
 };
 
@@ -150,7 +150,7 @@ static enum ndt_status check_head(const struct change *change, struct ndt_error 
                     change->input.size, bytes);
 }
 
-/* Nothing is open after a failure. */
+/* Opens a change; after a failure nothing is open. */
 static enum ndt_status open_change(struct change *change, const char *path, struct ndt_error *err)
 {
     enum ndt_status status = ndt_input_open(&change->input, path, err);
@@ -209,7 +209,7 @@ static void move_points(struct ndt_cloud *cloud, size_t to, size_t from, size_t 
 static enum ndt_status remove_points(struct ndt_cloud *cloud, const struct change *change, struct ndt_error *err)
 {
     uint32_t gone[4096];
-    size_t kept = 0, next = 0; /* points that stay so far; the first point that was not decided */
+    size_t kept = 0, next = 0; /* points that stay so far; first undecided point */
     for (uint64_t done = 0; done < change->head.removed;) {
         const uint64_t left = change->head.removed - done;
         const size_t count = left < 4096 ? (size_t)left : 4096;

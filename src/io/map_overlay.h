@@ -4,7 +4,7 @@
 
 #include "ndt_io/map_file.h"
 
-/* The ending of a file that changes the tile of the name before it. */
+/* Extension of a file that changes the tile whose name precedes it. */
 #define NDT_CHANGE_EXTENSION ".change"
 
 /* Checks the head of a change: its kind, its size, and that it belongs to the overlay `id`. */

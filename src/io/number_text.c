@@ -37,12 +37,12 @@ static const char *skip_blanks(const char *at, const char *end)
     return at;
 }
 
-/* A decimal number: the first 19 digits, and by which power of ten they are to be multiplied. */
+/* A decimal number: its first 19 digits, and the power of ten that multiplies them. */
 struct decimal {
     int negative;
     uint64_t digits;
-    int kept;    /* digits in it, without leading zeros */
-    int dropped; /* digits beyond that do not fit; then `digits` is cut off */
+    int kept;    /* digits kept, without leading zeros */
+    int dropped; /* digits that do not fit; `digits` is then cut off */
     int first_dropped;
     int exponent;
 };
@@ -79,7 +79,7 @@ static const char *scan_exponent(struct decimal *out, const char *at, const char
     return digit;
 }
 
-/* NULL if this is not a plain decimal number followed by a blank or the end. */
+/* Scans a number; NULL if the text is not a plain decimal number followed by a blank or the end. */
 static const char *scan_decimal(struct decimal *out, const char *at, const char *end)
 {
     int seen = 0;
@@ -94,7 +94,8 @@ static const char *scan_decimal(struct decimal *out, const char *at, const char 
     return seen && at && (at == end || is_blank(*at)) ? at : NULL;
 }
 
-/* A mantissa below 2^53 times or over a power of ten that is exact is rounded once, so it is right. */
+/* Computes a mantissa below 2^53 times or over an exact power of ten, which is rounded once and therefore correct.
+ */
 static int exact_real(const struct decimal *in, double *out)
 {
     static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -155,12 +156,12 @@ int ndt_text_whole(const char **at, const char *end, int64_t *out)
     return 1;
 }
 
-/* digits * 10^exponent as an integer, halves away from zero; 0 when it does not fit int64. */
+/* Computes digits * 10^exponent as an integer, halves away from zero; 0 when it does not fit int64. */
 static int scale_whole(const struct decimal *in, int64_t *out)
 {
     uint64_t value = in->digits;
     int exponent = in->exponent;
-    int last = in->dropped ? in->first_dropped : 0; /* the digit behind those kept */
+    int last = in->dropped ? in->first_dropped : 0; /* first digit that was dropped */
     for (; exponent > 0 && value != 0; exponent--)
         if (__builtin_mul_overflow(value, (uint64_t)10, &value))
             return 0;

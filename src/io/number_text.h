@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Correctly rounded; nan and inf with a sign are numbers. */
+/* Reads a number, correctly rounded; nan and inf, with a sign too, are numbers. */
 int ndt_text_real(const char **at, const char *end, double *out);
-/* An integer in [-2^63, 2^64); above 2^63 - 1 it wraps to the bits of a uint64_t. */
+/* Reads an integer in [-2^63, 2^64); above 2^63 - 1 it wraps to the bits of a uint64_t. */
 int ndt_text_whole(const char **at, const char *end, int64_t *out);
-/* Decimal seconds (exponents allowed) as nanoseconds, never through floating point; digits beyond the ninth
+/* Reads decimal seconds (exponents allowed) as nanoseconds, never through floating point; digits beyond the ninth
  * decimal are rounded. 0 when out of range. */
 int ndt_text_seconds(const char **at, const char *end, int64_t *out_ns);
-/* The next word, not terminated; 0 when only blanks are left. */
+/* Reads the next word, not terminated; 0 when only blanks are left. */
 int ndt_text_word(const char **at, const char *end, const char **word, size_t *length);
 int ndt_text_is(const char *word, size_t length, const char *expected);
 int ndt_text_done(const char *at, const char *end); /* only blanks are left */

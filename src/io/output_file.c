@@ -14,7 +14,8 @@ static int is_stdout(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-/* /dev/stdout may be a link to a regular file; files under /dev/shm are ordinary ones. */
+/* Whether a path is written directly. /dev/stdout may be a link to a regular file; files under /dev/shm are
+ * ordinary ones. */
 static int is_direct(const char *path)
 {
     struct stat info;
@@ -93,7 +94,7 @@ static enum ndt_status flush(struct ndt_output *out, struct ndt_error *err)
     errno = 0;
     if (ferror(out->file) || fflush(out->file) != 0) {
         if (errno == 0)
-            errno = EIO; /* errno is that of an earlier call and lost */
+            errno = EIO; /* the errno of an earlier call is lost */
         return fail_errno(out, "write it", err);
     }
     if (out->temporary && fsync(fileno(out->file)) != 0)

@@ -23,13 +23,13 @@ struct pcd_header {
     uint64_t width, height, points;
     int has_width, has_points;
     enum ndt_pcd_data data;
-    uint64_t offset;   /* of the points in the file */
-    size_t line_count; /* of the header */
+    uint64_t offset;   /* offset of the points in the file */
+    size_t line_count; /* lines of the header */
 };
 
 /* ---- the header ---- */
 
-/* FIELDS sets the defaults of SIZE, TYPE and COUNT, which old files omit. */
+/* Parses FIELDS, which sets the defaults of SIZE, TYPE and COUNT: old files omit these. */
 static enum ndt_status parse_fields(void *out, struct ndt_entry *entry, struct ndt_error *err)
 {
     struct pcd_header *header = out;
@@ -121,7 +121,7 @@ static enum ndt_status parse_points(void *out, struct ndt_entry *entry, struct n
     return ndt_entry_amount(entry, &header->points, err);
 }
 
-/* VIEWPOINT is not used: points stay in the frame of the file. */
+/* Ignores VIEWPOINT: points stay in the frame of the file. */
 static enum ndt_status parse_ignored(void *out, struct ndt_entry *entry, struct ndt_error *err)
 {
     (void)out;
@@ -152,7 +152,7 @@ static const struct ndt_header_key keys[] = {
 static const struct ndt_header_syntax syntax = {
     .format = "PCD", .last = "DATA", .comment = '#', .keys = keys, .key_count = sizeof(keys) / sizeof(keys[0])};
 
-/* Missing WIDTH, HEIGHT or POINTS follow from the others; existing ones must agree. */
+/* Checks WIDTH, HEIGHT and POINTS: missing ones follow from the others, and existing ones must agree. */
 static enum ndt_status check_amounts(struct pcd_header *header, const char *path, struct ndt_error *err)
 {
     uint64_t product;
@@ -200,7 +200,7 @@ static int is_padding(const struct pcd_field *field)
     return strcmp(field->name, "_") == 0;
 }
 
-/* Fields one after the other within each point: bytes, or words of a line. */
+/* Lays out fields one after the other within each point: bytes, or words of a line. */
 static void lay_out_points(struct ndt_cloud_body *body, const struct pcd_header *header)
 {
     const int is_text = header->data == NDT_PCD_ASCII;
@@ -215,7 +215,7 @@ static void lay_out_points(struct ndt_cloud_body *body, const struct pcd_header 
     }
 }
 
-/* Compressed: one column per field. PCL omits padding; others may not. */
+/* Lays out compressed data: one column per field. PCL omits padding, other writers may not. */
 static void lay_out_columns(struct ndt_cloud_body *body, const struct pcd_header *header, int with_padding)
 {
     memset(&body->layout, 0, sizeof(body->layout));
@@ -225,7 +225,7 @@ static void lay_out_columns(struct ndt_cloud_body *body, const struct pcd_header
         if (is_padding(field) && !with_padding)
             continue;
         const size_t width = field->count * field->size;
-        /* May wrap for hostile counts; the caller compares the total before it uses an offset. */
+        /* The offset may wrap for hostile counts; the caller compares the total before it uses an offset. */
         ndt_layout_bind(&body->layout, field->name, ndt_scalar_find(field->kind, field->size),
                         (size_t)body->count * body->size, width);
         body->size += width;

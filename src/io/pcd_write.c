@@ -8,7 +8,7 @@
 
 enum { COLUMNS_MAX = 5, CHUNK_POINTS = 2048 };
 
-/* One field of the file: its source and its width. */
+/* A field of the file: its source and its width. */
 struct column {
     const char *name;
     const float *value;
@@ -67,7 +67,7 @@ static void write_text(FILE *file, const struct table *table)
         for (size_t i = 0; i < table->column_count; i++) {
             const struct column *column = &table->columns[i];
             const char end = i + 1 < table->column_count ? ' ' : '\n';
-            /* With so many digits the same number is read back. */
+            /* With this number of digits the same value is read back. */
             if (column->size == 8)
                 fprintf(file, "%.17g%c", column->origin_m + column->value[row], end);
             else
@@ -75,7 +75,7 @@ static void write_text(FILE *file, const struct table *table)
         }
 }
 
-/* Rows first .. first + count - 1 of one column, `stride` bytes apart. */
+/* Writes rows first .. first + count - 1 of one column, `stride` bytes apart. */
 static void put_column(const struct column *column, size_t first, size_t count, uint8_t *out, size_t stride)
 {
     const float *value = column->value + first;
@@ -105,7 +105,7 @@ static enum ndt_status write_binary(FILE *file, const struct table *table, struc
     return NDT_OK;
 }
 
-/* `data` holds the columns one after the other. */
+/* Writes compressed data; `data` holds the columns one after the other. */
 static enum ndt_status write_packed(FILE *file, const uint8_t *data, size_t size, struct ndt_error *err)
 {
     const size_t room = size + size / 16 + 64; /* incompressible data grow by 1 part in 32 */

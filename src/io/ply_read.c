@@ -10,13 +10,13 @@ enum ply_stage { PLY_BEFORE_VERTEX, PLY_IN_VERTEX, PLY_AFTER_VERTEX };
 
 struct ply_header {
     int has_format, is_text;
-    enum ply_stage stage; /* of the element whose properties are being read */
-    /* Facts of the element being read. */
+    enum ply_stage stage; /* stage of the element whose properties are being read */
+    /* The element in work. */
     int has_element, has_list;
-    uint64_t count, size; /* size: bytes of one; in text its words */
-    /* The answer. */
+    uint64_t count, size; /* size: bytes of one element; in text its words */
+    /* The result. */
     uint64_t skip;   /* bytes, in text lines, between the header and the first vertex */
-    uint64_t points; /* vertices */
+    uint64_t points; /* number of vertices */
     uint64_t point_size;
     struct ndt_point_layout layout;
     uint64_t offset; /* offset of the end of the header */
@@ -171,7 +171,7 @@ static enum ndt_status read_header(struct ply_header *out, const struct ndt_inpu
 
 /* ---- the vertices ---- */
 
-/* Text: each element before the vertices is one line. */
+/* Skips the lines of the elements before the vertices in text, one for each. */
 static enum ndt_status skip_lines(struct ndt_cloud_body *body, uint64_t count, struct ndt_error *err)
 {
     struct ndt_line_reader reader;

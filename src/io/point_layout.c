@@ -31,7 +31,7 @@ int ndt_scalar_is_whole(enum ndt_scalar type)
     return type >= NDT_I8 && type <= NDT_U64;
 }
 
-/* The field names that are looked for; adding one is adding a row. */
+/* Names of the fields that are read; a new name is a new row. */
 static const struct field_name {
     const char *name;
     enum ndt_slot slot;
@@ -124,7 +124,7 @@ void ndt_column_to_double(const struct ndt_point_slot *slot, const uint8_t *base
     COPY_ANY_COLUMN(double)
 }
 
-/* Not for float types: casting them could leave the range of int64. */
+/* Never called for float types: casting them could leave the range of int64. */
 void ndt_column_to_whole(const struct ndt_point_slot *slot, const uint8_t *base, size_t count, int64_t *out)
 {
     if (!ndt_scalar_is_whole(slot->type))

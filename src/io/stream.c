@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 enum {
-    WAIT_MS = 100,       /* until the caller is asked whether it still waits */
-    PIPE_BYTES = 1 << 20 /* one side works on while the other writes or reads a scan */
+    WAIT_MS = 100,       /* time after which the caller is asked whether it still waits */
+    PIPE_BYTES = 1 << 20 /* room for one side to work on while the other writes or reads a scan */
 };
 
 int ndt_stream_is_standard(const char *path)
@@ -41,7 +41,7 @@ static enum ndt_status open_stream(int *fd, const char *path, int flags, int sta
         *fd = -1;
         return ndt_fail(err, NDT_ERR_IO, "%s: is a terminal; a bag goes through a pipe or a file", path);
     }
-    /* Also where the limit of the user is reached or this is no pipe. */
+    /* May fail: the limit of the user is reached, or this is no pipe. */
     (void)fcntl(*fd, F_SETPIPE_SZ, (int)PIPE_BYTES);
     return NDT_OK;
 }
@@ -57,7 +57,8 @@ enum ndt_status ndt_stream_open_output(int *fd, const char *path, struct ndt_err
     return open_stream(fd, path, O_WRONLY, STDOUT_FILENO, err);
 }
 
-/* Sleeps until there are bytes or the end. A FIFO without a writer is at its end only after one has closed it. */
+/* Sleeps until there are bytes or the end. A FIFO without a writer is at its end only after a writer has closed it.
+ */
 static enum ndt_status wait_for_bytes(int fd, const char *path, struct ndt_progress *progress,
                                       struct ndt_error *err)
 {

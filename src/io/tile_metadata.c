@@ -11,7 +11,7 @@
 #include "cloud_reader.h"
 #include "number_text.h"
 
-/* The array doubles whenever the count is a power of two. */
+/* Makes room for one more tile; the array doubles whenever the count is a power of two. */
 static enum ndt_status grow(struct ndt_tile_set *set, struct ndt_error *err)
 {
     if (set->count & (set->count - 1))
@@ -41,7 +41,7 @@ enum ndt_status ndt_tile_set_add(struct ndt_tile_set *set, const char *folder, c
 
 /* ---- metadata: x_resolution, y_resolution, then `name.pcd: [x, y]`, the lower corner of each tile ---- */
 
-/* One line per tile: enough for a country. */
+/* Largest size of the metadata, one line per tile: enough for a country. */
 static const uint64_t METADATA_BYTES_MAX = 64u << 20;
 
 struct metadata {
@@ -50,7 +50,7 @@ struct metadata {
     struct ndt_tile_set *set;
     double size_m[2]; /* 0: not seen yet */
     yaml_parser_t parser;
-    yaml_event_t event; /* the one read last */
+    yaml_event_t event; /* last event */
 };
 
 static enum ndt_status fail_at(const struct metadata *meta, const char *what, struct ndt_error *err)
@@ -77,7 +77,7 @@ static enum ndt_status expect(struct metadata *meta, yaml_event_type_t type, con
     return status;
 }
 
-/* The scalar just read as a number. */
+/* The last scalar as a number. */
 static enum ndt_status scalar_number(const struct metadata *meta, double *out, struct ndt_error *err)
 {
     const char *at = (const char *)meta->event.data.scalar.value;
@@ -95,7 +95,7 @@ static int is_tile_name(const char *name)
            ndt_cloud_format_find(name) != NULL;
 }
 
-/* Two numbers and `]`, after `[`. */
+/* Parses two numbers and `]`, after `[`. */
 static enum ndt_status parse_corner(struct metadata *meta, double min_m[2], struct ndt_error *err)
 {
     static const char shape[] = "a tile needs two numbers: `name.pcd: [x, y]`";
@@ -142,7 +142,7 @@ static enum ndt_status parse_value(struct metadata *meta, const char *key, struc
     return fail_at(meta, "neither x_resolution, y_resolution nor a tile `name.pcd: [x, y]`", err);
 }
 
-/* The key just read and its value. */
+/* Parses the value of the last key. */
 static enum ndt_status parse_pair(struct metadata *meta, struct ndt_error *err)
 {
     if (meta->event.type != YAML_SCALAR_EVENT)

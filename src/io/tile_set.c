@@ -63,7 +63,7 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(((const struct ndt_tile *)a)->path, ((const struct ndt_tile *)b)->path);
 }
 
-/* Every tile of the metadata must exist and be named once. The set is sorted. */
+/* Checks that every tile of the metadata exists and is named once. The set is sorted. */
 static enum ndt_status check_tiles(const struct ndt_tile_set *set, const char *metadata, struct ndt_error *err)
 {
     if (set->count == 0)
@@ -86,15 +86,15 @@ static int exists(const char *path)
     return stat(path, &info) == 0;
 }
 
-/* "folder/name"; for "" as folder, "name". 0: too long. */
+/* Joins "folder/name"; for "" as folder, "name". 0: too long. */
 static int join(char out[PATH_MAX], const char *folder, const char *name)
 {
     const int used = snprintf(out, PATH_MAX, "%s%s%s", folder, *folder ? "/" : "", name);
     return used >= 0 && used < PATH_MAX;
 }
 
-/* Reads the metadata as that of tiles in `folder`, replacing what the set held. Returns whether the first tile is
- * there, in *fits. */
+/* Reads the metadata for tiles in `folder` and replaces the contents of the set. *fits: whether the first tile is
+ * there. */
 static enum ndt_status try_folder(struct ndt_tile_set *set, const char *folder, const char *metadata, int *fits,
                                   struct ndt_error *err)
 {
@@ -104,7 +104,7 @@ static enum ndt_status try_folder(struct ndt_tile_set *set, const char *folder, 
     return status;
 }
 
-/* The first sub-folder, by name, that has a file `name`. 0: none. */
+/* Finds the first sub-folder, by name, that has a file `name`. 0: none. */
 static int find_below(char out[PATH_MAX], const char *folder, const char *name)
 {
     char below[PATH_MAX], path[PATH_MAX];
@@ -122,7 +122,7 @@ static int find_below(char out[PATH_MAX], const char *folder, const char *name)
     return found;
 }
 
-/* The metadata is in `folder`; the tiles are there, too, or in a folder below: Autoware's pointcloud_map.pcd. */
+/* Reads the metadata in `folder`; the tiles are there, too, or in a folder below: Autoware's pointcloud_map.pcd. */
 static enum ndt_status read_beside(struct ndt_tile_set *set, const char *folder, const char *metadata,
                                    struct ndt_error *err)
 {
@@ -142,7 +142,7 @@ static enum ndt_status check_and_sort(struct ndt_tile_set *set, const char *meta
     return metadata ? check_tiles(set, metadata, err) : NDT_OK;
 }
 
-/* A folder without metadata: every cloud in it, or in Autoware's sub-folder. */
+/* Lists a folder without metadata: every cloud in it, or in Autoware's sub-folder. */
 static enum ndt_status list_clouds(struct ndt_tile_set *set, const char *folder, struct ndt_error *err)
 {
     char below[PATH_MAX];
@@ -152,7 +152,7 @@ static enum ndt_status list_clouds(struct ndt_tile_set *set, const char *folder,
     return status == NDT_OK ? check_and_sort(set, NULL, err) : status;
 }
 
-/* `folder` has no metadata of its own; that above counts if it names tiles in here. */
+/* Lists a folder without metadata of its own; metadata above it counts if it names tiles in this folder. */
 static enum ndt_status list_with_above(struct ndt_tile_set *set, const char *folder, struct ndt_error *err)
 {
     char copy[PATH_MAX], metadata[PATH_MAX];
@@ -204,7 +204,7 @@ static enum ndt_status open_one_cloud(struct ndt_tile_set *set, const char *path
     return ndt_tile_set_add(set, dirname(folder), basename(name), unknown_m, err);
 }
 
-/* The change of a tile, if the folder of the overlay has one. */
+/* Attaches the change of a tile, if the folder of the overlay has one. */
 static enum ndt_status attach_change(struct ndt_tile *tile, const char *folder, uint64_t id, struct ndt_error *err)
 {
     char path[PATH_MAX];
@@ -227,7 +227,7 @@ static int is_change(const char *name)
     return length > tail && strcmp(name + length - tail, NDT_CHANGE_EXTENSION) == 0;
 }
 
-/* Every change must have found one tile; two tiles of one name in different folders cannot be told apart. */
+/* Checks that every change has found one tile; two tiles of one name in different folders cannot be told apart. */
 static enum ndt_status check_changes(const struct ndt_tile_set *set, const char *folder, const char *map,
                                      struct ndt_error *err)
 {

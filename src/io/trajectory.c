@@ -8,7 +8,7 @@
 #include "input.h"
 #include "number_text.h"
 
-/* A larger difference from 1 is not a rounding error: the columns are wrong. */
+/* Largest difference from 1 that is a rounding error; beyond it the columns are wrong. */
 static const double unit_tolerance = 0.01;
 static const double rounding_tolerance = 1e-14;
 
@@ -32,7 +32,7 @@ static void close_rows(struct rows *rows)
     ndt_input_close(&rows->input);
 }
 
-/* The next line that is not blank before a '#'. */
+/* Reads the next line that is not blank before a '#'. */
 static enum ndt_status next_row(struct rows *rows, struct ndt_error *err)
 {
     enum ndt_status status;
@@ -74,7 +74,7 @@ static enum ndt_status parse_tum(struct rows *rows, struct ndt_stamped_pose *out
         square += number[i] * number[i];
     if (fabs(sqrt(square) - 1.0) > unit_tolerance)
         return fail_row(rows, "the quaternion does not have length 1", err);
-    /* Numbers written with all digits are restored bit-identically. */
+    /* Numbers written with all digits stay bit-identical. */
     if (fabs(square - 1.0) > rounding_tolerance)
         ndt_pose_normalize(&out->T_map_sensor);
     return NDT_OK;
@@ -85,7 +85,7 @@ static double dot(const double *a, const double *b)
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-/* Rows of unit length and right angles, right-handed. */
+/* Whether a matrix is a rotation: rows of unit length, at right angles, right-handed. */
 static int is_rotation(const double R[9])
 {
     for (size_t i = 0; i < 3; i++)

@@ -18,7 +18,7 @@
 
 enum { REQUESTS_AT_ONCE = 64, PARTS = 4, REPLY_BYTES = 16384, WHO_BYTES = 160, WHAT_BYTES = 512 };
 
-/* Where a reply goes. */
+/* Address of a reply. */
 struct address {
     zmq_msg_t identity;
     int delimiter;
@@ -30,16 +30,16 @@ struct ndtd_control {
     struct ndtd_endpoint endpoint;
     struct ndt_buffer reply;
     struct ndtd_worker_timing *timings; /* NDTD_TIMINGS_KEPT */
-    struct address address;             /* of the request that is being answered */
-    struct address later;               /* of the client that waits for the recorder */
+    struct address address;             /* address of the request in work */
+    struct address later;               /* address of the client that waits for the recorder */
     int has_later;
 };
 
-/* An operation acts, which may fail, then writes the content of its reply. Either may be NULL. */
+/* An operation: `act`, which may fail, and then the writer of the reply's content. Either may be NULL. */
 struct operation {
-    int changes; /* the state of the daemon: it is logged who asked for what */
+    int changes; /* changes the state of the daemon: the log names the client and the request */
     int early;   /* possible while the first map loads */
-    int later;   /* the reply follows when the recorder is done; other requests are answered meanwhile */
+    int later;   /* the reply follows when the recorder is done; other requests are answered before */
     enum ndt_status (*act)(struct ndtd_live *live, const struct ndt_request_message *request,
                            struct ndt_error *err);
     void (*write)(struct ndtd_control *control, struct ndtd_live *live, const struct ndt_request_message *request,
@@ -117,8 +117,8 @@ static enum ndt_status stop(struct ndtd_live *live, const struct ndt_request_mes
     return NDT_OK;
 }
 
-/* Asynchronous: the map loader's thread loads it, and `status` reports progress and result. A path that can be no
- * map is refused at once. */
+/* Requests a map. The map loader's thread loads it, and `status` reports progress and result. A path that cannot be
+ * a map is refused at once. */
 static enum ndt_status load_map(struct ndtd_live *live, const struct ndt_request_message *request,
                                 struct ndt_error *err)
 {
@@ -188,7 +188,7 @@ static enum ndt_status stop_recording(struct ndtd_live *live, const struct ndt_r
     return ndtd_recorder_stop(live->recorder, err);
 }
 
-/* One cell of a row, by the type of its column. */
+/* Writes one cell of a row, by the type of its column. */
 static void write_cell(const struct ndtd_timing_column *column, const struct ndtd_scan_record *record,
                        struct ndt_reply_writer *writer)
 {
@@ -222,7 +222,7 @@ static void write_cell(const struct ndtd_timing_column *column, const struct ndt
     }
 }
 
-/* Rows with the columns of --timing, and two columns of the live daemon. */
+/* Writes rows with the columns of --timing, and two columns of the live daemon. */
 static void write_timings(struct ndtd_control *control, struct ndtd_live *live,
                           const struct ndt_request_message *request, struct ndt_reply_writer *writer)
 {
@@ -283,8 +283,8 @@ static const struct operation operations[NDT_OP_COUNT] = {
     [NDT_OP_SHUTDOWN] = {.changes = 1, .early = 1, .act = shut_down},
 };
 
-/* Sends the part of a reply that names its client. libzmq notes at most once per millisecond what clients have
- * read: when the queue of one seems full, it is made to look. */
+/* Sends the part of a reply that names its client. libzmq notes at most once per millisecond which messages clients
+ * have read, so it is made to look when the queue of one seems full. */
 static int send_identity(struct ndtd_control *control, struct address *to)
 {
     int events;
@@ -318,7 +318,8 @@ static enum ndt_status act(struct ndtd_live *live, const struct operation *opera
     return operation->act ? operation->act(live, request, err) : NDT_OK;
 }
 
-/* The key of a client with CURVE, the user and process at the other end of an ipc socket, else the address. */
+/* Describes a client: its key with CURVE, the user and process at the other end of an ipc socket, else the address.
+ */
 static void describe_peer(zmq_msg_t *message, char *who, size_t size)
 {
     unsigned uid, gid, pid;
@@ -332,7 +333,7 @@ static void describe_peer(zmq_msg_t *message, char *who, size_t size)
         snprintf(who, size, "%s", address && address[0] ? address : "an unknown peer");
 }
 
-/* A request that was carried out is never left out, however many others were refused. */
+/* Logs a request. One that was carried out is never left out, however many others were refused. */
 static void log_request(const struct ndt_request_message *request, zmq_msg_t *message, const char *refusal)
 {
     char who[WHO_BYTES], what[WHAT_BYTES];
@@ -344,7 +345,7 @@ static void log_request(const struct ndt_request_message *request, zmq_msg_t *me
         ndtd_log_always(NDTD_LOG_INFO, "control: %s from %s", what, who);
 }
 
-/* The client's reply follows from answer_later. */
+/* Postpones the reply, which follows from answer_later. */
 static void postpone(struct ndtd_control *control, uint64_t id)
 {
     control->later.id = id;
@@ -353,7 +354,7 @@ static void postpone(struct ndtd_control *control, uint64_t id)
     control->has_later = 1;
 }
 
-/* Where a reply cannot be finished the client is told why; for that there is memory. */
+/* Finishes a reply. If that fails, the client gets the reason, for which there is memory. */
 static void finish_reply(struct ndtd_control *control, struct ndt_reply_writer *writer, uint64_t id)
 {
     struct ndt_error err = {""};
@@ -419,7 +420,7 @@ static int receive(void *socket, zmq_msg_t parts[PARTS])
     return count;
 }
 
-/* Returns 0 when no request is waiting. */
+/* Serves one request; returns 0 when none is waiting. */
 static int serve_one(struct ndtd_control *control, struct ndtd_live *live)
 {
     zmq_msg_t parts[PARTS];

@@ -106,8 +106,8 @@ static enum ndt_status store_single_key(void *list, const char *key, struct ndt_
     return NDT_OK;
 }
 
-/* Who could replace a list of clients decides who may connect; who could read a secret key is the server. The group
- * may read one, so that it can belong to an administrator. */
+/* Checks owner and mode of a file. Whoever can replace a list of clients decides who may connect, and whoever can
+ * read a secret key can pose as the server. The group may read it, so that it can belong to an administrator. */
 static enum ndt_status check_access(const char *path, const struct stat *info, int secret, struct ndt_error *err)
 {
     const unsigned mode = (unsigned)(info->st_mode & 07777);

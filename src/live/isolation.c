@@ -16,8 +16,8 @@
 #include "socket_address.h"
 #include "syscall_filter.h"
 
-/* Files that the C library and libzmq read while the daemon runs: libraries that are loaded late, names of users
- * for sockets that filter by group, numbers of cores, the mode of overcommit. */
+/* Files that the C library and libzmq read while the daemon runs: libraries loaded late, names of users for sockets
+ * that filter by group, the number of cores, the mode of overcommit. */
 static const char *const system_files[] = {
     "/usr/lib",       "/usr/lib32",          "/usr/lib64",          "/usr/local/lib", "/lib",
     "/lib64",         "/etc/ld.so.cache",    "/etc/nsswitch.conf",  "/etc/passwd",    "/etc/group",
@@ -25,13 +25,12 @@ static const char *const system_files[] = {
     "/proc/sys/vm",   "/sys/devices/system", "/dev/urandom",
 };
 
-/* Files that the driver of NVIDIA (libcuda) reads beside those: which devices and modules there are, their
- * settings. */
+/* Further files of the driver of NVIDIA (libcuda): its devices and modules, and their settings. */
 static const char *const gpu_files[] = {
     "/proc/driver", "/proc/devices", "/proc/modules", "/proc/cpuinfo", "/sys/module",
     "/sys/bus/pci", "/sys/class",    "/sys/devices",  "/etc/nvidia",   "/usr/share/nvidia",
 };
-/* Its devices: of cards, then of Jetson. Those that appear only after the start stay forbidden. */
+/* Devices of NVIDIA: of cards, then of Jetson. Devices that appear only after the start stay forbidden. */
 static const char *const gpu_devices[] = {"/dev/nvidia*", "/dev/nvhost*", "/dev/nvmap", "/dev/nvgpu*",
                                           "/dev/nvsciipc"};
 
@@ -80,7 +79,7 @@ static enum ndt_status allow_read(void *rules, const char *path, struct ndt_erro
     return *path ? ndtd_landlock_allow(*(const int *)rules, path, NDTD_LANDLOCK_READ, err) : NDT_OK;
 }
 
-/* The directory that contains the file behind `path`, so that a file that replaces it can be used, too. A
+/* The directory that contains the file behind `path`, so that a replacement of the file can be used, too. A
  * directory, or anything else that is no regular file, stands for itself. */
 static void containing(const char *path, char out[PATH_MAX])
 {
@@ -105,7 +104,7 @@ static enum ndt_status allow_containing(int rules, const char *path, enum ndtd_l
     return ndtd_landlock_allow(rules, folder, use, err);
 }
 
-/* The directory of the map; of a folder of tiles also the metadata above it. */
+/* Allows the directory of the map, and for a folder of tiles the metadata above it. */
 static enum ndt_status allow_points(int rules, const char *path, struct ndt_error *err)
 {
     char folder[PATH_MAX], metadata[PATH_MAX + 64];
@@ -118,7 +117,7 @@ static enum ndt_status allow_points(int rules, const char *path, struct ndt_erro
     return stat(metadata, &info) == 0 ? allow_read(&rules, metadata, err) : NDT_OK;
 }
 
-/* An overlay needs the map that it changes, too. */
+/* Allows a map; an overlay also needs the map that it changes. */
 static enum ndt_status allow_map(int rules, const char *path, struct ndt_error *err)
 {
     struct ndt_map_overlay overlay;

@@ -32,7 +32,7 @@ struct path_rule {
 #define CONNECT_TCP (1ull << 1)
 #define ABSTRACT    (1ull << 0)
 #define SIGNAL      (1ull << 1)
-/* Rights of a file; the kernel refuses others in a rule for one. */
+/* Rights of a file; the kernel refuses other rights in a rule for a file. */
 #define OF_FILES (EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV)
 
 int ndtd_landlock_version(void)
@@ -57,7 +57,7 @@ int ndtd_landlock_open(int keep_abstract_sockets)
                                   .scoped = version >= 6 ? SIGNAL | (keep_abstract_sockets ? 0 : ABSTRACT) : 0};
     const size_t size = version >= 6   ? sizeof(rules)
                         : version >= 4 ? 2 * sizeof(uint64_t)
-                                       : sizeof(uint64_t); /* older kernels refuse what they do not know */
+                                       : sizeof(uint64_t); /* older kernels refuse unknown members */
     return version > 0 ? (int)syscall(CREATE_RULESET, &rules, size, 0) : -1;
 }
 

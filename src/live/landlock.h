@@ -1,4 +1,4 @@
-/* Landlock: the paths that this thread, and threads that it starts, may use. Private to isolation.c. See
+/* Landlock: restricts the paths that this thread, and threads that it starts, may use. Private to isolation.c. See
  * landlock(7). */
 #ifndef NDTD_LANDLOCK_H
 #define NDTD_LANDLOCK_H
@@ -15,10 +15,10 @@ enum ndtd_landlock_use {
 
 /* The version of the kernel's Landlock; 0: it has none, or it is switched off. */
 int ndtd_landlock_version(void);
-/* keep_abstract_sockets: connections to abstract unix sockets of other processes stay possible. Returns a ruleset,
- * or -1. */
+/* Opens a ruleset, or returns -1. keep_abstract_sockets: connections to abstract unix sockets of other processes
+ * stay possible. */
 int ndtd_landlock_open(int keep_abstract_sockets);
-/* Everything below `path`. A path that does not exist is skipped: it stays forbidden. */
+/* Allows everything below `path`. A path that does not exist is skipped: it stays forbidden. */
 NDT_MUST_CHECK enum ndt_status ndtd_landlock_allow(int rules, const char *path, enum ndtd_landlock_use use,
                                                    struct ndt_error *err);
 /* Forbids everything else from now on; closes `rules`. */

@@ -17,7 +17,7 @@
 #include "ndtd/log.h"
 
 enum { GATES = 16, HIGHEST_LISTENER = 4096, PAUSE_NS = 1000000 };
-/* Descriptors that connections do not get, and about how many the daemon has open without any. */
+/* Reserve of descriptors that connections do not get, and the rough number that the daemon uses without any. */
 enum { RESERVED_FILES = 32, OWN_FILES = 64 };
 
 struct connection {
@@ -28,9 +28,9 @@ struct connection {
 /* The connections of one listening socket. */
 struct gate {
     int listener;
-    unsigned long number; /* of the listener; 0: unused */
+    unsigned long number; /* number of the listener; 0: unused */
     int limit, count;
-    struct connection *connections; /* `limit` of them; those that have ended are found when all are in use */
+    struct connection *connections; /* room for `limit`; ended ones are found when all are in use */
     char name[128];
 };
 
@@ -44,8 +44,9 @@ static void pause_shortly(void)
     nanosleep(&pause, NULL);
 }
 
-/* System calls, here and below: the descriptor may be another's by now, which is what the number is for, but a race
- * to the thread sanitizer, which knows the functions of the library. */
+/* The number of a socket, by direct system calls, as below. The descriptor may belong to another socket by now,
+ * which the number detects; the functions of the library would be a race to the thread sanitizer, which knows them.
+ */
 unsigned long ndtd_guard_socket_number(int fd)
 {
     struct stat info; /* on 64-bit Linux the kernel's own */
@@ -79,7 +80,7 @@ static struct gate *find_gate(int listener)
     return NULL;
 }
 
-/* One that is unused, or whose listener is closed; NULL: there is none. */
+/* A gate that is unused, or whose listener is closed; NULL: there is none. */
 static struct gate *free_gate(void)
 {
     for (int i = 0; i < GATES; i++)
@@ -140,7 +141,8 @@ static void forget_ended(struct gate *gate)
     gate->count = kept;
 }
 
-/* Descriptors are given in order, so that a high one says how many are in use. */
+/* Whether a descriptor is of the reserve: descriptors are given in order, so that a high one tells how many are in
+ * use. */
 static int is_of_reserve(int fd)
 {
     struct rlimit limit;
@@ -166,7 +168,7 @@ static int is_admitted(struct gate *gate, int fd)
     return 1;
 }
 
-/* NULL where the listener is not one of libzmq's. */
+/* The gate that a connection passes; NULL where the listener is not one of libzmq's. */
 static const struct gate *pass_gate(int listener, int *fd)
 {
     pthread_mutex_lock(&gates_lock);
@@ -181,7 +183,7 @@ static const struct gate *pass_gate(int listener, int *fd)
     return gate;
 }
 
-/* Named for the linker only: libc's declaration has a parameter that is no type of ISO C. */
+/* A name for the linker only: libc's declaration has a parameter that is no type of ISO C. */
 __attribute__((visibility("default"))) int guarded_accept4(int listener, struct sockaddr *address, socklen_t *size,
                                                            int flags) __asm__("accept4");
 int guarded_accept4(int listener, struct sockaddr *address, socklen_t *size, int flags)
@@ -193,7 +195,7 @@ int guarded_accept4(int listener, struct sockaddr *address, socklen_t *size, int
         return fd;
     if (gate && failure != EAGAIN && failure != EINTR && failure != ECONNABORTED) {
         ndtd_log(NDTD_LOG_WARNING, "%s: a connection cannot be accepted: errno %d", gate->name, failure);
-        pause_shortly(); /* the connection waits still, and is reported again at once */
+        pause_shortly(); /* the connection still waits, and is reported again at once */
         errno = ECONNABORTED;
         return -1;
     }

@@ -1,13 +1,13 @@
 /** @file
- * @brief Two functions of libc in the way libzmq 4.3 needs them: it aborts the process where they return what the
- * system may return.
+ * @brief Replacements of two functions of libc for libzmq 4.3, which aborts the process after some of their valid
+ * results.
  *
  * The linker resolves libzmq's calls of accept4 and epoll_wait to the definitions in libzmq_guard.c, because those
  * of the program come before those of libc.
  *
  * accept4: libzmq's ipc listener asserts on EMFILE, and both listeners on network errors that Linux reports here.
- * The definition returns ECONNABORTED instead, which libzmq ignores. It closes connections beyond the limit of a
- * listener at once, and those for which only the reserve of descriptors is left.
+ * The definition returns ECONNABORTED instead, which libzmq ignores. The definition closes connections beyond the
+ * limit of a listener at once, and those that would use the reserve of descriptors.
  *
  * epoll_wait: when a client leaves while its input waits for the reader (high-water mark reached), libzmq takes the
  * hang-up for an error and keeps a connection without a descriptor; a heartbeat, its own or a PING of the client,
@@ -27,7 +27,7 @@ unsigned long long ndtd_guard_refused(void);
 void ndtd_guard_end_connection(int fd);
 
 /** The number of a socket, which no other open socket has; 0: `fd` is not a socket. A descriptor is used again
- * after close, this number is not. */
+ * after close, but this number is not. */
 unsigned long ndtd_guard_socket_number(int fd);
 
 #endif

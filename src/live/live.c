@@ -23,10 +23,10 @@
 enum { ROUND_MS = 200, LOADING_MS = 20 };
 /* "ipc://" and the longest path of a socket, with the final zero. */
 enum { IPC_ADDRESS_BYTES = 6 + 108 };
-/* Messages that wait per connection, see docs/operations.md: the receiver takes scans at once; a reply has up to
- * 0.5 MB. */
+/* Limits of messages that wait per connection, see docs/operations.md: the receiver takes scans at once; a reply
+ * has up to 0.5 MB. */
 enum { SCANS_WAITING = 2, REQUESTS_WAITING = 8, REPLIES_WAITING = 8, REQUEST_BYTES = 65536 };
-/* Reloads of the configuration: a storm of requests or signals must not keep the daemon busy. */
+/* Limits of reloads: a storm of requests or signals must not keep the daemon busy. */
 static const double RELOADS_AT_ONCE = 5, RELOADS_HZ = 1;
 
 static enum ndt_status open_result_sender(void *context, struct ndt_error *err)
@@ -58,8 +58,8 @@ static enum ndt_status set_endpoint(struct ndtd_endpoint *endpoint, const struct
     return ndtd_default_address(endpoint->address, sizeof(endpoint->address), address, name, create, err);
 }
 
-/* Where only sockets.poses is given, `name` is beside it, so that two daemons do not share an address; over tcp a
- * port has to be given. */
+/* Sets the address of `name`: beside sockets.poses where only that is given, so that two daemons do not share an
+ * address; over tcp a port has to be given. */
 static enum ndt_status set_endpoint_beside(struct ndtd_endpoint *out, const struct ndtd_settings *settings,
                                            const char *given, const char *name, int create, struct ndt_error *err)
 {
@@ -79,7 +79,7 @@ static enum ndt_status set_endpoint_beside(struct ndtd_endpoint *out, const stru
     return status;
 }
 
-/* create: makes the runtime directory where a default address needs it. */
+/* Sets all addresses. create: makes the runtime directory where a default address needs it. */
 static enum ndt_status set_endpoints(struct ndtd_endpoints *out, const struct ndtd_settings *settings, int create,
                                      struct ndt_error *err)
 {
@@ -172,7 +172,7 @@ static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *er
     return status;
 }
 
-/* The name of a file in the recording directory, which has to exist when files are restricted. */
+/* Sets the name of a file in the recording directory, which has to exist before files are restricted. */
 static enum ndt_status prepare_recordings(const struct ndtd_settings *settings, char *file, size_t size,
                                           struct ndt_error *err)
 {
@@ -181,12 +181,12 @@ static enum ndt_status prepare_recordings(const struct ndtd_settings *settings, 
         ndtd_recording_directory(file, size - sizeof(name), settings->recording.directory, err);
     if (status != NDT_OK)
         return status;
-    (void)mkdir(file, 0750); /* a start of a recording says what is wrong */
+    (void)mkdir(file, 0750); /* the start of a recording reports a failure */
     strcat(file, name);
     return NDT_OK;
 }
 
-/* The first step of every start: later ones begin threads. */
+/* Restricts files, as the first step of every start: later steps start threads. */
 static enum ndt_status restrict_files(struct ndtd_live *live, struct ndt_error *err)
 {
     const struct ndtd_settings *settings = &live->settings->settings;
@@ -195,7 +195,7 @@ static enum ndt_status restrict_files(struct ndtd_live *live, struct ndt_error *
     if (status != NDT_OK)
         return status;
     if (settings->isolation == NDTD_ISOLATION_GPU)
-        ndt_backends_load(); /* from wherever it is: the rules need not allow that folder */
+        ndt_backends_load(); /* loaded now, so that the rules need not allow their folder */
     if (settings->isolation != NDTD_ISOLATION_OFF)
         status = prepare_recordings(settings, recording, sizeof(recording), err);
     if (status != NDT_OK)
@@ -253,7 +253,7 @@ static enum ndt_status reload_on_request(struct ndtd_live *live, struct ndt_erro
                                        RELOADS_AT_ONCE, RELOADS_AT_ONCE / RELOADS_HZ);
 }
 
-/* Signals that came too fast, or while the map was loading, are one reload. */
+/* Reloads after a signal. Signals that came too fast, or while the map was loading, are one reload. */
 static void reload_on_signal(struct ndtd_live *live)
 {
     struct ndt_error err = {""};
@@ -294,7 +294,7 @@ static int serve(struct ndtd_live *live, int signals, long wait_ms)
     return 1;
 }
 
-/* Where nothing is searched for, tiles without a position are not needed. */
+/* Limit for loading tiles without a position, which only searches need. */
 static uint64_t search_limit_bytes(const struct ndtd_settings *settings)
 {
     const int is_searched = settings->recovery.enable && settings->initial_pose_mode != NDTD_POSE_GIVEN;
@@ -363,7 +363,7 @@ static enum ndt_status open_recorder(struct ndtd_live *live, struct ndt_error *e
     return status == NDT_OK ? ndtd_recorder_create(&live->recorder, &config, err) : status;
 }
 
-/* Before the first frame is received. */
+/* Starts the recording of --record before the first frame is received. */
 static enum ndt_status record_from_start(struct ndtd_live *live, struct ndt_error *err)
 {
     if (!live->options.record)
@@ -395,8 +395,8 @@ static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_
     return status;
 }
 
-/* Stops in the order of the data flow, so that every received frame is answered and published; then what the disk
- * is behind with. */
+/* Stops in the order of the data flow, so that every received frame is answered and published; last come the writes
+ * for which the disk is too slow. */
 static void close_all(struct ndtd_live *live)
 {
     ndtd_notify_stopping();
@@ -466,14 +466,15 @@ static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, st
     return status;
 }
 
-/* A write to a pipe without a reader, or beyond the limit of a file, fails: it does not end the process. */
+/* Ignores write signals: a write to a pipe without a reader, or beyond the limit of a file, fails and does not end
+ * the process. */
 static void ignore_write_signals(void)
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 }
 
-/* A signal that came during the shutdown, such as one more SIGHUP, does not change the exit status. */
+/* Ignores signals during the shutdown, such as one more SIGHUP, so that they do not change the exit status. */
 static void ignore_late_signals(void)
 {
     signal(SIGTERM, SIG_IGN);

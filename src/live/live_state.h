@@ -13,16 +13,16 @@ enum { RESTART_NAMES = 512 };
 
 struct ndtd_endpoints {
     struct ndtd_endpoint scans, poses, control;
-    struct ndtd_endpoint points, motion; /* without an address: none */
+    struct ndtd_endpoint points, motion; /* without an address: not opened */
 };
 
 struct ndtd_live {
-    const struct ndtd_settings_snapshot *settings; /* in force */
+    const struct ndtd_settings_snapshot *settings; /* settings in force */
     struct ndtd_live_options options;
     double start_us;
     struct ndtd_watchdog watchdog;
     int stop_requested;
-    int reload_requested; /* SIGHUP: as soon as the throttle lets it, and the first map is loaded */
+    int reload_requested; /* SIGHUP: reload as soon as the throttle allows it and the first map is loaded */
     struct ndtd_throttle reloads;
     char needs_restart[RESTART_NAMES]; /* options that the last reload could not change */
 
@@ -32,7 +32,7 @@ struct ndtd_live {
     struct ndtd_points_publisher *points; /* NULL: none */
     struct ndtd_publisher *publisher;
     struct ndtd_pose_stream *stream;
-    struct ndtd_result_sender *sender; /* the matching thread's */
+    struct ndtd_result_sender *sender; /* sender of the matching thread */
     struct ndtd_queue *queue;
     struct ndtd_map_loader *loader;
     struct ndtd_worker *worker;
@@ -40,7 +40,7 @@ struct ndtd_live {
     struct ndtd_receiver *receiver;
     struct ndtd_control *control;
     struct ndtd_localizer *localizer;
-    struct ndt_moment_message moment; /* the pose that a request has asked for */
+    struct ndt_moment_message moment; /* pose that a request has asked for */
     /* Reads the configuration and publishes a new settings snapshot. */
     enum ndt_status (*reload)(struct ndtd_live *live, struct ndt_error *err);
 };

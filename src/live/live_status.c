@@ -152,7 +152,7 @@ static void write_candidates(const struct ndtd_autotune_result *tuned, struct nd
     ndt_reply_close(writer);
 }
 
-/* The backend in use and the measurements behind the choice. The key is part of the wire format. */
+/* Writes the backend in use and the measurements behind the choice. The key is part of the wire format. */
 static void write_autotune(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     const double budget_us =
@@ -189,7 +189,7 @@ static void write_outcomes(const struct ndtd_worker_status *worker, uint64_t dro
     ndt_reply_close(writer);
 }
 
-/* The state after the newest scan and the change that led to it, if there was one; the scans that ended in each. */
+/* Writes the state after the newest scan, the change that led to it, if any, and the number of scans per state. */
 static void write_localisation(const struct ndtd_worker_status *worker, struct ndt_reply_writer *writer)
 {
     const struct ndtd_state_change *change = &worker->state_change;
@@ -209,7 +209,7 @@ static void write_localisation(const struct ndtd_worker_status *worker, struct n
     ndt_reply_close(writer);
 }
 
-/* The operation `search` has the result. */
+/* Writes the progress of a search, whose result the operation `search` gives. */
 static void write_search_progress(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     struct ndt_localize_report report = {0};
@@ -218,7 +218,7 @@ static void write_search_progress(struct ndtd_live *live, struct ndt_reply_write
     ndt_reply_search(writer, &report);
 }
 
-/* Over the last NDTD_TIMINGS_KEPT scans. */
+/* Writes the latency over the last NDTD_TIMINGS_KEPT scans. */
 static void write_latency(struct ndtd_live *live, const struct ndtd_worker_status *worker,
                           struct ndtd_worker_timing *timings, struct ndt_reply_writer *writer)
 {
@@ -251,7 +251,7 @@ static void write_pose(const struct ndtd_worker_status *worker, struct ndt_reply
     ndt_reply_close(writer);
 }
 
-/* A map that was removed is in use until the next scan, and the sensor may be silent. */
+/* Name of the state. A removed map is in use until the next scan, and the sensor may be silent. */
 static const char *state_name(const struct ndtd_live *live, const struct ndtd_worker_status *worker)
 {
     struct ndtd_map_loader_status map;

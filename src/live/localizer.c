@@ -16,7 +16,7 @@ struct ndtd_localizer {
     struct ndt_localize_report report;
     atomic_int is_running; /* read without the lock */
 
-    /* Used by the matching thread only. */
+    /* Members of the matching thread. */
     int is_held; /* the request waits for its tiles */
     struct ndt_request_message held;
 };
@@ -98,7 +98,7 @@ static int take_request(struct ndtd_localizer *localizer)
     return is_cancelled;
 }
 
-/* The tiles around the position that was told, unless those around a pose that is tracked are needed. */
+/* Loads the tiles around the position of the request, unless the tiles around a tracked pose are needed. */
 static void load_tiles(const struct ndt_request_message *request, const struct ndtd_pipeline *pipeline,
                        struct ndtd_map_loader *loader)
 {

@@ -21,20 +21,20 @@
 #include "ndt/clock.h"
 #include "packed_position.h"
 
-/* Requests come from clients: further ones are refused when MAX_REQUESTS are waiting. */
+/* Limits of requests, which come from clients: further ones are refused when MAX_REQUESTS are waiting. */
 enum { MAX_REQUESTS = 1024, MAX_HELD = 8, CHECK_HELD_MS = 100, NICENESS = 10 };
 static const double REPORT_S = 3;
 
-/* The matching thread uses the atomic members only; it takes no lock and does not wait. */
+/* The matching thread uses the atomic members only, takes no lock and does not wait. */
 struct ndtd_map_loader {
     struct ndtd_map_loader_config config;
     pthread_t thread;
     sem_t wake;
     atomic_int quit;
-    struct ndt_progress work; /* of the current request; cancelled together with `quit` */
-    _Atomic double start_us;  /* of the current request */
+    struct ndt_progress work; /* progress of the current request; cancelled together with `quit` */
+    _Atomic double start_us;  /* begin of the current request */
     atomic_int is_working;
-    _Atomic(struct ndt_map *) fresh; /* published and not yet taken; &no_new_map: none */
+    _Atomic(struct ndt_map *) fresh; /* map that was published and not yet taken; &no_new_map: none */
     /* Positions, packed (see pack_position). `centre`: position of the last choice of tiles. */
     _Atomic uint64_t position, centre;
     atomic_int follow_due;
@@ -44,18 +44,18 @@ struct ndtd_map_loader {
     pthread_cond_t progress;
     struct ndtd_map_request *first, *last;
     unsigned request_count;
-    _Atomic uint64_t done; /* of `requested`; read without the mutex too */
+    _Atomic uint64_t done; /* last one of `requested` that is done; read without the mutex too */
     struct ndtd_map_loader_status status;
 
-    /* Used by the thread only. */
+    /* Members of the thread. */
     struct ndtd_map_source *source;
-    struct ndt_map *map;            /* the last published */
-    struct ndt_map *held[MAX_HELD]; /* published earlier, possibly still in use */
+    struct ndt_map *map;            /* last published map */
+    struct ndt_map *held[MAX_HELD]; /* earlier published maps, possibly still in use */
 };
 
 static struct ndt_map no_new_map;
 
-/* The position has become unknown since the tiles were chosen. */
+/* Whether the position has become unknown since the tiles were chosen. */
 static int is_nowhere(const struct ndtd_map_loader *loader)
 {
     const uint64_t centre = atomic_load(&loader->centre);
@@ -65,8 +65,8 @@ static int is_nowhere(const struct ndtd_map_loader *loader)
 
 /* ---- publication of maps ---- */
 
-/* Freeing 100 MiB would stall the matching thread. Therefore the loader keeps a reference to every map until it
- * holds the only one, and frees the map here. */
+/* Releases maps that only the loader uses. Freeing 100 MiB would stall the matching thread; therefore the loader
+ * keeps a reference to every map until it holds the only one, and frees the map here. */
 static void release_unused(struct ndtd_map_loader *loader)
 {
     for (size_t i = 0; i < MAX_HELD; i++) {
@@ -104,7 +104,7 @@ static void replace_fresh(struct ndtd_map_loader *loader, struct ndt_map *replac
         ndt_map_release(untaken);
 }
 
-/* Takes ownership of the reference to `map`. */
+/* Publishes a map and takes ownership of the reference. */
 static void publish(struct ndtd_map_loader *loader, struct ndt_map *map)
 {
     if (loader->map)
@@ -116,7 +116,7 @@ static void publish(struct ndtd_map_loader *loader, struct ndt_map *map)
 
 /* ---- processing of requests ---- */
 
-/* While the position is unknown: all tiles, if they are few enough, or no map. */
+/* Loads all tiles, if they are few enough, or no map, while the position is unknown. */
 static enum ndt_status load_everywhere(const struct ndtd_map_loader *loader, struct ndtd_map_source *source,
                                        struct ndtd_map_change *change, struct ndt_error *err)
 {
@@ -167,7 +167,8 @@ static void warn_coarse(const char *path, const struct ndt_map *map)
         ndtd_log(NDTD_LOG_WARNING, "map %s", text);
 }
 
-/* A directory without a tile near the position is kept when there is no other map: the position may change. */
+/* Loads a map. A directory without a tile near the position is kept when there is no other map: the position may
+ * change. */
 static enum ndt_status load(struct ndtd_map_loader *loader, const struct ndtd_map_request *request,
                             struct ndtd_map_change *change, struct ndt_error *err)
 {
@@ -222,7 +223,8 @@ static enum ndt_status follow(struct ndtd_map_loader *loader, struct ndtd_map_ch
     if (!ndtd_is_far(position, atomic_load(&loader->centre), loader->config.update_distance_m) &&
         !is_nowhere(loader))
         return NDT_OK;
-    /* Also set after a failure: the next attempt is due after update_distance_m, not with the next scan. */
+    /* The centre is also set after a failure: the next attempt is due after update_distance_m, not with the next
+     * scan. */
     atomic_store(&loader->centre, position);
     if (position == NDTD_UNKNOWN_POSITION)
         return load_everywhere(loader, loader->source, change, err);
@@ -289,14 +291,14 @@ static void begin(struct ndtd_map_loader *loader, double start_us)
     atomic_store(&loader->is_working, 1);
 }
 
-/* start_us: start of processing. */
+/* Finishes a request that began at start_us. */
 static void finish(struct ndtd_map_loader *loader, const struct ndtd_map_change *change, enum ndt_status result,
                    const struct ndt_error *err, double start_us)
 {
     struct ndtd_map_loader_status *status = &loader->status;
     atomic_store(&loader->is_working, 0);
     malloc_trim(
-        0); /* buffers of reading and building are larger than the map, and the C library keeps some of them */
+        0); /* the C library keeps some of the buffers of reading and building, which are larger than the map */
     if (result != NDT_OK && result != NDT_ERR_CANCELLED)
         ndtd_log(NDTD_LOG_ERROR, "map: %s", err->text);
     if (change->changed)
@@ -327,8 +329,8 @@ static struct ndtd_map_request *next_request(struct ndtd_map_loader *loader)
     return request;
 }
 
-/* `requested` is read first: requests that arrive during this round may be processed too, but count in the next
- * one. */
+/* Processes all requests. `requested` is read first: requests that arrive during this round may be processed too,
+ * but count in the next round. */
 static void process_all(struct ndtd_map_loader *loader)
 {
     struct ndtd_map_change change;
@@ -387,7 +389,8 @@ static void *run(void *context)
     return NULL;
 }
 
-/* Without the creator's real-time class, and with all signals blocked: the main thread handles them. */
+/* Starts the thread without the creator's real-time class, and with all signals blocked: the main thread handles
+ * signals. */
 static int start_thread(struct ndtd_map_loader *loader)
 {
     pthread_attr_t attributes;

@@ -1,4 +1,4 @@
-/* Private: what clients want of the map loader. */
+/* Private: requests of clients to the map loader. */
 #ifndef NDTD_MAP_REQUEST_H
 #define NDTD_MAP_REQUEST_H
 

@@ -12,7 +12,7 @@
 #include "ndt_io/map_file.h"
 
 struct tile {
-    char *path, *change;        /* as in struct ndt_tile */
+    char *path, *change;        /* see struct ndt_tile */
     double min_m[2], size_m[2]; /* size 0: unknown, or added by a client */
     int listed;                 /* found in the directory, not added by a client */
     int pinned, barred;         /* set by a client: always in, never in */
@@ -20,21 +20,21 @@ struct tile {
     /* Hash of the points that were added to the sums. */
     uint64_t content;
     int has_points;
-    double origin_m[3]; /* of a map whose first tile is this one */
+    double origin_m[3]; /* origin of a map whose first tile is this one */
 };
 
 struct ndtd_map_source {
     struct ndtd_map_loader_config config;
     struct ndt_progress *progress;
-    char *compiled; /* path of a compiled map, which has no tiles; or NULL */
+    char *compiled; /* path of a compiled map, which has no tiles; NULL: none */
     int follows, keep_sums;
     struct tile *tiles; /* sorted by path */
     size_t count;
-    struct ndt_map_builder *sums; /* of the tiles in the map; NULL if not kept */
-    double origin_m[3];           /* of the sums, if they contain points */
+    struct ndt_map_builder *sums; /* sums of the tiles in the map; NULL if not kept */
+    double origin_m[3];           /* origin of the sums, if they contain points */
     uint64_t reads;               /* files read since the source was opened */
-    int stale;                    /* the tiles that are in differ from those of the last map */
-    struct ndt_cloud cloud;       /* one tile; its memory is reused */
+    int stale;                    /* the selected tiles differ from those of the last map */
+    struct ndt_cloud cloud;       /* points of one tile; the memory is reused */
 };
 
 /* ---- tiles and their files ---- */
@@ -353,8 +353,8 @@ static int correct_origin(struct ndtd_map_source *source)
     return 1;
 }
 
-/* Taking a tile out reads it again: where most of a large map leaves, as after a search in all of it, new sums are
- * cheaper. */
+/* Whether new sums are cheaper than a change. Removing a tile reads it again, which is slow where most of a large
+ * map leaves, as after a search in all of it. */
 static int begins_anew(const struct ndtd_map_source *source)
 {
     size_t leaving = 0, staying = 0;
@@ -365,7 +365,7 @@ static int begins_anew(const struct ndtd_map_source *source)
     return !source->sums || (leaving > 8 && leaving > 2 * staying);
 }
 
-/* For the progress: the files that will be read, at least. */
+/* Counts the files that will be read, at least, for the progress. */
 static void count_changes(const struct ndtd_map_source *source)
 {
     uint64_t changes = 0;
@@ -457,7 +457,7 @@ static enum ndt_status update_strictly(struct ndtd_map_source *source, struct nd
     return status;
 }
 
-/* An unreadable tile must not prevent loading the others. */
+/* Builds the map of the selected tiles that can be read: an unreadable tile must not prevent loading the others. */
 static enum ndt_status update_leniently(struct ndtd_map_source *source, struct ndtd_map_change *out,
                                         struct ndt_error *err)
 {

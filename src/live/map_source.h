@@ -1,4 +1,4 @@
-/* The tiles behind the map loader's maps, and which of them are in the map. Private to the loader; one thread.
+/* The tiles of the map loader, and the selection of those that are in the map. Private to the loader; one thread.
  *
  * Following: the map contains only those tiles of a directory with known squares that are near the vehicle. Any
  * other source is loaded completely (a single cloud is one tile). Clients may add and remove single tiles: a tile
@@ -48,13 +48,13 @@ NDT_MUST_CHECK enum ndt_status ndtd_map_source_all(struct ndtd_map_source *sourc
  * and without a tile in reach the map does not change. */
 NDT_MUST_CHECK enum ndt_status ndtd_map_source_near(struct ndtd_map_source *source, const double position_m[2],
                                                     int strict, struct ndtd_map_change *out, struct ndt_error *err);
-/* A failure changes nothing. */
+/* Adds a tile; a failure changes nothing. */
 NDT_MUST_CHECK enum ndt_status ndtd_map_source_add(struct ndtd_map_source *source, const char *path,
                                                    struct ndtd_map_change *out, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndtd_map_source_remove(struct ndtd_map_source *source, const char *path,
                                                       struct ndtd_map_change *out, struct ndt_error *err);
 struct ndtd_map_source_counts {
-    uint64_t loaded, known; /* tiles */
+    uint64_t loaded, known; /* number of tiles */
     uint64_t reads;         /* tile files read since the source was opened, including failures */
     size_t sums_bytes;      /* memory of the sums */
 };

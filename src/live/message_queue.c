@@ -7,12 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-/* Slots for the scans that may wait, those that the consumer may hold, and the one being filled. */
+/* Slots for waiting scans, for those that the consumer holds, and for the one being filled. */
 enum { SCAN_SLOTS = 2 * NDTD_QUEUE_MAX_DEPTH + 1, SMALL_SLOTS = 2 * NDTD_QUEUE_SMALL + 1 };
 
 struct slot {
     struct ndtd_message frame; /* first: ndtd_queue_release converts the pointer back to its slot */
-    zmq_msg_t message;         /* its bytes; initialised as long as the queue exists */
+    zmq_msg_t message;         /* bytes of the frame; initialised as long as the queue exists */
     uint64_t order;
     int is_scan;
 };
@@ -24,7 +24,7 @@ struct ring {
 
 struct store {
     struct ring waiting;
-    struct slot **free; /* a stack: the slots used last are used next */
+    struct slot **free; /* stack: the slot used last is used next */
     size_t free_count;
 };
 
@@ -33,7 +33,7 @@ struct ndtd_queue {
     pthread_cond_t pushed;
     unsigned depth;
     struct slot *slots;
-    struct slot **places; /* the memory of all rings and stacks */
+    struct slot **places; /* memory of all rings and stacks */
     struct store scans, small;
     uint64_t order, given, dropped, messages_lost;
     int closed, woken;
@@ -224,7 +224,7 @@ size_t ndtd_queue_pop(struct ndtd_queue *queue, double timeout_us, unsigned max_
     size_t count = 0;
     unsigned scans = 0;
     int waited = 0;
-    if (max_scans > NDTD_QUEUE_MAX_DEPTH) /* SCAN_SLOTS is computed for that many */
+    if (max_scans > NDTD_QUEUE_MAX_DEPTH) /* SCAN_SLOTS is computed for this many */
         max_scans = NDTD_QUEUE_MAX_DEPTH;
     pthread_mutex_lock(&queue->lock);
     while (is_empty(queue) && !queue->closed && !queue->woken && waited == 0)

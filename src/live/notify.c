@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Returns 0 when there is no manager or its address is not a unix socket. */
+/* Address of the manager; 0: there is none, or its address is not a unix socket. */
 static socklen_t manager_address(struct sockaddr_un *address)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -67,7 +67,7 @@ int ndtd_notify_stopping(void)
     return send_text("STOPPING=1", 0);
 }
 
-/* Returns 0 for anything but a whole number. */
+/* Reads a whole number; 0 for anything else. */
 static unsigned long long number(const char *text)
 {
     char *end;
@@ -80,7 +80,7 @@ static unsigned long long number(const char *text)
 
 double ndtd_notify_watchdog_interval_s(void)
 {
-    const char *pid = getenv("WATCHDOG_PID"); /* of another process: the variables were inherited */
+    const char *pid = getenv("WATCHDOG_PID"); /* the inherited variables may be for another process */
     if (pid && number(pid) != (unsigned long long)getpid())
         return 0;
     return (double)number(getenv("WATCHDOG_USEC")) * 1e-6;

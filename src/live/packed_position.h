@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Whole centimetres, +-21 000 km: precise enough to choose tiles, and one atomic word. */
+/* A position in whole centimetres, +-21 000 km: precise enough to choose tiles, and one atomic word. */
 #define NDTD_UNKNOWN_POSITION ((uint64_t)0x80000000u << 32) /* position unknown */
 #define NDTD_NOT_FOLLOWING                                                                                         \
-    ((uint64_t)0x80000000u << 32 | 1) /* centre only: the map does not depend on the position */
+    ((uint64_t)0x80000000u << 32 | 1) /* for the centre only: the map does not depend on the position */
 
 static inline int ndtd_pack_position(const double position_m[2], uint64_t *out)
 {

@@ -109,11 +109,12 @@ static void send_slot(struct ndtd_points_publisher *publisher, const struct ndtd
                  (unsigned long long)slot->message.seq, err.text);
         atomic_fetch_add(&publisher->lost, 1);
     } else if (ndtd_send(socket, publisher->frame.data, publisher->frame.size, 0) >= 0) {
-        atomic_fetch_add(&publisher->published, 1); /* XPUB never blocks: who is behind loses the message */
+        atomic_fetch_add(&publisher->published, 1); /* XPUB never blocks: a slow subscriber loses the message */
     }
 }
 
-/* The descriptor is emptied before the slots are looked at: one that is filled later makes it readable again. */
+/* Sends the oldest slot. The descriptor is emptied first, so that a slot that is filled later makes it readable
+ * again. */
 static void send_oldest(struct ndtd_points_publisher *publisher)
 {
     uint64_t count = 1;
@@ -131,7 +132,7 @@ void ndtd_points_publisher_serve(struct ndtd_points_publisher *publisher)
 {
     const int changes = ndtd_subscribers_serve(publisher->subscribers, SUBSCRIPTIONS_PER_TURN);
     const int is_wanted = ndtd_points_publisher_is_wanted(publisher);
-    if (changes > 0 || is_wanted) /* also when a connection has ended without a word */
+    if (changes > 0 || is_wanted) /* also after a connection has ended silently */
         atomic_store_explicit(&publisher->subscriber_count, ndtd_subscribers_count(publisher->subscribers),
                               memory_order_relaxed);
     send_oldest(publisher);

@@ -1,5 +1,6 @@
 /** @file
- * @brief The thread of poses between scans: rings from the receiver and the matching thread, and the socket. */
+ * @brief The thread that publishes poses between scans: rings from the receiver and the matching thread, and the
+ * socket. */
 #include "ndtd/pose_stream.h"
 
 #include <errno.h>
@@ -20,9 +21,9 @@
 #include "zmq_calls.h"
 
 enum { SAMPLES = 1024, SCANS = 8, STAMPS = 64, SUBSCRIPTIONS_PER_TURN = 16, POSE_BYTES = 1024 };
-/* Without a sample for so long the clock tells when to publish. */
+/* Time without a sample after which poses are published by the clock. */
 static const double SILENCE_US = 200e3;
-/* A stamp that is so much older than the last one means that time restarted. */
+/* Age of a stamp, relative to the last one, that means a restart of time. */
 static const int64_t RESTART_NS = 2000000000;
 
 struct sample {
@@ -41,7 +42,8 @@ struct scan {
     double max_ahead_s, arrival_us;
 };
 
-/* Entries since the start: entry i is in slot i modulo the size. One producer; consumers hold the lock. */
+/* Counters of entries since the start: entry i is in slot i modulo the size. One producer; consumers hold the lock.
+ */
 struct ring {
     atomic_uint_fast64_t filled, taken;
 };
@@ -54,10 +56,10 @@ struct ndtd_pose_stream {
     atomic_uint_fast64_t published, lost;
 
     struct ring sample_ring, scan_ring;
-    struct sample samples[SAMPLES]; /* the receiver fills them */
-    struct scan scans[SCANS];       /* the matching thread does */
+    struct sample samples[SAMPLES]; /* filled by the receiver */
+    struct scan scans[SCANS];       /* filled by the matching thread */
 
-    /* Used by the receiver only. */
+    /* Members of the receiver. */
     struct ndtd_extrinsics frames;
     struct ndtd_transforms transforms;
 
@@ -66,20 +68,20 @@ struct ndtd_pose_stream {
     struct ndt_track_window window;
     enum ndt_state state;
     double max_ahead_s;
-    double arrival_us, sample_us; /* of the newest scan; when samples were last taken */
-    int64_t next_ns, last_ns;     /* the next stamp to publish at the earliest, and the last one */
+    double arrival_us, sample_us; /* arrival of the newest scan; time when samples were taken last */
+    int64_t next_ns, last_ns;     /* earliest next stamp to publish, and the last one */
     int64_t due_ns[STAMPS];       /* stamps to publish */
     size_t due_count;
 
-    /* Used by the thread only. */
+    /* Members of the thread. */
     int64_t period_ns;
-    double tick_us; /* when the clock publishes next */
+    double tick_us; /* time of the next publication by the clock */
     struct ndt_buffer frame;
 };
 
 /* ---- rings ---- */
 
-/* The slot to fill, or SIZE_MAX where all are full. */
+/* The slot to fill; SIZE_MAX: all slots are full. */
 static size_t begin_fill(struct ndtd_pose_stream *stream, struct ring *ring, size_t size)
 {
     const uint64_t filled = atomic_load_explicit(&ring->filled, memory_order_relaxed);
@@ -89,14 +91,14 @@ static size_t begin_fill(struct ndtd_pose_stream *stream, struct ring *ring, siz
     return SIZE_MAX;
 }
 
-/* Returns how many entries wait. */
+/* Ends the filling of a slot; returns the number of waiting entries. */
 static uint64_t end_fill(struct ring *ring)
 {
     const uint64_t filled = atomic_fetch_add_explicit(&ring->filled, 1, memory_order_release) + 1;
     return filled - atomic_load_explicit(&ring->taken, memory_order_relaxed);
 }
 
-/* The oldest entry, or SIZE_MAX where there is none; taken with end_take. */
+/* The oldest entry; SIZE_MAX: there is none. end_take has to follow. */
 static size_t begin_take(struct ring *ring, size_t size)
 {
     const uint64_t taken = atomic_load_explicit(&ring->taken, memory_order_relaxed);
@@ -111,7 +113,7 @@ static void end_take(struct ring *ring)
 static void wake(struct ndtd_pose_stream *stream)
 {
     const uint64_t one = 1;
-    (void)!write(stream->fd, &one, sizeof(one)); /* full: it is awake anyway */
+    (void)!write(stream->fd, &one, sizeof(one)); /* full: the thread is awake anyway */
 }
 
 static int is_wanted(const struct ndtd_pose_stream *stream)
@@ -149,7 +151,7 @@ static void put_transform(struct ndtd_pose_stream *stream, const struct ndtd_mes
         (void)!ndtd_transforms_put(&stream->transforms, &message, &ignored);
 }
 
-/* The thread is woken for each sample while it publishes, else before the ring is full. */
+/* Wakes the thread for each sample while it publishes, otherwise before the ring is full. */
 void ndtd_pose_stream_take(struct ndtd_pose_stream *stream, const struct ndtd_message *frame)
 {
     if (frame->type == NDT_MESSAGE_TRANSFORM)
@@ -193,12 +195,12 @@ static void put_due(struct ndtd_pose_stream *stream, int64_t stamp_ns)
         stream->next_ns = stream->last_ns = stamp_ns - 1;
     if (stamp_ns < stream->next_ns || stamp_ns <= stream->last_ns)
         return;
-    /* A rate that is not that of the samples is kept on the average; half of it is for their jitter. */
+    /* A rate other than that of the samples is kept on average; half a period allows for their jitter. */
     const int64_t period_ns = stream->period_ns;
     stream->next_ns =
         stamp_ns - stream->next_ns < period_ns ? stream->next_ns + period_ns : stamp_ns + period_ns / 2;
     stream->last_ns = stamp_ns;
-    if (stream->due_count == STAMPS) /* the oldest is of no use any more */
+    if (stream->due_count == STAMPS) /* the oldest one is useless by now */
         memmove(stream->due_ns, stream->due_ns + 1, --stream->due_count * sizeof(*stream->due_ns));
     stream->due_ns[stream->due_count++] = stamp_ns;
 }
@@ -251,7 +253,7 @@ static enum ndt_status pose_at(const struct ndtd_pose_stream *stream, int64_t st
 
 /* ---- the thread ---- */
 
-/* Returns 0 when nothing is due; NDT_END in *status: there is no pose to publish. */
+/* Finds the next due pose. Returns 0 when none is due; NDT_END in *status: there is no pose to publish. */
 static int next_pose(struct ndtd_pose_stream *stream, struct ndt_moment_message *out, enum ndt_status *status)
 {
     struct ndt_error ignored;
@@ -273,10 +275,10 @@ static void publish(struct ndtd_pose_stream *stream, const struct ndt_moment_mes
         ndtd_log(NDTD_LOG_WARNING, "a pose is not published: %s", err.text);
     else if (ndtd_send(ndtd_subscribers_socket(stream->subscribers), stream->frame.data, stream->frame.size, 0) >=
              0)
-        atomic_fetch_add(&stream->published, 1); /* XPUB never blocks: who is behind loses the message */
+        atomic_fetch_add(&stream->published, 1); /* XPUB never blocks: a slow subscriber loses the message */
 }
 
-/* The clock tells when to publish while no samples come. Returns how long to wait [ms]. */
+/* Publishes by the clock while no samples come. Returns the time to wait [ms]. */
 static long tick(struct ndtd_pose_stream *stream)
 {
     const double now_us = ndt_clock_us(), period_us = (double)stream->period_ns * 1e-3;
@@ -340,7 +342,7 @@ static void destroy(struct ndtd_pose_stream *stream)
     free(stream);
 }
 
-/* Priority inheritance: a request does not delay the thread. */
+/* Initialises the lock with priority inheritance, so that a request does not delay the thread. */
 static void init_lock(pthread_mutex_t *lock)
 {
     pthread_mutexattr_t attributes;

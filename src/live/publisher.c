@@ -15,7 +15,7 @@
 #include "zmq_calls.h"
 
 enum { INBOX_FRAMES = 1000, CLOSE_LINGER_MS = 1000, RESULT_BYTES = 4096 };
-/* Results go first; between two looks at them come so many subscriptions at most. */
+/* Limits per turn: results go first, with so many subscriptions at most in between. */
 enum { RESULTS_PER_TURN = 64, SUBSCRIPTIONS_PER_TURN = 16 };
 /* libzmq sends the last result to a connection first (ZMQ_XPUB_WELCOME_MSG). */
 struct ndtd_publisher {
@@ -23,7 +23,7 @@ struct ndtd_publisher {
     char inbox_address[64];
     void *inbox; /* PULL, in-process */
     struct ndtd_subscribers *clients;
-    void *socket;                         /* XPUB, that of `clients` */
+    void *socket;                         /* XPUB socket of `clients` */
     struct ndtd_points_publisher *points; /* NULL: none */
     struct ndtd_socket_thread thread;
     atomic_uint_fast64_t published, lost;
@@ -65,7 +65,7 @@ static void forward(struct ndtd_publisher *publisher, int limit)
     zmq_msg_close(&frame);
 }
 
-/* Results go before points. */
+/* Runs the thread; results go before points. */
 static void *run(void *argument)
 {
     struct ndtd_publisher *publisher = argument;

@@ -1,5 +1,5 @@
 /** @file
- * @brief The receiver's thread: take_waiting takes frames from the socket; decode_header, record and enqueue bring
+ * @brief The receiver's thread: take_waiting takes frames from the socket; decode_header, record and enqueue put
  * each into the queue. */
 #include "ndtd/receiver.h"
 
@@ -14,15 +14,15 @@
 #include "socket_thread.h"
 #include "zmq_calls.h"
 
-/* Taken at once, before the first of them is processed. */
+/* Limits of the frames that are taken at once, before the first of them is processed. */
 enum { FRAMES_PER_WAKE = 64, BYTES_PER_WAKE = 8 << 20 };
-/* The thread wakes at least so often, as a sign of life. */
+/* Longest sleep of the thread; each wake-up is a sign of life. */
 enum { IDLE_MS = 250 };
 
 /* Frames that were waiting in the socket. */
 struct batch {
     zmq_msg_t messages[FRAMES_PER_WAKE];
-    double arrival_us; /* of all */
+    double arrival_us; /* arrival of all of them */
     int count;
 };
 
@@ -36,7 +36,7 @@ struct ndtd_receiver {
     struct ndtd_recorder *recorder;  /* borrowed; may be NULL */
     struct ndtd_pose_stream *stream; /* may be NULL */
     struct batch batch;              /* used by the thread only */
-    double looked_us;                /* when the thread last looked for frames */
+    double looked_us;                /* time when the thread last looked for frames */
     atomic_uint_fast64_t beats;
     atomic_uint_fast64_t frames, scans, bytes, bad;
     atomic_uint_fast64_t map_id, config_hash;
@@ -159,8 +159,8 @@ static void refuse_parts(struct ndtd_receiver *receiver, zmq_msg_t *message)
     while (zmq_msg_more(message) && ndtd_recv(message, receiver->socket) >= 0);
 }
 
-/* Takes what waits, so that all frames that a delay of this thread has held up share the moment from which they
- * waited, and not only the first. */
+/* Takes all waiting frames, so that all those held up by a delay of this thread, and not only the first, get the
+ * moment since which they waited. */
 static void take_waiting(struct ndtd_receiver *receiver, double arrival_us)
 {
     struct batch *batch = &receiver->batch;
@@ -182,7 +182,7 @@ static void take_waiting(struct ndtd_receiver *receiver, double arrival_us)
     }
 }
 
-/* Waits for frames or the end (returns 0). A frame that is there already has come since the last look. */
+/* Waits for frames; 0: the end. A frame that is there already has arrived since the last look. */
 static int wait_for_frames(struct ndtd_receiver *receiver, double *arrival_us)
 {
     int events = 0;

@@ -17,13 +17,13 @@
 #include "ndtd/transforms.h"
 #include "recording_file.h"
 
-enum { BAG_HEAD_BYTES = 16, RECORD_BYTES = 20 }; /* around the frames, see bag.h */
-/* Free space is looked at after so many bytes. */
+enum { BAG_HEAD_BYTES = 16, RECORD_BYTES = 20 }; /* bytes around the frames, see bag.h */
+/* Number of bytes after which the free space is checked. */
 static const uint64_t SPACE_CHECK_BYTES = 16000000;
-/* The end of the process waits so long for frames that are not written yet. */
+/* Longest time that the end of the process waits for unwritten frames. */
 static const double DRAIN_US = 5e6;
 
-/* A frame that waits; `message` shares the bytes with the receiver. */
+/* A waiting frame; `message` shares the bytes with the receiver. */
 struct entry {
     zmq_msg_t message;
     uint32_t type;
@@ -39,8 +39,8 @@ struct ndtd_recorder {
     struct entry *ring; /* NDTD_RECORDER_FRAMES */
     size_t head;
     struct ndtd_recorder_status status;
-    struct ndtd_transforms known; /* told so far */
-    struct ndtd_transforms first; /* transforms that the file begins with */
+    struct ndtd_transforms known; /* transforms received so far */
+    struct ndtd_transforms first; /* transforms at the begin of the file */
     int makes_directory, closing;
     int is_pending, is_done; /* a request, and its result */
     enum ndt_status result;
@@ -48,9 +48,9 @@ struct ndtd_recorder {
     double drain_until_us;
     char path[sizeof(((struct ndtd_recorder_status *)0)->file)];
 
-    /* Used by the thread only. */
+    /* Members of the thread. */
     struct ndtd_recording_file file;
-    uint64_t unchecked_bytes; /* since the free space was looked at */
+    uint64_t unchecked_bytes; /* bytes since the last check of the free space */
 };
 
 const char *ndtd_recorder_state_name(enum ndtd_recorder_state state)
@@ -102,7 +102,7 @@ static void pop(struct ndtd_recorder *recorder, struct entry *out)
     recorder->status.waiting_bytes -= cost_of(zmq_msg_size(&out->message));
 }
 
-/* Leaves out what waits. */
+/* Discards the waiting frames. */
 static void discard(struct ndtd_recorder *recorder)
 {
     struct entry entry;
@@ -122,7 +122,7 @@ static void clear_done(struct ndtd_recorder *recorder)
     }
 }
 
-/* A result that was not taken is forgotten. */
+/* Begins a request; a result that was not taken is forgotten. */
 static void begin_request(struct ndtd_recorder *recorder, enum ndtd_recorder_state state)
 {
     recorder->status.state = state;
@@ -146,12 +146,12 @@ static void report_done(struct ndtd_recorder *recorder, enum ndt_status result, 
 
 /* ---- the thread ---- */
 
-/* `why`: the reason of an end that was not requested, or NULL. */
+/* Finishes the file. `why`: the reason of an end that was not requested, or NULL. */
 static void finish_file(struct ndtd_recorder *recorder, const struct ndt_error *why)
 {
     struct ndt_error err = {""};
     pthread_mutex_lock(&recorder->lock);
-    recorder->status.state = NDTD_RECORDER_FINISHING; /* nothing is pushed any more */
+    recorder->status.state = NDTD_RECORDER_FINISHING; /* no frame is pushed any more */
     if (why)
         discard(recorder);
     pthread_mutex_unlock(&recorder->lock);
@@ -167,7 +167,7 @@ static void finish_file(struct ndtd_recorder *recorder, const struct ndt_error *
     const struct ndtd_recorder_status end = recorder->status;
     report_done(recorder, status, &err);
     pthread_mutex_unlock(&recorder->lock);
-    if (status != NDT_OK) /* recordings begin on request: each end is said */
+    if (status != NDT_OK) /* recordings begin on request: each end is logged */
         ndtd_log_always(NDTD_LOG_ERROR, "the recording is stopped: %s", err.text);
     ndtd_log_always(end.missing ? NDTD_LOG_WARNING : NDTD_LOG_INFO,
                     "recorded %s: %llu frames (%llu bytes), %llu missing", end.file, (unsigned long long)end.frames,
@@ -187,7 +187,7 @@ static enum ndt_status check_limits(struct ndtd_recorder *recorder, uint64_t byt
     return ndtd_recording_check_space(&recorder->file, recorder->path, config->min_free_bytes, err);
 }
 
-/* Returns whether the recording goes on. */
+/* Writes a record; returns whether the recording goes on. */
 static int write_record(struct ndtd_recorder *recorder, const struct ndt_bag_record *line)
 {
     struct ndt_error err = {""};
@@ -219,7 +219,7 @@ static void write_frame(struct ndtd_recorder *recorder, struct entry *entry)
     (void)write_record(recorder, &line);
 }
 
-/* Writes the transforms that came before the recording began, and hold in it. */
+/* Writes the transforms from before the recording, which hold in it. */
 static void write_transforms(struct ndtd_recorder *recorder)
 {
     struct ndt_buffer frame;
@@ -307,7 +307,7 @@ static void *run(void *argument)
             finish_file(recorder, NULL);
         else
             write_frame(recorder, &entry);
-        zmq_msg_close(&entry.message); /* the last reference to many a frame */
+        zmq_msg_close(&entry.message); /* often the last reference to the bytes */
         zmq_msg_init(&entry.message);
     }
     zmq_msg_close(&entry.message);
@@ -451,7 +451,7 @@ enum ndt_status ndtd_recorder_wait(struct ndtd_recorder *recorder, struct ndt_er
     return result == NDT_OK ? NDT_OK : ndt_fail(err, result, "%s", why.text);
 }
 
-/* Also while nothing is recorded. One that is not valid is refused by the pipeline. */
+/* Keeps a transform, also while nothing is recorded. The pipeline refuses an invalid one. */
 static void keep_transform(struct ndtd_recorder *recorder, zmq_msg_t *message)
 {
     struct ndt_pose_message transform;

@@ -66,7 +66,7 @@ enum ndt_status ndtd_recording_check_space(const struct ndtd_recording_file *fil
 {
     struct statvfs disk;
     if (min_free_bytes == 0 || fstatvfs(file->directory_fd, &disk) != 0)
-        return NDT_OK; /* the size is not known: a write will tell */
+        return NDT_OK; /* the size is not known: writing will tell */
     const uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (free_bytes >= min_free_bytes)
         return NDT_OK;

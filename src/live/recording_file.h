@@ -1,4 +1,4 @@
-/* Private to the recorder: new bags in a directory, and the space on their disk. */
+/* Private to the recorder: new bags in a directory, and the free space on its disk. */
 #ifndef NDTD_RECORDING_FILE_H
 #define NDTD_RECORDING_FILE_H
 
@@ -8,7 +8,7 @@
 
 struct ndtd_recording_file {
     struct ndt_bag_writer *bag;
-    int directory_fd; /* of its directory */
+    int directory_fd; /* its directory */
 };
 
 /* Whether `name` may be used in the recording directory. */

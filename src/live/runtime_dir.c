@@ -23,7 +23,7 @@ static int candidates(char paths[CANDIDATES][PATH_BYTES])
     return count;
 }
 
-/* create: creates the last component only. Returns 0, or an errno. */
+/* Tries a directory; create: creates the last component only. Returns 0, or an errno. */
 static int try_directory(const char *path, int create)
 {
     struct stat info;
@@ -35,7 +35,7 @@ static int try_directory(const char *path, int create)
     return access(path, create ? W_OK | X_OK : X_OK) == 0 ? 0 : errno;
 }
 
-/* In /tmp another user may have created the directory first. */
+/* Creates a private directory in /tmp, where another user may have created it first. */
 static enum ndt_status create_private(const char *path, struct ndt_error *err)
 {
     struct stat info;
@@ -50,7 +50,7 @@ static enum ndt_status create_private(const char *path, struct ndt_error *err)
     return NDT_OK;
 }
 
-/* A directory that is given is used, or refused: never another one. */
+/* Takes a given directory, or refuses it: never another one. */
 static enum ndt_status given_directory(char *path, size_t size, const char *list, int create, struct ndt_error *err)
 {
     const size_t length = strcspn(list, ":");

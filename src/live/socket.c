@@ -13,7 +13,7 @@
 #include "socket_address.h"
 
 enum { PLENTY_OF_FILES = 65536 };
-/* A peer that does not prove in time that it speaks ZMTP, and has a key, is disconnected. */
+/* Time after which a peer is disconnected that has not proved to speak ZMTP and to have a key. */
 enum { HANDSHAKE_MS = 2000 };
 /* A tcp peer that does not answer is disconnected after 4 + 4 * 1 s, also while messages are under way. ZeroMQ's
  * heartbeats are not used: libzmq 4.3 aborts when one is due on a connection that has just ended. */
@@ -27,7 +27,7 @@ enum { KEEPALIVE_IDLE_S = 4, KEEPALIVE_INTERVAL_S = 1, KEEPALIVE_PROBES = 4, UNA
 struct ndtd_sockets {
     void *context;
     int has_curve;
-    int has_warned; /* about tcp without keys */
+    int has_warned; /* warned about tcp without keys */
     char secret_key[NDTD_KEY_TEXT + 1];
     struct ndtd_zap_handler *zap;
 };
@@ -159,7 +159,8 @@ enum ndt_status ndtd_endpoint_check(const struct ndtd_endpoint *endpoint, const 
     return status == NDT_OK ? check_reach(&address, has_curve, err) : status;
 }
 
-/* Nothing is lost silently: a ROUTER reports the peer that does not read its replies. */
+/* Sets options of the type, so that nothing is lost silently: a ROUTER reports a peer that does not read its
+ * replies. */
 static int set_type(void *socket, int type)
 {
     const int yes = 1;
@@ -195,15 +196,15 @@ static enum ndt_status set_options(void *socket, int type, const struct ndtd_soc
                : NDT_OK;
 }
 
-/* With keys, all tcp sockets use them, also on the loopback. ZAP is consulted for CURVE only, and without its reply
- * no client is admitted. */
+/* Sets CURVE: with keys, all tcp sockets use them, also on the loopback. ZAP is consulted for CURVE only, and
+ * without its reply no client is admitted. */
 static enum ndt_status set_curve(void *socket, const struct ndtd_sockets *sockets,
                                  const struct ndtd_socket_address *address, struct ndt_error *err)
 {
     const int yes = 1;
     if (address->transport != NDTD_TCP || !sockets->has_curve)
         return NDT_OK;
-    /* Not supported by all versions of libzmq; the handler outlives every socket, which is sufficient. */
+    /* This option is missing in some versions of libzmq; the handler outlives every socket, which is sufficient. */
     (void)zmq_setsockopt(socket, ZMQ_ZAP_ENFORCE_DOMAIN, &yes, sizeof(yes));
     if (zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &yes, sizeof(yes)) == 0 &&
         zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, sockets->secret_key, NDTD_KEY_TEXT + 1) == 0 &&
@@ -212,7 +213,8 @@ static enum ndt_status set_curve(void *socket, const struct ndtd_sockets *socket
     return ndt_fail(err, NDT_ERR_IO, "%s: cannot set its keys: %s", address->text, zmq_strerror(errno));
 }
 
-/* An abstract socket has no mode: libzmq compares the user and group of a client with those of this process. */
+/* Sets the filter of an abstract socket, which has no mode: libzmq compares user and group of a client with those
+ * of this process. */
 static enum ndt_status set_filter(void *socket, const struct ndtd_socket_address *address, unsigned mode,
                                   struct ndt_error *err)
 {
@@ -244,7 +246,7 @@ static enum ndt_status bind_address(void *socket, const struct ndtd_socket_addre
     }
 }
 
-/* After ZMQ_USE_FD libzmq owns the descriptor and closes it with the socket. */
+/* Binds to the descriptor of a path, which libzmq owns after ZMQ_USE_FD and closes with the socket. */
 static enum ndt_status bind_path(void *socket, const struct ndtd_socket_address *address, unsigned mode,
                                  struct ndt_error *err)
 {

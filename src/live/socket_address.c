@@ -45,7 +45,7 @@ static int is_port(const char *text)
     return digits > 0 && digits <= 5 && text[digits] == '\0' && atoi(text) >= 1 && atoi(text) <= 65535;
 }
 
-/* Also ::ffff:127.0.0.1, the IPv4 loopback as an IPv6 address. */
+/* Whether an address is the loopback, also as ::ffff:127.0.0.1, the IPv4 loopback as an IPv6 address. */
 static int is_loopback_ipv6(const struct in6_addr *address)
 {
     return IN6_IS_ADDR_LOOPBACK(address) || (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
@@ -94,7 +94,7 @@ static enum ndt_status parse_tcp(struct ndtd_socket_address *out, const char *re
     return parse_host(out, host, colon + 1, err);
 }
 
-/* The text after a prefix, or NULL. */
+/* The text after a prefix; NULL: another prefix. */
 static const char *after(const char *text, const char *prefix)
 {
     const size_t length = strlen(prefix);
@@ -193,8 +193,9 @@ static enum ndt_status clear_path(const char *path, struct ndt_error *err)
     return NDT_OK;
 }
 
-/* fchmod sets the mode of the file less the umask, and chmod restores the bits that the umask removed. The umask of
- * the process, which all threads share, stays unchanged, and clients are refused before listen. */
+/* Binds and listens. fchmod sets the mode of the file less the umask, and chmod restores the bits that the umask
+ * removed. The umask of the process, which all threads share, stays unchanged, and clients are refused before
+ * listen. */
 static enum ndt_status listen_at(const char *path, unsigned mode, int *out, struct ndt_error *err)
 {
     const struct sockaddr_un name = socket_name(path);

@@ -10,13 +10,13 @@ enum ndtd_transport { NDTD_IPC, NDTD_IPC_ABSTRACT, NDTD_TCP };
 
 struct ndtd_socket_address {
     enum ndtd_transport transport;
-    char text[NDTD_ENDPOINT_MAX + 16]; /* for libzmq: localhost as a number, the rest unchanged */
-    char path[NDTD_IPC_PATH_MAX + 1];  /* ipc */
+    char text[NDTD_ENDPOINT_MAX + 16]; /* address for libzmq: localhost as a number, the rest unchanged */
+    char path[NDTD_IPC_PATH_MAX + 1];  /* path of an ipc socket */
     int is_loopback;                   /* tcp: not reachable from other machines */
     int is_ipv6;
 };
 
-/* Pure. NDT_ERR_ARGUMENT: the line names the address and its fault. */
+/* Parses an address; pure. NDT_ERR_ARGUMENT: the line names the address and its fault. */
 NDT_MUST_CHECK enum ndt_status ndtd_socket_address_parse(struct ndtd_socket_address *out, const char *text,
                                                          struct ndt_error *err);
 

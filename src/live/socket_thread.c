@@ -11,7 +11,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
-/* A thread names itself: names of others are files under /proc, which security.isolation leaves unwritten. */
+/* Runs the thread, which names itself: names of others are files under /proc, which security.isolation does not let
+ * write. */
 static void *begin(void *argument)
 {
     const struct ndtd_socket_thread *thread = argument;

@@ -17,16 +17,16 @@ struct ndtd_socket_thread {
     char name[16];
 };
 
-/* name: at most 15 bytes. *thread stays where it is until the thread has ended. Writes of the caller before the
- * call are visible to `run`. */
+/* Starts the thread. name: at most 15 bytes. *thread must not move until the thread has ended. Writes of the caller
+ * before the call are visible to `run`. */
 NDT_MUST_CHECK enum ndt_status ndtd_socket_thread_start(struct ndtd_socket_thread *thread, const char *name,
                                                         void *(*run)(void *), void *argument,
                                                         struct ndt_error *err);
 /* Wakes the thread and joins it. */
 void ndtd_socket_thread_stop(struct ndtd_socket_thread *thread);
-/* For the loop: waits until the socket is readable (1) or the thread has to end (0). */
+/* Waits in the loop until the socket is readable (1) or the thread has to end (0). */
 int ndtd_socket_thread_wait(const struct ndtd_socket_thread *thread, void *socket);
-/* As ndtd_socket_thread_wait, but also returns 1 after timeout_ms without a message. */
+/* Waits as ndtd_socket_thread_wait does, but also returns 1 after timeout_ms without a message. */
 int ndtd_socket_thread_wait_for(const struct ndtd_socket_thread *thread, void *socket, long timeout_ms);
 
 #endif

@@ -8,10 +8,11 @@
 #include "libzmq_guard.h"
 #include "zmq_calls.h"
 
-/* libzmq keeps every topic until its connection ends. A subscriber that is disconnected for too many connects again
- * and repeats those that it has. */
+/* Limit of subscriptions per connection, since libzmq keeps every topic until the connection ends. A subscriber
+ * that is disconnected for too many connects again and repeats its topics. */
 enum { MOST_SUBSCRIPTIONS = 64 };
-/* libzmq takes in what waits in one go. A subscription is short; CURVE's handshake has up to 600 bytes. */
+/* Limits of waiting subscriptions, which libzmq takes in at once. A subscription is short; CURVE's handshake has up
+ * to 600 bytes. */
 enum { SUBSCRIPTIONS_WAITING = 8, SUBSCRIPTION_BYTES = 1024 };
 
 /* A connection that has sent something. */
@@ -24,7 +25,7 @@ struct subscriber {
 struct ndtd_subscribers {
     struct ndtd_endpoint endpoint;
     void *socket;
-    struct subscriber *seen; /* endpoint.max_connections */
+    struct subscriber *seen; /* room for endpoint.max_connections */
 };
 
 static int set_int(void *socket, int option, int value)
@@ -88,7 +89,7 @@ static int is_open(const struct subscriber *subscriber)
     return subscriber->number && ndtd_guard_socket_number(subscriber->fd) == subscriber->number;
 }
 
-/* The entry of a connection. A new one takes that of a connection that has ended, or has sent the least. */
+/* The entry of a connection. A new connection takes that of an ended one, or of the one that has sent the least. */
 static struct subscriber *find_subscriber(struct ndtd_subscribers *subscribers, int fd, unsigned long number)
 {
     struct subscriber *seen = subscribers->seen, *replaced = seen;
@@ -102,11 +103,11 @@ static struct subscriber *find_subscriber(struct ndtd_subscribers *subscribers, 
     return replaced;
 }
 
-/* A message of 1 and a topic is a subscription, of 0 and a topic the end of one; a connection gets everything until
- * it ends, and filters on the client side. The messages are counted only. */
+/* Counts the messages of a connection. 1 and a topic is a subscription, 0 and a topic the end of one; a connection
+ * gets everything until it ends, and filters on the client side. */
 static void count_message(struct ndtd_subscribers *subscribers, zmq_msg_t *message)
 {
-    const int fd = zmq_msg_get(message, ZMQ_SRCFD); /* -1: libzmq's own, about topics of a connection that ended */
+    const int fd = zmq_msg_get(message, ZMQ_SRCFD); /* -1: libzmq's own, about an ended connection */
     const unsigned long number = ndtd_guard_socket_number(fd);
     if (!number || ++find_subscriber(subscribers, fd, number)->messages <= MOST_SUBSCRIPTIONS)
         return;

@@ -1,9 +1,9 @@
 /* Private: the connections of an XPUB socket that sends everything to everybody.
  *
- * libzmq keeps the topics of subscribers apart from those that choose the receivers (ZMQ_XPUB_MANUAL), of which
- * there are none, and sends to those that no topic chooses (ZMQ_INVERT_MATCHING): to all, from the end of the
- * handshake on. A connection that sends more than 64 messages (subscriptions) is ended. Used by the thread of the
- * socket. */
+ * The topics of subscribers do not choose receivers (ZMQ_XPUB_MANUAL). The topics that would are empty, and libzmq
+ * sends to those connections that no topic chooses (ZMQ_INVERT_MATCHING): to all, from the end of the handshake on.
+ * A connection that sends more than 64 messages (subscriptions) is ended. The thread of the socket calls the
+ * functions. */
 #ifndef NDTD_SUBSCRIBERS_H
 #define NDTD_SUBSCRIBERS_H
 
@@ -17,11 +17,11 @@ NDT_MUST_CHECK enum ndt_status ndtd_subscribers_open(struct ndtd_subscribers **o
                                                      struct ndt_error *err);
 /* Closes the socket and removes an ipc path; NULL is allowed. */
 void ndtd_subscribers_close(struct ndtd_subscribers *subscribers);
-/* XPUB */
+/* The XPUB socket. */
 void *ndtd_subscribers_socket(const struct ndtd_subscribers *subscribers);
-/* Takes in at most `limit` messages of subscribers. Returns how many there were. */
+/* Takes in at most `limit` messages of subscribers and returns their number. */
 int ndtd_subscribers_serve(struct ndtd_subscribers *subscribers, int limit);
-/* Connections that have subscribed and are open. */
+/* Number of open connections that have subscribed. */
 unsigned ndtd_subscribers_count(const struct ndtd_subscribers *subscribers);
 
 #endif

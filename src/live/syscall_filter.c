@@ -22,7 +22,7 @@ enum ndt_status ndtd_syscall_filter_enforce(int has_gpu, unsigned *allowed, stru
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Calls of the daemon, glibc and libzmq after the start, threads that start later included. A name that this
+/* Calls that the daemon, glibc and libzmq make after the start, including those of later threads. A name that this
  * architecture or libseccomp does not know is skipped. */
 static const char *const allowed_calls[] = {
     /* memory; mmap and mprotect: see below */
@@ -34,13 +34,13 @@ static const char *const allowed_calls[] = {
     "sched_getscheduler", "sched_setscheduler", "sched_getattr", "sched_setattr", "sched_get_priority_max",
     "sched_get_priority_min", "getpriority", "setpriority", "ioprio_get", "ioprio_set", "getcpu", "gettid",
     "getpid", "getppid",
-    /* signals: its own only, see below */
+    /* signals of its own only, see below */
     "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait", "sigaltstack",
     "signalfd4",
     /* time */
     "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time", "timerfd_create",
     "timerfd_settime", "timerfd_gettime",
-    /* files: those that Landlock leaves */
+    /* files that Landlock allows */
     "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "lseek",
     "open", "openat", "openat2", "close", "close_range", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs",
     "fstatfs", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64", "getcwd", "unlink",
@@ -53,11 +53,11 @@ static const char *const allowed_calls[] = {
     /* sockets: no bind and no listen; socket: see below */
     "connect", "accept", "accept4", "sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg", "shutdown",
     "getsockname", "getpeername", "getsockopt", "setsockopt", "socketpair",
-    /* about itself */
+    /* facts about itself */
     "getuid", "geteuid", "getgid", "getegid", "getgroups", "getresuid", "getresgid", "uname", "sysinfo",
     "getrlimit", "getrusage", "times", "getrandom"};
 
-/* No part of the daemon makes these calls; an attacker that has taken it over does. */
+/* Calls that no part of the daemon makes, but an attacker who has taken it over. */
 static const char *const deadly_calls[] = {
     /* programs and other processes */
     "execve", "execveat", "fork", "vfork", "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp",
@@ -72,17 +72,17 @@ static const char *const deadly_calls[] = {
     "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid",
     "capset"};
 
-/* Calls that the driver of NVIDIA (libcuda) needs beside these: requests to its devices without number, memory that
- * it writes and executes, its placement on nodes, and a local socket of its own. */
+/* Further calls of the driver of NVIDIA (libcuda): many requests to its devices, memory that it writes and
+ * executes, its placement on nodes, and a local socket of its own. */
 static const char *const gpu_calls[] = {"ioctl",         "mmap", "mprotect", "mbind",   "get_mempolicy",
                                         "set_mempolicy", "bind", "listen",   "getpgrp", "capget"};
-/* It starts a program that makes its device files where they are missing: that fails, and is no attack. */
+/* Calls of the driver to start a program that makes missing device files: they fail, and are no attack. */
 static const char *const programs[] = {"execve", "execveat", "fork", "vfork"};
 
 struct rules {
     scmp_filter_ctx filter;
     unsigned allowed;
-    int failure; /* the first one; negative errno */
+    int failure; /* first failure; negative errno */
     int has_gpu;
 };
 
@@ -93,7 +93,7 @@ static void note(struct rules *rules, int result)
         rules->failure = result;
 }
 
-/* With `count` conditions, which all have to hold. */
+/* Adds a call with `count` conditions, all of which have to hold. */
 static void add(struct rules *rules, uint32_t action, const char *name, unsigned count,
                 const struct scmp_arg_cmp *conditions)
 {
@@ -108,7 +108,7 @@ static void allow_if(struct rules *rules, const char *name, unsigned argument, u
     add(rules, SCMP_ACT_ALLOW, name, 1, &condition);
 }
 
-/* Without a GPU. */
+/* Adds the calls that are allowed in a narrower form without a GPU. */
 static void add_narrow(struct rules *rules)
 {
     static const uint64_t terminal_calls[] = {TCGETS, FIONREAD, FIONBIO};
@@ -120,7 +120,7 @@ static void add_narrow(struct rules *rules)
         allow_if(rules, "ioctl", 1, UINT32_MAX, terminal_calls[i]);
 }
 
-/* Calls whose arguments decide. Of an argument of type int the upper half is not looked at. */
+/* Adds calls whose arguments decide. The upper half of an argument of type int is not checked. */
 static void add_conditional(struct rules *rules)
 {
     static const uint64_t own[] = {PR_SET_NAME, PR_GET_NAME};

@@ -4,9 +4,9 @@
 
 #include "ndt/status.h"
 
-/* For every thread of the process, and those to come. has_gpu: with the calls of the driver of NVIDIA. *allowed:
- * number of system calls on the list. Others fail with EPERM; those of an attacker (execve, ptrace, mount ...) end
- * the process with SIGSYS. NDT_ERR_UNSUPPORTED: the kernel has no filters, or refuses this one. */
+/* Restricts every thread of the process, including later ones. has_gpu: allows the calls of the driver of NVIDIA.
+ * *allowed: number of system calls on the list. Others fail with EPERM; those of an attacker (execve, ptrace, mount
+ * ...) end the process with SIGSYS. NDT_ERR_UNSUPPORTED: the kernel has no filters, or refuses this one. */
 NDT_MUST_CHECK enum ndt_status ndtd_syscall_filter_enforce(int has_gpu, unsigned *allowed, struct ndt_error *err);
 
 #endif

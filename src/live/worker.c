@@ -23,12 +23,12 @@
 #include "worker_log.h"
 
 enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000, GAPS_KEPT = 8 };
-/* Part of the time between scans that one of them may take, and the longest time between them that counts. */
+/* Part of the time between scans that one scan may take, and the longest time between scans that counts. */
 static const double GAP_PART = 0.8, MOST_GAP_US = 1e6;
 /* Longest wait for a frame; then the thread checks for new maps. While a map is uploaded to
  * a device, each round uploads a part. */
 static const double WAIT_US = 50e3, MAP_WAIT_US = 1e3;
-/* A pose that is lost for so long may be out of reach of the tiles around the last one. */
+/* Time after which a lost pose may be out of reach of the tiles around the last one. */
 static const double UNTRUSTED_S = 10;
 /* Time reserved for publishing: the longest recent duration, which decays with every scan, plus RESERVE_LEAST_US,
  * and at most this fraction of the budget, so that one slow publication does not shorten the time of many scans. */
@@ -56,24 +56,24 @@ struct ndtd_worker {
     uint64_t ring_count;
     struct ndtd_autotune_result published_autotune;
 
-    /* Used by the thread only. */
+    /* Members of the thread. */
     struct updates updates; /* taken from `pending` */
     const struct ndtd_settings_snapshot *snapshot;
-    const struct ndtd_settings *settings; /* the snapshot's */
+    const struct ndtd_settings *settings; /* settings of the snapshot */
     struct ndtd_worker_parts parts;
     struct ndtd_pipeline *pipeline;
     struct ndtd_autotune_result autotune; /* published under the lock */
-    int is_tuned;                         /* the first map has been measured with */
-    struct ndt_map *map;                  /* the pipeline's */
+    int is_tuned;                         /* the measurement with the first map is done */
+    struct ndt_map *map;                  /* map of the pipeline */
     struct ndt_result_message message;
     struct ndt_map *next_map; /* a reference; NULL when the map is removed */
     int has_next_map;         /* `next_map` replaces `map` as soon as the device has it */
     uint64_t map_id, config_hash;
     int64_t trusted_ns; /* stamp of the last scan with a trusted pose, or of the first scan */
     double publish_us, reserve_us;
-    double arrival_us, gaps_us[GAPS_KEPT]; /* of the last scan; between the last scans */
+    double arrival_us, gaps_us[GAPS_KEPT]; /* arrival of the last scan; gaps between the last scans */
     unsigned gap_count;
-    double budget_us; /* of the current scan */
+    double budget_us; /* budget of the current scan */
     struct ndtd_worker_log log;
     atomic_uint_fast64_t beats;
 };
@@ -134,7 +134,7 @@ static void set_next_map(struct ndtd_worker *worker, struct ndt_map *map, int ha
     worker->has_next_map = has_next_map;
 }
 
-/* Switches to the newest map of the loader, part by part; a newer one replaces one that is still being uploaded. */
+/* Switches to the newest map of the loader, part by part; a newer map replaces one whose upload is not complete. */
 static void change_map(struct ndtd_worker *worker)
 {
     struct ndt_map *map;
@@ -169,7 +169,7 @@ static void describe(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* With `auto`: one line for a device backend that is built in and not used. */
+/* Logs one line for a device backend that is built in and that `auto` does not use. */
 static void report_unused_device(const struct ndtd_worker *worker, const struct ndtd_autotune_result *tuned)
 {
     const struct ndt_backend_ops *ops;
@@ -183,7 +183,7 @@ static void report_unused_device(const struct ndtd_worker *worker, const struct 
     }
 }
 
-/* Measures with the first map, before scans are matched in it; without a result the default backend stays. */
+/* Measures with the first map, before scans are matched with it; without a result the default backend stays. */
 static void autotune(struct ndtd_worker *worker)
 {
     const struct ndtd_settings *settings = worker->settings;
@@ -224,7 +224,7 @@ static void between_frames(struct ndtd_worker *worker)
     atomic_fetch_add(&worker->beats, 1);
 }
 
-/* The state goes into the status, and a change of it into the log. */
+/* Puts the state into the status, and a change of it into the log. */
 static void report_state(struct ndtd_worker *worker, const struct ndtd_scan_record *record)
 {
     pthread_mutex_lock(&worker->lock);
@@ -271,7 +271,7 @@ static enum ndt_status send(struct ndtd_worker *worker, const struct ndtd_scan_r
     return worker->parts.sink.send(worker->parts.sink.context, &worker->message, err);
 }
 
-/* A result that cannot be encoded is replaced by one that can: no scan goes unanswered. */
+/* Publishes an answer. A result that cannot be encoded is replaced by one that can: no scan goes unanswered. */
 static void answer(struct ndtd_worker *worker, const struct ndtd_message *frame, struct ndtd_scan_record *record,
                    uint32_t queue_depth)
 {
@@ -298,7 +298,7 @@ static void answer(struct ndtd_worker *worker, const struct ndtd_message *frame,
     publish_state(worker);
 }
 
-/* The answer to a scan that the pipeline could not process. */
+/* Sets the answer to a scan that the pipeline could not process. */
 static void refuse_scan(const struct ndtd_worker *worker, const struct ndtd_message *frame, const char *why,
                         struct ndtd_scan_record *record)
 {
@@ -315,7 +315,7 @@ static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_message *
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* The time since the scan before, for live.budget_ms = auto. */
+/* Notes the time since the previous scan, for live.budget_ms = auto. */
 static void follow_gaps(struct ndtd_worker *worker, const struct ndtd_message *frame)
 {
     if (worker->arrival_us > 0)
@@ -323,8 +323,8 @@ static void follow_gaps(struct ndtd_worker *worker, const struct ndtd_message *f
     worker->arrival_us = frame->arrival_us;
 }
 
-/* live.budget_ms = auto: while no scan waits, one that is not followed by another for long may take longer. The
- * least of the last gaps counts, so that the next scan does not wait. */
+/* Budget with live.budget_ms = auto: while no scan waits, a scan may take most of the time between scans. The least
+ * of the last gaps counts, so that the next scan does not wait. */
 static double budget_of(const struct ndtd_worker *worker)
 {
     const double budget_us = ndtd_settings_budget_s(worker->settings) * 1e6;
@@ -343,8 +343,8 @@ static double deadline_of(struct ndtd_worker *worker, const struct ndtd_message 
     return frame->arrival_us + budget_us - fmin(worker->reserve_us + RESERVE_LEAST_US, RESERVE_MOST * budget_us);
 }
 
-/* The tiles follow a pose that is trusted or was given; without one they follow GNSS, and after a while without
- * either all of them are needed. */
+/* Loads the tiles around a trusted or given pose; without one those around the GNSS position, and after a while
+ * without either all tiles. */
 static void load_map(struct ndtd_worker *worker, const struct ndtd_message *frame,
                      const struct ndtd_scan_record *record)
 {
@@ -366,7 +366,7 @@ static void load_map(struct ndtd_worker *worker, const struct ndtd_message *fram
         ndtd_map_loader_lose(worker->parts.loader);
 }
 
-/* Writes what has happened in the pipeline into the log and the status. */
+/* Reports the events of the pipeline in the log and the status. */
 static void report_events(struct ndtd_worker *worker)
 {
     const struct ndtd_pipeline_events *now = ndtd_pipeline_events(worker->pipeline);
@@ -376,7 +376,7 @@ static void report_events(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* Poses between scans go on from the state that this one has left. */
+/* Hands the state after the scan to the stream of poses. */
 static void lead_stream(const struct ndtd_worker *worker, const struct ndtd_message *frame)
 {
     const struct ndtd_pose_stream_scan scan = {.track = ndtd_pipeline_track(worker->pipeline),
@@ -387,7 +387,7 @@ static void lead_stream(const struct ndtd_worker *worker, const struct ndtd_mess
         ndtd_pose_stream_follow(worker->parts.stream, &scan);
 }
 
-/* Gives viewers the points of the scan: after the answer, which goes first. */
+/* Gives viewers the points of the scan, after the answer, which has priority. */
 static void show(struct ndtd_worker *worker)
 {
     struct ndt_error err = {""};
@@ -432,7 +432,8 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_message *frame,
     report_events(worker);
 }
 
-/* Scans that wait are aligned together ahead of their turn. Returns how many frames were announced. */
+/* Announces waiting scans, so that they are aligned together ahead of their turn. Returns the number of frames
+ * announced. */
 static size_t expect(struct ndtd_worker *worker, struct ndtd_message **frames, size_t count)
 {
     size_t first = 0;
@@ -444,7 +445,7 @@ static size_t expect(struct ndtd_worker *worker, struct ndtd_message **frames, s
     return ndtd_pipeline_expect(worker->pipeline, frames, count);
 }
 
-/* Frames are processed one by one: the prediction for a scan needs the result before it. */
+/* Processes frames one by one: the prediction for a scan needs the previous result. */
 static void handle_frames(struct ndtd_worker *worker, struct ndtd_message **frames, size_t count)
 {
     uint32_t waiting = ndtd_queue_counters(worker->parts.queue).scans_waiting;
@@ -467,7 +468,7 @@ static void run(struct ndtd_worker *worker)
     struct ndtd_message *frames[FRAMES_AT_ONCE];
     for (;;) {
         const int closed =
-            ndtd_queue_closed(worker->parts.queue); /* before pop: frames that wait are still processed */
+            ndtd_queue_closed(worker->parts.queue); /* read before pop: waiting frames are still processed */
         const size_t count = ndtd_queue_pop(worker->parts.queue, worker->has_next_map ? MAP_WAIT_US : WAIT_US,
                                             (unsigned)worker->settings->batch_max, frames, FRAMES_AT_ONCE);
         if (count == 0) {
@@ -480,7 +481,7 @@ static void run(struct ndtd_worker *worker)
     }
 }
 
-/* Called by the thread: the threads of the backend inherit its cores and priority. */
+/* Opens backend and sink in the thread: the threads of the backend inherit its cores and priority. */
 static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *err)
 {
     const struct ndtd_worker_sink *sink = &worker->parts.sink;
@@ -535,7 +536,8 @@ static void free_worker(struct ndtd_worker *worker)
     free(worker);
 }
 
-/* Priority inheritance: a thread that reads the status does not delay the matching thread. */
+/* Initialises the locks with priority inheritance: a thread that reads the status does not delay the matching
+ * thread. */
 static void init_locks(struct ndtd_worker *worker)
 {
     pthread_mutexattr_t attributes;
@@ -586,7 +588,7 @@ void ndtd_worker_stop(struct ndtd_worker *worker)
     free_worker(worker);
 }
 
-/* Called with the lock held and `pending` changed; unlocks. */
+/* Posts updates; called with the lock held and `pending` changed; unlocks. */
 static void post_updates(struct ndtd_worker *worker)
 {
     atomic_store(&worker->has_pending, 1);

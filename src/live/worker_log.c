@@ -4,7 +4,8 @@
 #include "ndtd/log.h"
 
 enum { LINE_BYTES = 2000, STATE_LINES = 20 };
-/* At most STATE_LINES changes of the state are logged in this time: a state that flickers does not fill the log. */
+/* Time in which at most STATE_LINES changes of the state are logged: a state that flickers does not fill the log.
+ */
 static const double STATE_LINES_US = 60e6;
 
 void ndtd_worker_log_state(struct ndtd_worker_log *log, const struct ndtd_state_change *change)

@@ -1,5 +1,5 @@
-/* Calls of libzmq that do not wait, made again when a signal has interrupted them: a message of several parts is
- * received and sent whole. Private to the daemon library. */
+/* Calls of libzmq that do not wait, and are repeated when a signal has interrupted them, so that a message of
+ * several parts is received and sent whole. Private to the daemon library. */
 #ifndef NDTD_ZMQ_CALLS_H
 #define NDTD_ZMQ_CALLS_H
 

@@ -14,12 +14,12 @@
 
 /* Times within this factor cannot be told apart by a short measurement. */
 static const double TIE = 1.05;
-/* A row whose fastest alignment is slower than the best p95 by this factor is given up after three turns, since
- * other load may have affected one of them, or at once when it takes very long. */
+/* Factor over the best p95 at which a row is given up by its fastest alignment: after three turns, since other load
+ * may have affected one of them, or at once when that takes very long. */
 static const double BEATEN = 1.1, LONG_US = 20e3;
 enum { TURN = 5, MIN_TURNS = 3, SAMPLES_ALONE = 15 };
-/* Alignments after a rest: their number, their part of the time, and how much slower than the best of their backend
- * rows may be that are timed so. */
+/* Alignments after a rest: their number, their part of the time, and the factor over the best row of the backend up
+ * to which a row is timed this way. */
 enum { RESTS = 5 };
 static const double REST_PART = 0.5, REST_BEATEN = 2;
 
@@ -62,7 +62,8 @@ static int most_threads(const struct ndtd_settings *settings)
     return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
-/* `staged` is for inspection, and `resident` finds its shape without a measurement. */
+/* Whether a pipeline is a candidate: `staged` is for inspection, and `resident` finds its shape without a
+ * measurement. */
 static int can_win(const char *pipeline)
 {
     return strcmp(pipeline, "fused") == 0 || strcmp(pipeline, "resident") == 0;
@@ -105,7 +106,7 @@ static int is_measured(const struct ndtd_autotune_row *row)
     return row->samples > 0 && row->p95_us > 0;
 }
 
-/* The time that decides; 0: the row takes no part, because it lost before others were timed after rests. */
+/* The time that decides; 0: the row takes no part, because it was not among the rows timed after rests. */
 static double deciding_us(const struct ndtd_autotune_row *row, int by_rests)
 {
     return !is_measured(row) ? 0 : by_rests ? row->rested_us : row->p95_us;
@@ -205,7 +206,7 @@ const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *t
     return text;
 }
 
-/* The fastest row of a backend that was measured, else its first one; -1: it has none. */
+/* The fastest measured row of a backend, else its first one; -1: it has none. */
 static int row_of(const struct ndtd_autotune_result *tuned, const char *backend)
 {
     int found = -1;
@@ -271,7 +272,8 @@ static void disqualify(struct sampling *sampling, size_t i, const char *why)
     snprintf(row->why, sizeof(row->why), "%.*s", (int)sizeof(row->why) - 1, why);
 }
 
-/* The first alignment of a turn finds cold caches: it does not count unless there is time for no other. */
+/* Times a row once per alignment of a turn. The first alignment finds cold caches and counts only if there is time
+ * for no other. */
 static void take_turn(struct sampling *sampling, size_t i)
 {
     const struct ndtd_autotune_target *target = sampling->target;
@@ -314,7 +316,7 @@ static int is_device(const struct ndtd_autotune_row *row)
     return *row->candidate.pipeline != '\0';
 }
 
-/* Back to back, in turns. */
+/* Times the rows back to back, in turns. */
 static void sample_in_turns(struct sampling *sampling)
 {
     const size_t count = sampling->count;
@@ -336,8 +338,8 @@ static void sample_in_turns(struct sampling *sampling)
 
 /* ---- after rests ---- */
 
-/* The rows that are timed after rests: when a device has won, what is near the best of the devices, and the best of
- * the others. Returns their number; fewer than two leave nothing to decide. */
+/* Chooses the rows to be timed after rests: if a device has won, the devices near the best one, and the best of the
+ * others. Returns their number; fewer than two leave nothing to decide. */
 static size_t choose_rested(const struct sampling *sampling, size_t chosen[NDTD_AUTOTUNE_ROWS])
 {
     const struct ndtd_autotune_row *rows = sampling->rows;
@@ -358,7 +360,8 @@ static size_t choose_rested(const struct sampling *sampling, size_t chosen[NDTD_
     return count;
 }
 
-/* One more time per row. The alignment before the rest opens a row that another one has closed, and warms it. */
+/* Takes one more time per row. The alignment before the rest opens a row that another one has closed, and warms it.
+ */
 static enum ndt_status take_rested_round(struct sampling *sampling, const size_t *chosen, size_t count,
                                          size_t round)
 {
@@ -380,7 +383,7 @@ static enum ndt_status take_rested_round(struct sampling *sampling, const size_t
     return NDT_OK;
 }
 
-/* Rounds begin while one more is expected to end in time. */
+/* Times the rows after rests; a round begins while it is expected to end in time. */
 static void sample_after_rests(struct sampling *sampling)
 {
     size_t chosen[NDTD_AUTOTUNE_ROWS], round = 0;

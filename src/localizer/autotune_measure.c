@@ -11,29 +11,31 @@
 #include "ndtd/autotune.h"
 #include "ndtd/samples.h"
 
-/* POINTS_UNKNOWN: of a drawn scan where all points are used; their number is unknown before the first scan. */
+/* POINTS_UNKNOWN: points of a drawn scan where the settings use all points, whose number is unknown before the
+ * first scan. */
 enum { GUESSES = 8, BATCH_ROUNDS = 6, POINTS_UNKNOWN = 10000 };
-/* A candidate is left out when one alignment takes more than this part of the time limit; batches take no more
- * together. */
+/* Part of the time limit above which an alignment takes too long and its candidate is left out; also the limit of
+ * all batches together. */
 static const double MAX_PART = 0.25;
-/* CPU workers that spin longer than this after their work are assumed to be awake when a scan arrives. */
+/* Spin time of CPU workers above which they are assumed to be awake when a scan arrives. */
 static const double MAX_SPIN_US = 1000, ASLEEP_US = 50;
-/* Drawn scans: reach, height of the sensor, range where the density is halved, points that match nothing. */
+/* Drawn scans: reach, height of the sensor, range at which the density is halved, and distance and part of the
+ * stray points. */
 static const double REACH_M = 60, HEIGHT_M = 1.8, NEAR_M = 15, STRAY_M = 3, STRAY_PART = 0.1;
 enum { PLACES = 16, VOXELS_LOOKED_AT = 4096 };
 static const double GUESS_M = 0.2, GUESS_RAD = 0.01;
 
 /* ---- drawn scans ---- */
 
-/* Relative to the map's origin. */
+/* Mean of a voxel relative to the map's origin. */
 static void voxel_mean(const struct ndt_map_level *level, uint32_t voxel, double out_m[3])
 {
     for (int i = 0; i < 3; i++)
         out_m[i] = level->voxels[voxel].cell[i] * level->leaf_m + (double)level->voxels[voxel].mean_m[i];
 }
 
-/* Every `step`th voxel within reach of a place, the more seldom the farther, since a sensor's beams spread. `out`
- * may be NULL. Returns their number. */
+/* Finds every `step`th voxel within reach of a place, fewer with distance, since a sensor's beams spread. `out` may
+ * be NULL. Returns their number. */
 static size_t find_around(const struct ndt_map_level *level, const double place_m[3], uint32_t step,
                           struct ndt_random *random, uint32_t *out)
 {
@@ -74,7 +76,7 @@ static void find_place(const struct ndt_map *map, const struct ndt_map_level *le
     }
 }
 
-/* A draw from the voxel's Gaussian: with icov = U^T U, mean + U^-1 n has the covariance icov^-1. */
+/* Draws a point from the voxel's Gaussian: with icov = U^T U, mean + U^-1 n has the covariance icov^-1. */
 static void draw_point(const struct ndt_map_level *level, uint32_t voxel, struct ndt_random *random,
                        double out_m[3])
 {
@@ -141,7 +143,7 @@ struct subject {
     struct ndt_backend *backend;
     struct ndt_aligner *aligner;
     int alignments, evaluations;
-    struct ndt_align_costs costs; /* as the aligner measured them */
+    struct ndt_align_costs costs; /* costs that the aligner measured */
 };
 
 struct measurement {
@@ -163,13 +165,13 @@ static void close_subject(struct subject *subject)
     subject->backend = NULL;
 }
 
-/* Scans that may go together. */
+/* Largest number of scans that may be aligned together. */
 static size_t most_together(const struct ndtd_settings *settings)
 {
     return settings->batch_together && settings->batch_max > 1 ? (size_t)settings->batch_max : 1;
 }
 
-/* Each scan of a batch begins with a block of points of its own. */
+/* Number of points in whole blocks: each scan of a batch begins with its own block. */
 static size_t whole_blocks(size_t points)
 {
     return (points + 127) / 128 * 128;
@@ -201,7 +203,7 @@ static enum ndt_status open_subject(struct measurement *all, size_t row, struct 
     return status;
 }
 
-/* As they are when a scan arrives. */
+/* Waits until workers sleep, as they do when a scan arrives. */
 static void let_workers_sleep(const struct ndtd_settings *settings)
 {
     const double spin_us = settings->compute.spin_us;
@@ -261,8 +263,8 @@ static struct ndt_align_costs costs_per_point(const struct ndt_align_costs *seen
 
 /* ---- scans at once ---- */
 
-/* As the scans that wait are aligned: one as always, more in a batch. They are equal, but a backend does not know.
- */
+/* Aligns a group as waiting scans are aligned: one scan as always, several in a batch. The scans are equal, which a
+ * backend does not know. */
 static enum ndt_status align_group(struct measurement *all, size_t row, size_t count, size_t round, double *us,
                                    struct ndt_error *err)
 {
@@ -287,8 +289,8 @@ static enum ndt_status align_group(struct measurement *all, size_t row, size_t c
     return status;
 }
 
-/* Rounds of groups of 1, 2 .. `most` scans that the time suffices for; one more comes before them, for cold caches.
- */
+/* Number of rounds of groups of 1, 2 .. `most` scans that the time suffices for; one more precedes them, for cold
+ * caches. */
 static size_t batch_rounds(const struct measurement *all, size_t row, size_t most)
 {
     const double round_us = all->result->rows[row].p50_us * (double)(most * (most + 1) / 2);
@@ -296,7 +298,8 @@ static size_t batch_rounds(const struct measurement *all, size_t row, size_t mos
     return (size_t)fmax(0, fmin(rounds, BATCH_ROUNDS));
 }
 
-/* Leaves the result at 0, which means any size, where scans do not go together or the time does not suffice. */
+/* Measures groups of scans. The result stays 0, which means any size, where scans do not go together or the time
+ * does not suffice. */
 static enum ndt_status measure_batches(struct measurement *all, size_t row, struct ndt_error *err)
 {
     const struct ndt_backend *backend = all->subjects[row].backend;

@@ -48,7 +48,7 @@ static const char *const table_begin[] = {
     [JSON] = "[\n",
 };
 
-/* One candidate: a line of text or CSV, or an object of JSON. */
+/* Writes one candidate: a line of text or CSV, or an object of JSON. */
 static void write_row(FILE *file, enum format format, const struct ndtd_autotune_result *tuned, size_t i)
 {
     const struct ndtd_autotune_row *row = &tuned->rows[i];
@@ -130,7 +130,7 @@ static enum ndt_status write_table(const char *path, const struct ndtd_autotune_
 
 /* ---- measurement ---- */
 
-/* The choice of the daemon, on the configured number of points. */
+/* Prints the choice of the daemon for the configured number of points. */
 static enum ndt_status print_choice(const struct ndtd_settings *settings, struct ndt_map *map, FILE *report,
                                     struct ndt_error *err)
 {

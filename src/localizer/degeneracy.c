@@ -1,10 +1,10 @@
-/* Degenerate directions: whether the scan itself tells the pose where it was aligned from others that it could
- * slide to.
+/* Degenerate directions: decides whether the scan itself determines the pose along a direction in which it could
+ * slide.
  *
- * Along a corridor the curvature of the score is that of the lattice of voxels as much as of the doors: it says how
- * sharp an optimum is, and not whether it is the right one. So the scan is scored along each direction that it
- * hardly observes, as far as the prediction leaves open, and what it says along the direction counts only where
- * every other pose fits significantly worse. Otherwise nothing but the prediction holds the pose along it. */
+ * Along a corridor the curvature of the score comes from the lattice of voxels as much as from the doors: it tells
+ * how sharp an optimum is, and not whether it is the right one. The scan is therefore scored along each direction
+ * that it hardly observes, as far as the prediction leaves open. Its observation along the direction counts only
+ * where every other pose fits significantly worse; otherwise the prediction alone holds the pose there. */
 #include <math.h>
 #include <string.h>
 
@@ -12,27 +12,28 @@
 #include "ndt_track/confidence.h"
 #include "relocalizer_state.h"
 
-/* A direction is weak where the scan holds the pose to no better than this (0.017 m / sqrt(ratio), see
+/* Ratio below which a direction is weak: the scan holds the pose to no better than 0.017 m / sqrt(ratio) (see
  * ndt_track/confidence.h). */
 static const double WEAK_RATIO = 0.0125;
-/* Poses nearer than this are not told apart; a step hits every peak, which is as wide as half a voxel of 1 m. */
+/* Distance below which poses are not told apart, and the step along a line, which hits every peak: a peak is as
+ * wide as half a voxel of 1 m. */
 static const double NEAREST_M = 1, STEP_M = 0.4;
-/* How far other poses are looked for: so many deviations of the prediction, and between these limits. Beyond the
- * farthest, the prediction leaves more open than can be tried. */
+/* Reach of the search for other poses: deviations of the prediction, and the limits of the reach. Beyond the upper
+ * limit, the prediction leaves more open than can be tried. */
 static const double SIGMAS = 5, LEAST_REACH_M = 3, MOST_REACH_M = 10;
 enum { LINES_MOST = 2, POSES_MOST = 64, ALIGNED_MOST = 3 };
 
 /* A weak direction of the scan, and poses along it. */
 struct line {
     double axis[6], step[6]; /* see ndt_observation_directions, ndt_observation_step */
-    int is_weak;             /* the scan hardly observes it; otherwise the pose is the first one */
+    int is_weak;             /* the scan hardly observes it; 0: examined while no pose was verified yet */
     double reach_m;
     size_t count;
     struct ndt_pose T_map_sensor[POSES_MOST];
     struct ndt_pose_score score[POSES_MOST];
 };
 
-/* Deviation of the position alone: a turn that is not known is no way along the direction. */
+/* Deviation of the position alone along an axis: an unknown turn moves nothing along the direction. */
 static double deviation_along(const double axis[6], const double covariance[36])
 {
     double sum = 0;
@@ -57,7 +58,7 @@ static struct ndt_pose moved(const struct ndt_pose *T, const double step[6], dou
 
 /* ---- poses along a line ---- */
 
-/* Poses of even number lie ahead, those of odd number behind, the nearest first. */
+/* Sets the poses along the line, nearest first: even numbers lie ahead, odd ones behind. */
 static void set_poses(const struct ndtd_relocalization *now, struct line *line)
 {
     const struct ndt_pose *T_map_sensor = &now->alignment->result.T_map_sensor;
@@ -87,7 +88,7 @@ static int is_peak(const struct line *line, size_t i)
            (i + 2 >= line->count || score >= line->score[i + 2].score);
 }
 
-/* The highest peak that was not taken before; line->count: there is none. */
+/* The highest peak that was not taken before; line->count: none is left. */
 static size_t next_peak(const struct line *line, int is_taken[POSES_MOST])
 {
     size_t best = line->count;
@@ -100,8 +101,8 @@ static size_t next_peak(const struct line *line, int is_taken[POSES_MOST])
     return best;
 }
 
-/* The highest peaks of a level that may fit as well as the result once they are aligned, as further priors of
- * the batch. */
+/* Adds the highest peaks of a level as priors of the batch, if they may fit as well as the result once they are
+ * aligned. */
 static enum ndt_status choose_peaks(const struct ndtd_relocalization *now, const struct ndt_align_level *level,
                                     struct line *line, size_t *count, struct ndt_error *err)
 {
@@ -119,8 +120,8 @@ static enum ndt_status choose_peaks(const struct ndtd_relocalization *now, const
     return status;
 }
 
-/* Near the result the finest level shows all peaks. Farther away the line may miss those that are narrow across it:
- * they show on the level before, and all are aligned. */
+/* Adds the peaks of the line. Near the result the finest level shows all of them. Farther away the line may miss
+ * peaks that are narrow across it: the next coarser level shows these, and all are aligned. */
 static enum ndt_status choose_all_peaks(const struct ndtd_relocalization *now, struct line *line, size_t *count,
                                         struct ndt_error *err)
 {
@@ -161,14 +162,14 @@ static enum ndt_status align_peaks(const struct ndtd_relocalization *now, const 
     return ndtd_matcher_align_batch(now->matcher, params, count, err);
 }
 
-/* The lead that tells two places apart, see ndtd_matcher_log_odds. */
+/* Lead that tells two places apart, see ndtd_matcher_log_odds. */
 static double significant_lead(const struct ndtd_relocalization *now)
 {
     return now->scan->distorted_s > 0 ? 2 * NDTD_SIGNIFICANT : NDTD_SIGNIFICANT;
 }
 
-/* Whether the scan fits significantly better at a pose than at all results of the batch that are distinct from it.
- * *best: the number of the result that fits best, and significantly better than the pose; count: none does. */
+/* Whether the scan fits significantly better at a pose than at all distinct results of the batch. *best: the number
+ * of the result that fits best, and significantly better than the pose; count: there is none. */
 static int is_alone(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor, size_t count,
                     size_t *best)
 {
@@ -190,8 +191,8 @@ static int is_alone(const struct ndtd_relocalization *now, const struct ndt_pose
     return alone;
 }
 
-/* Aligns from the peaks. *alone: the alignment fits significantly better than all of them. Where one of them fits
- * significantly better, it becomes the alignment and *is_moved is set. */
+/* Aligns from the peaks. *alone: the scan fits significantly better at the alignment than at all of them. A result
+ * that fits significantly better becomes the alignment, and *is_moved is set. */
 static enum ndt_status try_peaks(struct ndtd_relocalization *now, size_t count, int *alone, int *is_moved,
                                  struct ndt_error *err)
 {
@@ -218,7 +219,7 @@ static enum ndt_status try_peaks(struct ndtd_relocalization *now, size_t count, 
     return NDT_OK;
 }
 
-/* How far along the direction the vehicle may be from the result, as a state leaves it open. */
+/* Distance along the direction that the vehicle may be from the result, by the covariance of a state. */
 static double reach_from(const struct ndtd_relocalization *now, const struct ndt_track_state *state,
                          const double axis[6])
 {
@@ -228,8 +229,8 @@ static double reach_from(const struct ndtd_relocalization *now, const struct ndt
                                    distance_along(axis, &prior.T_map_sensor, &now->alignment->result.T_map_sensor));
 }
 
-/* The pose as the last verified one tells it, or the one that was given: what the estimator, or a hypothesis that
- * it follows, made of scans that were not confirmed since then does not count. 0: neither is known. */
+/* Predicts the pose from the last verified one, or from the given one: unconfirmed scans since then, which the
+ * estimator or a hypothesis followed, do not count. 0: neither is known. */
 static int predict_from_known(const struct ndtd_relocalization *now, struct ndt_track_state *expected)
 {
     const struct ndt_track_state *known = ndtd_relocalizer_reference(now->relocalizer);
@@ -238,7 +239,7 @@ static int predict_from_known(const struct ndtd_relocalization *now, struct ndt_
     return known != NULL;
 }
 
-/* Whether it vouches for the pose along a direction. */
+/* Whether the expected state holds the pose along a direction. */
 static int is_held(const struct ndtd_relocalization *now, const struct ndt_track_state *expected,
                    const double axis[6])
 {
@@ -248,7 +249,8 @@ static int is_held(const struct ndtd_relocalization *now, const struct ndt_track
            now->relocalizer->settings->min_confidence;
 }
 
-/* Decides whether the scan tells its pose along a direction; *is_moved: the alignment is another one now. */
+/* Decides whether the scan determines its pose along a direction; *is_moved: the alignment is at another pose now.
+ */
 static enum ndt_status examine(struct ndtd_relocalization *now, struct line *line, int *is_moved,
                                struct ndt_error *err)
 {
@@ -280,7 +282,7 @@ static enum ndt_status examine(struct ndtd_relocalization *now, struct line *lin
     return NDT_OK;
 }
 
-/* A rotation that is held weakly has no poses along it. */
+/* Whether an axis is a translation: a weak rotation has no poses along it. */
 static int is_translation(const double axis[6])
 {
     return axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2] > 0.5;
@@ -314,7 +316,7 @@ enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct 
         status = ndtd_matcher_need_points(now->matcher, err);
         if (status == NDT_OK)
             status = examine(now, &line, &is_moved, err);
-        if (is_moved && --rounds > 0 && status == NDT_OK) { /* there, everything begins anew */
+        if (is_moved && --rounds > 0 && status == NDT_OK) { /* the directions are examined anew at the new pose */
             ndt_observation_directions(&result->observation, ratio, axes);
             k = -1;
             examined = 0;

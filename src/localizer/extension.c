@@ -12,27 +12,28 @@
 #include "odometry_mode.h"
 #include "pipeline_state.h"
 
-/* The share of the points of a verified scan that meet the map, as a part of the usual one, below which odometry
- * begins, and above which it ends. Inside it is usually 0.5 to 0.95, and scans failed at edges with 0.25 to 0.85 of
- * that. With odometry, a scan below the first that is not accepted is beyond the edge; where cars, goods and doors
- * of a map have changed, ground and walls are met all the same. */
+/* Shares of the points of a verified scan that meet the map, relative to the usual share, below which odometry
+ * begins and above which it ends. The usual share is 0.5 to 0.95, and scans failed at edges with 0.25 to 0.85 of
+ * that. While odometry runs, a scan below BEYOND_PART that is not accepted is beyond the edge; where cars, goods
+ * and doors have changed, scans still meet ground and walls. */
 static const double BEYOND_PART = 0.85, END_PART = 0.92;
-/* With so large a part in the map a scan is aligned with it; with this one it has to fit. */
+/* Relative share above which a scan is aligned with the map, and the one above which it has to fit. */
 static const double MET_PART = 0.4, INSIDE_PART = 0.7;
-/* The usual share follows better maps soon, and sparser ones slowly: an edge comes within some ten scans. */
+/* Gains of the usual share, which follows better maps soon and sparser ones slowly: an edge comes within some ten
+ * scans. */
 static const double RISE_GAIN = 0.05, FALL_GAIN = 0.01;
-/* Scans in a row that attach, that fit elsewhere, and that fit nowhere. */
+/* Scans in a row that attach the track, that refute it by fitting elsewhere, and that contradict it by fitting
+ * nowhere. */
 enum { ATTACHING = 3, REFUTING = 3, CONTRADICTING = 20 };
 /* Verified scans in a row after which odometry may end: along an edge it is soon needed again. */
 enum { SETTLED = 10 };
-/* Accepted scans agree when they put the base within this of each other, and odometry with one that was verified.
- */
+/* Distances within which accepted scans agree about the base, and odometry agrees with a verified scan. */
 static const double AGREE_M = 0.3, AGREE_RAD = 2 * 0.017453292519943295;
-/* Drift of odometry: deviations after a metre, of a random walk. */
+/* Drift of odometry as a random walk: deviations after a metre. */
 static const double DRIFT_M = 0.02, DRIFT_RAD = 0.0003;
 static const double ODOMETRY_US_GAIN = 0.2;
 
-/* A verified scan, as it came. */
+/* A verified scan as it was received, with its state. */
 struct kept_scan {
     int is_known;
     struct ndtd_scan scan;
@@ -44,22 +45,22 @@ struct kept_scan {
 
 struct ndtd_extension {
     struct ndtd_odometry_mode *mode;
-    /* The last two verified scans, with which odometry begins: around a corner, the next one may be beyond the
-     * edge, and to one scan alone another may fit at a wrong pose as well as scans usually do. */
+    /* The last two verified scans, with which odometry begins. The next scan may be beyond the edge already, as
+     * around a corner, and a wrong pose may fit a single scan as well as usual. */
     struct kept_scan kept[2];
-    struct ndt_track track; /* from which it begins */
+    struct ndt_track track; /* estimator with which odometry begins */
     int is_running;
     struct ndtd_edge edge;
-    struct ndt_pose T_map_odom;    /* where odometry's frame lies; its error, of the base at the last scan: */
-    double covariance[36];         /* error d in the base frame */
+    struct ndt_pose T_map_odom;    /* its error is that of the base at the last scan: */
+    double covariance[36];         /* covariance of the error d in the base frame */
     struct ndt_pose T_odom_before; /* the base at the last scan */
-    int has_now;                   /* odometry has located the scan: */
-    struct ndt_track_state now;    /* there, in the map */
-    int verified;                  /* scans in a row while it runs */
-    double share;                  /* of the points of the scan that meet the map there */
-    double usual_share;            /* of verified scans inside; 0: not known */
-    double way_m;                  /* beyond the edge */
-    double odometry_us;            /* mean time of a scan */
+    int has_now;                   /* odometry has located the scan at `now`: */
+    struct ndt_track_state now;    /* pose of odometry in the map */
+    int verified;                  /* verified scans in a row while odometry runs */
+    double share;                  /* share of the points of the scan that meet the map there */
+    double usual_share;            /* usual share of verified scans inside; 0: not known */
+    double way_m;                  /* length of the path beyond the edge */
+    double odometry_us;            /* mean time of odometry per scan */
     struct ndtd_scan_record record;
 };
 
@@ -70,7 +71,7 @@ int ndtd_edge_is_met(double part)
     return part >= MET_PART;
 }
 
-/* Whether an accepted scan puts odometry's frame where the first of them did. */
+/* Whether an accepted scan gives the T_map_odom of the first accepted scan. */
 static int agrees(const struct ndtd_edge *edge, const struct ndtd_edge_facts *facts)
 {
     const struct ndt_pose expected = ndt_pose_compose(&edge->T_map_odom, &facts->T_odom_base);
@@ -195,7 +196,7 @@ static void get_pose_block(const struct ndt_track_state *state, double out[36])
         memcpy(out + 6 * i, state->P + NDT_TRACK_STATES * i, 6 * sizeof(*out));
 }
 
-/* Where the estimate says that odometry's frame lies. */
+/* Sets T_map_odom and its covariance from an estimate. */
 static void anchor(struct ndtd_extension *extension, const struct ndt_track *track,
                    const struct ndt_track_state *estimate)
 {
@@ -209,7 +210,7 @@ static void anchor(struct ndtd_extension *extension, const struct ndt_track *tra
         extension->covariance[7 * i] += estimate->distortion[i];
 }
 
-/* The estimator goes on from the extended pose. */
+/* Lets the estimator go on from the extended pose. */
 static void extend(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_extension *extension = pipeline->extension;
@@ -219,14 +220,14 @@ static void extend(struct ndtd_pipeline *pipeline)
     ndtd_relocalizer_extend(pipeline->relocalizer, &extension->now);
 }
 
-/* Nothing is known about the pose any more. */
+/* Ends odometry and makes the pose unknown. */
 static void give_up(struct ndtd_pipeline *pipeline)
 {
     ndtd_extension_stop(pipeline->extension);
     ndtd_relocalizer_start_at(pipeline->relocalizer, NULL);
 }
 
-/* The pose of odometry in the map, with what is open about both. */
+/* Sets the pose of odometry in the map, with the uncertainty of odometry and of T_map_odom. */
 static void locate(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_extension *extension = pipeline->extension;
@@ -242,7 +243,7 @@ static void locate(struct ndtd_pipeline *pipeline)
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++)
             extension->now.P[NDT_TRACK_STATES * i + j] += extension->covariance[6 * i + j];
-    if (extension->now.stamp_ns != reference_ns) { /* where the times of the points were found to be others */
+    if (extension->now.stamp_ns != reference_ns) { /* odometry takes the times of the points differently */
         const struct ndt_track_state at_odometry = extension->now;
         ndt_track_shift(&pipeline->track, &at_odometry, ndt_track_seconds(at_odometry.stamp_ns, reference_ns),
                         &extension->now);
@@ -251,7 +252,8 @@ static void locate(struct ndtd_pipeline *pipeline)
     extension->has_now = 1;
 }
 
-/* Inside, the scan itself comes first. A duration that prevents the odometry is believed half as much each time. */
+/* Whether the time suffices; inside, the scan itself comes first. A duration that prevents odometry is halved each
+ * time. */
 static int has_time(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_extension *extension = pipeline->extension;
@@ -263,7 +265,7 @@ static int has_time(struct ndtd_pipeline *pipeline)
     return 0;
 }
 
-/* Odometry takes a scan in; 0: it did not locate it. */
+/* Gives a scan to odometry; 0: odometry did not locate it. */
 static int take_scan(struct ndtd_pipeline *pipeline, const struct ndtd_scan *scan, struct ndt_cloud *points)
 {
     struct ndtd_extension *extension = pipeline->extension;
@@ -273,19 +275,19 @@ static int take_scan(struct ndtd_pipeline *pipeline, const struct ndtd_scan *sca
     const enum ndt_status status =
         ndtd_odometry_mode_scan(extension->mode, pipeline->settings, scan, points, &extension->record, &ignored);
     extension->odometry_us += ODOMETRY_US_GAIN * (ndt_clock_us() - start_us - extension->odometry_us);
-    if (status != NDT_OK) /* the localisation does without it */
+    if (status != NDT_OK) /* localisation goes on without odometry */
         extension->record.state = NDT_STATE_LOST;
     return status == NDT_OK && extension->record.result.outcome != NDT_REJECTED;
 }
 
-/* The scan of the matcher. */
+/* Follows the scan of the matcher. */
 static void follow_scan(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_extension *extension = pipeline->extension;
     struct ndtd_matcher *matcher = &pipeline->matcher;
     extension->has_now = 0;
     const int is_located = has_time(pipeline) && take_scan(pipeline, &matcher->scan, &matcher->raw);
-    if (extension->record.state == NDT_STATE_LOST) /* a search begins where the pose was known */
+    if (extension->record.state == NDT_STATE_LOST) /* a search begins at the last known pose */
         ndtd_extension_stop(extension);
     else if (is_located)
         locate(pipeline);
@@ -298,7 +300,7 @@ static void keep_scan(struct ndtd_pipeline *pipeline)
     const struct kept_scan older = kept[0];
     struct ndt_error ignored;
     kept[0] = kept[1];
-    kept[1] = older; /* its memory */
+    kept[1] = older; /* reuses its memory */
     kept[1].is_known = ndt_cloud_copy(&kept[1].points, &pipeline->matcher.raw, &ignored) == NDT_OK;
     kept[1].scan = *scan;
     kept[1].has_frame = scan->frame_id != NULL;
@@ -312,7 +314,7 @@ static int take_kept(struct ndtd_pipeline *pipeline, struct kept_scan *kept)
     return take_scan(pipeline, &kept->scan, &kept->points);
 }
 
-/* Odometry begins at the estimate after the older of the scans that were kept, with both, if it finds the newer one
+/* Starts odometry at the estimate of the older kept scan and takes both scans in; it runs if it finds the newer one
  * where that was verified. */
 static void begin(struct ndtd_pipeline *pipeline)
 {
@@ -323,7 +325,7 @@ static void begin(struct ndtd_pipeline *pipeline)
     if (!kept[0].is_known || !kept[1].is_known || !(apart_s > 0) ||
         apart_s > pipeline->track.params.max_prediction_s || !has_time(pipeline))
         return;
-    extension->track = pipeline->track; /* with what other sensors have told since */
+    extension->track = pipeline->track; /* with the inputs of other sensors since then */
     extension->track.state = kept[0].state;
     if (ndtd_odometry_mode_begin_at(extension->mode, pipeline->settings, &extension->track, &ignored) != NDT_OK ||
         !take_kept(pipeline, &kept[0]) || !take_kept(pipeline, &kept[1]))
@@ -359,13 +361,13 @@ static void refuse(const struct ndtd_extension *extension, struct ndtd_alignment
     alignment->is_updated = alignment->has_innovation = alignment->has_covariance = 0;
 }
 
-/* The share at the extended pose, as a part of the usual one. */
+/* Share at the extended pose, relative to the usual one. */
 static double part_of(const struct ndtd_extension *extension)
 {
     return extension->share / extension->usual_share;
 }
 
-/* The share with the base where a state says. */
+/* Measures the share with the base at a state. */
 static enum ndt_status measure_share(struct ndtd_pipeline *pipeline, const struct ndt_track_state *state,
                                      struct ndt_error *err)
 {
@@ -393,7 +395,7 @@ enum ndt_status ndtd_extension_meets_map(struct ndtd_pipeline *pipeline, struct 
     return NDT_OK;
 }
 
-/* Whether a pose is within what the extended pose can be wrong by, by its covariance or where that is too small. */
+/* Whether a pose is within the error of the extended pose: by its covariance, or within AGREE_M and AGREE_RAD. */
 static int is_within(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                      const struct ndt_pose *T_map_base)
 {
@@ -405,7 +407,8 @@ static int is_within(const struct ndtd_pipeline *pipeline, const struct ndtd_ali
             ndt_pose_angle_rad(extended, T_map_base) <= AGREE_RAD);
 }
 
-/* An alignment beyond the edge is accepted as one inside would be, or it fits too far away. */
+/* Judges an alignment beyond the edge: accepted under the conditions that hold inside, or refuted if it fits too
+ * far away. */
 static void weigh(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                   const struct ndtd_decision *decision, struct ndtd_edge_facts *facts)
 {
@@ -422,7 +425,7 @@ static void weigh(const struct ndtd_pipeline *pipeline, const struct ndtd_alignm
     facts->T_map_base = alignment->updated.T_map_base;
 }
 
-/* The alignment is not used: the prediction, which is the extended pose, is the pose. */
+/* Drops the alignment and keeps the prediction, which is the extended pose. */
 static void keep_extended(struct ndtd_extension *extension, struct ndtd_alignment *alignment,
                           struct ndtd_decision *decision, struct ndtd_scan_record *record)
 {
@@ -432,8 +435,7 @@ static void keep_extended(struct ndtd_extension *extension, struct ndtd_alignmen
     refuse(extension, alignment);
 }
 
-/* Where the scan before was verified like any inside, and this one meets the map no more, odometry makes up for it.
- */
+/* Starts odometry with a scan that meets the map no more, if the scan before was still verified as any inside. */
 static enum ndt_status begin_late(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                                   struct ndt_error *err)
 {
@@ -450,7 +452,7 @@ static enum ndt_status begin_late(struct ndtd_pipeline *pipeline, const struct n
     return NDT_OK;
 }
 
-/* A scan inside that was not accepted: beyond the edge? */
+/* Judges a scan inside that was not accepted: it may be beyond the edge. */
 static enum ndt_status judge_inside(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
                                     struct ndtd_decision *decision, struct ndtd_scan_record *record,
                                     struct ndt_error *err)
@@ -485,7 +487,7 @@ static void judge_beyond(struct ndtd_pipeline *pipeline, struct ndtd_alignment *
     if (extension->has_now)
         weigh(pipeline, alignment, decision, &facts);
     const enum ndtd_edge_step step = ndtd_edge_decide(&extension->edge, &facts);
-    if (step == NDTD_EDGE_ATTACH) { /* the estimator has the scan by odometry already */
+    if (step == NDTD_EDGE_ATTACH) { /* the estimator has taken this scan in by odometry already */
         ndt_track_adopt(&pipeline->track, &alignment->predicted, 0);
         return;
     }
@@ -513,7 +515,7 @@ enum ndt_status ndtd_extension_judge(struct ndtd_pipeline *pipeline, struct ndtd
 
 /* ---- after the answer ---- */
 
-/* The verified estimate tells anew where odometry's frame lies. */
+/* Sets T_map_odom anew from the verified estimate. */
 static void attach(struct ndtd_extension *extension, const struct ndt_track *track)
 {
     extension->edge.contradicted = 0;
@@ -539,7 +541,7 @@ void ndtd_extension_watch(struct ndtd_pipeline *pipeline, const struct ndtd_alig
         return;
     const int is_verified =
         record->state == NDT_STATE_TRACKING && alignment->is_updated && record->result.outcome == NDT_CONVERGED;
-    if (extension->edge.is_beyond && record->state != NDT_STATE_EXTENDING) /* it is too uncertain */
+    if (extension->edge.is_beyond && record->state != NDT_STATE_EXTENDING) /* the extended pose is too uncertain */
         give_up(pipeline);
     if (!is_verified)
         return;

@@ -5,7 +5,7 @@
 
 #include "ndt/linalg.h"
 
-/* Gain of the running mean of the fit, scans after which it is known, and the least deviation from it. */
+/* Running mean of the fit: its gain, the scans after which it is known, and the least deviation from it. */
 static const double USUAL_GAIN = 0.05, LEAST_DEVIATION = 0.03;
 enum { USUAL_SCANS = 3 };
 /* Guesses closer than this lead to the same optimum: alignments from 3 m and 20 deg off all succeed. */
@@ -13,10 +13,10 @@ static const double SAME_M = 0.5, SAME_RAD = 0.1;
 /* Optima farther apart than this are different. */
 static const double DISTINCT_M = 1, DISTINCT_RAD = 5 * 0.017453292519943295;
 
-/* Degrees of freedom of the t distribution of the error of a prediction, and half of them and of those of a pose.
- */
+/* t distribution of the error of a prediction: its degrees of freedom, and half the sum of these and the
+ * dimensions. */
 static const double TAIL = 6, TAIL_WEIGHT = 6;
-/* Extent of a place. */
+/* Extent of a place: area and heading. */
 static const double PLACE_M2 = 1, PLACE_RAD = 5 * 0.017453292519943295;
 
 double ndtd_speed_mps(const struct ndt_twist *twist)

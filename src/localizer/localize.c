@@ -1,5 +1,5 @@
-/* Localize: the search for the pose on request. It looks at scans beside the estimator, in every state, and changes
- * the estimate only when it has ended. */
+/* Localize: the search for the pose on request. It uses scans beside the estimator, in every state, and changes the
+ * estimate only at its end. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,13 +9,15 @@
 #include "relocalizer_state.h"
 #include "search_request.h"
 
-/* Regions reach this many deviations, and never less than the radius or the angle. */
+/* Deviations that a region reaches, and its least radius and angle. */
 static const double SIGMAS = 3.5, LEAST_RADIUS_M = 20, LEAST_HEADING_RAD = 10 * 0.017453292519943295;
 /* Reach of a heading without a deviation. */
 static const double HEADING_REACH_RAD = 30 * 0.017453292519943295;
-/* Scans after the first candidate was found, and searches that find nothing, after which there is no answer. */
+/* Limits after which there is no answer: scans after the first candidate was found, and searches that find nothing.
+ */
 enum { SCANS_MOST = 15, EMPTY_MOST = 3 };
-/* After this time without a scan a search ends with what it has: scanners of 1 Hz miss one now and then. */
+/* Time without a scan after which a search ends with its results so far: scanners of 1 Hz miss a scan now and then.
+ */
 static const double SILENCE_US = 5e6;
 
 /* ---- the request ---- */
@@ -28,7 +30,7 @@ static void set_position(struct ndt_search_region *region, const double position
     region->radius_m = fmax(LEAST_RADIUS_M, SIGMAS * deviation_m) + arm_m;
 }
 
-/* heading_rad: of the base. */
+/* Limits the heading of a region; heading_rad: of the base. */
 static void set_heading(struct ndt_search_region *region, double heading_rad, double reach_rad)
 {
     region->has_heading = reach_rad < M_PI;
@@ -106,7 +108,7 @@ int ndtd_relocalizer_answer(const struct ndtd_relocalizer *relocalizer, struct n
     return !relocalizer->localize.is_active && out->has_result;
 }
 
-/* Probability that the scan was taken there: from the searches, and from how well the last scan fits. */
+/* Probability that the scan was taken at the hypothesis: from the searches, and from the fit of the last scan. */
 static double probability_of(const struct ndtd_hypothesis *hypothesis)
 {
     return fmin(hypothesis->confidence, ndt_hypothesis_test_probability(&hypothesis->test));
@@ -130,7 +132,7 @@ static struct ndt_localize_pose pose_of(const struct ndt_track *track, const str
                                       .confidence = probability_of(hypothesis) / total};
 }
 
-/* The hypotheses, best first; the scan names the moment. */
+/* Reports the hypotheses, best first; the scan tells the time. */
 static void report_hypotheses(struct ndtd_relocalizer *relocalizer, uint64_t seq, int64_t stamp_ns,
                               double reference_s)
 {
@@ -153,7 +155,7 @@ static void report_hypotheses(struct ndtd_relocalizer *relocalizer, uint64_t seq
     }
 }
 
-/* The estimator goes on from the pose, unless it is there already. */
+/* Lets the estimator go on from the pose, unless it is there already. */
 static void apply(struct ndtd_relocalizer *relocalizer, const struct ndtd_answered_scan *scan,
                   const struct ndtd_hypothesis *hypothesis)
 {
@@ -186,7 +188,7 @@ static void take_answer(struct ndtd_relocalizer *relocalizer)
     struct ndtd_localize *localize = &relocalizer->localize;
     const struct ndtd_search_answer *answer = ndtd_searcher_take(relocalizer->parts.searcher, NDTD_SEARCH_LOCALIZE);
     if (!answer || answer->request.purpose != localize->serial)
-        return; /* none yet, or that of a request which was cancelled */
+        return; /* no answer yet, or that of a cancelled request */
     localize->is_searching = 0;
     localize->silent_us = 0;
     if (answer->status != NDT_OK)
@@ -195,7 +197,7 @@ static void take_answer(struct ndtd_relocalizer *relocalizer)
         take_candidates(relocalizer, answer);
     else if (!answer->result.is_cancelled && ++localize->empty >= EMPTY_MOST && localize->hypotheses.count == 0)
         end(localize, localize->is_near ? "the scan fits nowhere near the position that was told"
-                                        : "the scan fits nowhere"); /* cancelled: another map has come; once more */
+                                        : "the scan fits nowhere"); /* cancelled by a new map: once more */
 }
 
 static enum ndt_status start_search(struct ndtd_relocalizer *relocalizer, struct ndt_error *err)
@@ -216,7 +218,8 @@ static enum ndt_status start_search(struct ndtd_relocalizer *relocalizer, struct
     return ndtd_searcher_start(searcher, &request, err);
 }
 
-/* The best fit of what speaks against a hypothesis: the others, and the pose of the estimator while it tracks. */
+/* The best fit that competes with a hypothesis: of the other hypotheses, and of the estimator's pose while it
+ * tracks. */
 static double second_fit(const struct ndtd_localize *localize, const struct ndtd_answered_scan *scan,
                          const struct ndtd_hypothesis *best)
 {
@@ -260,7 +263,7 @@ enum ndt_status ndtd_relocalizer_follow_up(struct ndtd_relocalizer *relocalizer,
     if (localize->is_active && !localize->is_searching)
         status = start_search(relocalizer, err);
     if (status == NDT_OK && localize->is_active)
-        take_answer(relocalizer); /* at once where searches do not run beside */
+        take_answer(relocalizer); /* there is an answer already where searches have no thread */
     if (status != NDT_OK || !localize->is_active || localize->hypotheses.count == 0)
         return status;
     status = ndtd_follow_hypotheses(relocalizer, &localize->hypotheses, err);

@@ -10,27 +10,27 @@
 #include "pipeline_state.h"
 
 enum { MOST = NDTD_QUEUE_MAX_DEPTH };
-/* A motion that moves a typical point by more than this within half a sweep deskews differently. */
+/* Distance [m] by which a motion has to move a typical point within half a sweep to deskew differently. */
 static const double MOTION_M = 0.05;
-/* A prior with larger variances, by this factor, searches elsewhere. */
+/* Factor of the variances above which a prior searches elsewhere. */
 static const double WIDER = 1.5;
-/* A prior around a pose with this squared Mahalanobis distance searches elsewhere, too: the median of chi-square
- * with 6 degrees of freedom. */
+/* Squared Mahalanobis distance above which a prior around that pose searches elsewhere, too: the median of
+ * chi-square with 6 degrees of freedom. */
 static const double AWAY = 5.3;
-/* Work ahead has to fit into what the first scan has left, by this factor. */
+/* Factor by which the time that the first scan has left must exceed the work ahead. */
 static const double TIME_MARGIN = 2;
 
-/* One scan. */
+/* One scan that is processed ahead. */
 struct slot {
     const struct ndtd_message *frame; /* NULL: free */
-    struct ndt_scan_header header;    /* with the points that are read */
-    enum ndt_status status;           /* of the last step */
+    struct ndt_scan_header header;    /* header with the points that are read */
+    enum ndt_status status;           /* status of the last step */
     struct ndtd_scan scan;
     struct ndt_cloud raw;
     struct ndt_preprocessor *preprocessor;
-    const struct ndt_cloud *points; /* the preprocessor's */
+    const struct ndt_cloud *points; /* points of the preprocessor */
     struct ndtd_sweep_motion motion;
-    struct ndt_prior prior; /* the prediction */
+    struct ndt_prior prior; /* prior from the prediction */
     struct ndt_align_result result;
     double decode_us, preprocess_us;
 };
@@ -38,7 +38,7 @@ struct slot {
 struct ndtd_lookahead {
     struct slot slots[MOST];
     size_t count;         /* slots in use, in the order of the scans */
-    struct slot *current; /* of the scan that is processed; NULL: it was not decoded ahead */
+    struct slot *current; /* slot of the scan in process; NULL: it was not decoded ahead */
     struct ndt_track kept;
     struct ndt_align_item items[MOST];
     struct ndt_align_result results[MOST];
@@ -112,7 +112,7 @@ static void each_slot(struct ndtd_pipeline *pipeline, void (*step)(struct slot *
         work(lookahead, 0, NULL);
 }
 
-/* Only where it is known how its motion is to be undone. */
+/* Decodes the points of a slot and finds its sweep with the expected deskewing. */
 static void decode(struct slot *slot)
 {
     const struct ndtd_message *frame = slot->frame;
@@ -121,7 +121,7 @@ static void decode(struct slot *slot)
     slot->status =
         ndt_scan_points(frame->data, frame->size, &slot->header, scan->preprocess.deadline_us, &slot->raw, NULL);
     slot->decode_us = ndt_clock_us() - start_us;
-    if (slot->status == NDT_OK) /* as it will be found in turn */
+    if (slot->status == NDT_OK) /* the sweep, as it will be found in turn */
         slot->status = ndt_preprocess_sweep(&scan->preprocess, &slot->raw, &scan->sweep, NULL);
 }
 
@@ -150,8 +150,8 @@ static void open_slot(struct ndtd_pipeline *pipeline, struct slot *slot, const s
         slot->status = NDT_ERR_UNSUPPORTED;
 }
 
-/* Whether scans can go together at all: several of them work at once, nothing but the prediction changes from one
- * to the next, and the prediction can be trusted. */
+/* Whether scans can go together at all: several are worked on at once, only the prediction changes from one scan to
+ * the next, and the prediction is trusted. */
 static int can_go(const struct ndtd_pipeline *pipeline)
 {
     const struct ndtd_settings *settings = pipeline->settings;
@@ -169,7 +169,7 @@ static int has_time(const struct ndtd_pipeline *pipeline, size_t scans)
     return deadline_us <= 0 || deadline_us - ndt_clock_us() > TIME_MARGIN * (double)scans * pipeline->scan_us;
 }
 
-/* Whether the frame changes more for the scans behind it than the prediction. */
+/* Whether a frame changes more for later scans than their prediction. */
 static int is_turn(const struct ndtd_message *frame)
 {
     return frame->type == NDT_MESSAGE_INITIAL_POSE || frame->type == NDT_MESSAGE_TRANSFORM;
@@ -222,7 +222,7 @@ void ndtd_lookahead_predict(struct ndtd_pipeline *pipeline, const struct ndtd_me
     ndtd_scan_motion(&slot->scan, track, &slot->scan.predicted, &slot->motion);
     ndtd_scan_prior(&slot->scan, &slot->scan.predicted, &slot->prior);
     ndt_track_coast(track, &slot->scan.predicted);
-    /* The scan is expected to leave the estimate as certain as the one before it did. */
+    /* Each scan is expected to leave the estimate as certain as the previous one did. */
     memcpy(track->state.P, pipeline->lookahead->kept.state.P, sizeof(track->state.P));
 }
 
@@ -246,7 +246,7 @@ void ndtd_lookahead_align(struct ndtd_pipeline *pipeline)
     }
     if (count < 2 || !ndtd_matcher_has_time(matcher, &params) ||
         ndt_align_batch(matcher->aligner, &params, lookahead->items, count, lookahead->results, NULL) != NDT_OK) {
-        ndtd_lookahead_forget(lookahead); /* the fault is found again when it is the turn of the scan */
+        ndtd_lookahead_forget(lookahead); /* the fault shows again when the scan has its turn */
         return;
     }
     for (size_t i = 0; i < count; i++)
@@ -280,7 +280,7 @@ static int same_motion(const struct ndt_sweep_motion *a, const struct ndt_sweep_
                             : memcmp(&a->twist, &b->twist, sizeof(a->twist)) == 0);
 }
 
-/* Whether the points were preprocessed as has been decided by now. */
+/* Whether the points were preprocessed with the sweep that is known by now. */
 static int same_sweep(const struct ndtd_scan *a, const struct ndtd_scan *b)
 {
     return a->preprocess.deskew == b->preprocess.deskew && a->preprocess.sweep_s == b->preprocess.sweep_s &&
@@ -288,7 +288,7 @@ static int same_sweep(const struct ndtd_scan *a, const struct ndtd_scan *b)
            a->sweep.end_s == b->sweep.end_s && a->sweep.strays == b->sweep.strays;
 }
 
-/* Whether the alignment that was made ahead finds what an alignment from the real prediction would find. */
+/* Whether the alignment made ahead finds the pose that one from the real prediction would find. */
 static int counts(const struct ndtd_matcher *matcher, const struct slot *slot, const struct ndt_prior *now)
 {
     const struct ndtd_settings *settings = matcher->settings;
@@ -313,7 +313,7 @@ static int counts(const struct ndtd_matcher *matcher, const struct slot *slot, c
                MOTION_M;
 }
 
-/* The preprocessor of the slot becomes that of the matcher: a second pass moves its points. */
+/* Exchanges the preprocessors of slot and matcher, so that a second pass moves these points. */
 static void take_preprocessed(struct ndtd_matcher *matcher, struct slot *slot)
 {
     struct ndt_preprocessor *preprocessor = matcher->preprocessor;

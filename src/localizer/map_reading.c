@@ -8,7 +8,7 @@
 static const double REPORT_S = 0.1;
 
 struct reading {
-    pthread_mutex_t mutex; /* any thread that builds may report */
+    pthread_mutex_t mutex; /* guards the line: any thread that builds may report */
     struct ndtd_progress_line line;
     struct ndt_progress progress;
     const struct ndt_progress *stop;
@@ -43,7 +43,7 @@ enum ndt_status ndtd_map_read(struct ndt_map **out, const char *path, const stru
     struct reading reading = {.mutex = PTHREAD_MUTEX_INITIALIZER, .stop = stop};
     char what[80];
     *out = NULL;
-    if (stop && ndt_progress_is_cancelled(stop)) /* however quickly the map would be read */
+    if (stop && ndt_progress_is_cancelled(stop)) /* checked however quickly the map is read */
         return ndt_fail(err, NDT_ERR_CANCELLED, "%s: interrupted", path);
     snprintf(what, sizeof(what), "%.79s", path);
     ndtd_progress_line_begin(&reading.line, what, NULL);

@@ -6,9 +6,9 @@
 #include "ndt/clock.h"
 #include "ndt/pose_scores.h"
 
-/* Points of a scan that are read however late it is, and the part of the time for reading and preprocessing. */
+/* Least number of points that are read of a late scan, and the part of the time for reading and preprocessing. */
 static const double LEAST_POINTS = 10000, READ_PART = 0.5;
-/* Least score where nothing else judges it: correct poses reach 0.44 and more in good maps. */
+/* Least score where no confidence judges it: correct poses reach 0.44 and more in good maps. */
 static const double UNJUDGED_SCORE = 0.35;
 
 struct ndt_scan_header ndtd_matcher_thinned(const struct ndtd_matcher *matcher,
@@ -42,7 +42,7 @@ int ndtd_has_prior(const struct ndtd_settings *settings)
     return settings->prior == NDTD_PRIOR_AUTO && settings->align.variant == NDT_ROBUST;
 }
 
-/* Whether the confidence judges how well a scan fits. */
+/* Whether the confidence judges the fit of a scan. */
 static int has_confidence(const struct ndtd_settings *settings)
 {
     return ndtd_has_prior(settings) && settings->map.covariance == NDT_COVARIANCE_UNBIASED &&
@@ -69,7 +69,7 @@ void ndtd_use_finest_level(struct ndt_align_params *params)
     params->level_count = 1;
 }
 
-/* The estimate of an evaluation's time is halved each time it prevents an alignment, so that one slow scan cannot
+/* The expected time of an evaluation is halved each time it prevents an alignment, so that one slow scan cannot
  * prevent all following ones. */
 int ndtd_matcher_has_time(struct ndtd_matcher *matcher, struct ndt_align_params *params)
 {
@@ -194,7 +194,7 @@ void ndtd_matcher_wide_covariance(const struct ndtd_matcher *matcher, double cov
 
 /* ---- which of two poses fits better ---- */
 
-/* Edge of a block: that of a voxel of the finest level, usually. */
+/* Edge of a block; usually that of a voxel of the finest level. */
 static const float BLOCK_M = 1;
 
 static struct ndt_score_pose score_pose(const struct ndtd_matcher *matcher, const struct ndt_pose *T_map_sensor)
@@ -244,7 +244,7 @@ static size_t block_of(const struct ndt_cloud *points, size_t i)
     return (x * 73856093u ^ y * 19349663u ^ z * 83492791u) % NDTD_FIT_BLOCKS;
 }
 
-/* Every how many points one is scored. */
+/* Step at which points are scored: every stride-th one. */
 static size_t stride_of(const struct ndt_cloud *points)
 {
     return 1 + (points->count - 1) / NDTD_POINT_FITS;
@@ -255,8 +255,8 @@ void ndtd_matcher_keep_fits(struct ndtd_matcher *matcher, const struct ndt_pose 
     score_points(matcher, a, stride_of(matcher->points), matcher->fits.at_a);
 }
 
-/* The mean of the differences of the points over its deviation, with blocks of points as what is independent (a
- * cluster-robust variance; Liang and Zeger 1986). What both poses explain alike says nothing. */
+/* Mean of the differences of the points over its deviation, where blocks of points are the independent samples (a
+ * cluster-robust variance; Liang and Zeger 1986). Points that both poses explain alike add nothing. */
 double ndtd_matcher_lead_of_kept(struct ndtd_matcher *matcher, const struct ndt_pose *b)
 {
     struct ndtd_point_fits *fits = &matcher->fits;

@@ -1,9 +1,10 @@
-/* Multi-start: the scan is aligned from several guesses, where the prediction may not lead to the right optimum.
+/* Multi-start: aligns the scan from several guesses where the prediction may not lead to the right optimum.
  *
  * A window search proposes poses within reach; where the prediction is not trusted it comes first, and the
  * alignment begins at its best candidate on the finest level. Other candidates are aligned only where the scan does
  * not fit significantly worse there. Obvious guesses (the prediction, no motion, constant velocity, the last
- * verified pose) follow where that leaves the pose open: a narrow view may hide the right place from a search. */
+ * verified pose) follow where the candidates leave the pose open: a narrow view may hide the right place from a
+ * search. */
 #include <math.h>
 #include <string.h>
 
@@ -12,49 +13,49 @@
 #include "redeskew.h"
 #include "relocalizer_state.h"
 
-/* Logarithm of the odds that a pose elsewhere needs where the scan may slide, as in a tunnel. */
+/* Logarithm of the odds that another pose needs over a confirmed one, where the scan may slide, as in a tunnel. */
 static const double CLEARLY_BETTER = NDTD_LEAST_MARGIN;
-/* Squared Mahalanobis distances of a pose from the prediction: the mean of good predictions, and 95 % of those of
- * people who carry a sensor. */
+/* Squared Mahalanobis distances of a pose from the prediction: the mean of good predictions, and 95 % of the
+ * predictions for people who carry a sensor. */
 static const double EXPECTED = 6, LIKELY = 22;
-/* Logarithm of the odds that the right pose is among those that were found, where the scan fits as usual, among one
- * place of the window; at most STANDS_OUT more where one place stands out. More places hide it better, and an
- * alignment that has not converged speaks against it. Of 161 alignments at wrong places that were fit to be
- * believed (offices, dormitories and halls, views of 70 to 360 deg, 20 seeds), one stood out by 12 or more; of
- * 4623 at the right ones while the pose was known, 4508 did. */
+/* Logarithm of the odds that the right pose is among those found, for a window of one place and a scan that fits as
+ * usual; at most STANDS_OUT more where one place stands out. A window of more places hides the right one better,
+ * and an alignment that has not converged speaks against it. Of 161 alignments at wrong places that fitted well
+ * enough to be accepted (offices, dormitories and halls, views of 70 to 360 deg, 20 seeds), one stood out by 12 or
+ * more; of 4623 at the right ones while the pose was known, 4508 did. */
 static const double FOUND_WIDE = 12, FOUND_NARROW = 4, STANDS_OUT = 20, NOT_CONVERGED = 6;
-/* Logarithm of the probability that the right place is not among those that were found for one view, and how much
- * less it is at most where one of them stands out. */
+/* Logarithm of the probability that the right place is not among those found for one view, and its largest
+ * reduction where one of them stands out. */
 static const double MISSED_WIDE = -4, MISSED_NARROW = -2, STANDS_OUT_PART = 0.5, LESS_MOST = 6;
-/* The same optimum from another guess ends elsewhere within the last step: it counts only if the fit is so much
- * better. */
+/* Gain of the fit that a result at the same optimum needs: another guess ends elsewhere within the last step. */
 static const double SAME_GAIN = 0.01;
-/* A prediction whose points are within this (three sigma) leaves one optimum on the finest level. */
+/* Distance of points, three sigma, within which a prediction leaves one optimum on the finest level. */
 static const double TRUSTED_M = 1.3;
-/* A prediction with such a deviation leaves several places. */
+/* Deviation of a prediction above which several places are possible. */
 static const double OPEN_M = 1;
-/* Part of the time that is left for one list of guesses: hypotheses that are followed need some, too. */
+/* Part of the time left for one list of guesses: hypotheses that are followed need time, too. */
 static const double TIME_PART = 0.3;
 
-/* Candidates of the window that are aligned: those that come near the best, and where the scan may fit as well. */
+/* Candidates of the window that are aligned: their number, their fit relative to the best candidate, and the lead
+ * of the alignment above which a candidate is left out. */
 enum { CONTENDERS_MOST = 4 };
 static const double NEAR_BEST = 0.7, FAR_BEHIND = 6;
-/* Distance that the window goes beyond the reach of the vehicle, and its radius at most. */
+/* Distance of the window beyond the reach of the vehicle, and its largest radius. */
 static const double LEAST_REACH_M = 1, MOST_REACH_M = 20;
-/* The same around a pose that was given: it is off by 5 m at times, and the house next door has to be tried. */
+/* Distance of the window beyond the reach around a given pose, which is off by 5 m at times: the house next door
+ * has to be tried. */
 static const double GIVEN_REACH_M = 6;
 /* Rate at which a person turns a sensor, and the angle that a prediction leaves open in any case. */
 static const double TURN_RADPS = 2.5, LEAST_TURN_RAD = 20 * 0.017453292519943295;
-/* Height in which a sensor may be, above or below the prediction. */
+/* Height of a sensor above or below the prediction, at most. */
 static const double HEIGHT_REACH_M = 4;
-/* A view of less than this part of the circle, or of fewer points, hides the right place from a search now and
- * then. */
+/* Part of the circle, and points, below which a view hides the right place from a search now and then. */
 static const double WIDE_VIEW = 0.5;
 enum { WIDE_POINTS = 100 };
-/* A candidate of fewer points is no place to begin at. */
+/* Points below which a scan's candidate is not used as the initial guess. */
 enum { PROPOSED_POINTS = 60 };
 
-/* Whether the prediction says where the scan must fit: otherwise another optimum may be as near. */
+/* Whether the prediction determines the optimum; otherwise another one may be as near. */
 static int is_trusted_prediction(const struct ndt_track_state *predicted)
 {
     double move_m2 = 0, turn_rad2 = 0;
@@ -67,7 +68,7 @@ static int is_trusted_prediction(const struct ndt_track_state *predicted)
 
 /* ---- the window ---- */
 
-/* The region into which the vehicle can have come and turned since the state that is known. */
+/* The region that the vehicle can have reached, in position and heading, since the known state. */
 static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocalizer,
                                           const struct ndtd_alignment *alignment)
 {
@@ -90,7 +91,7 @@ static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocal
     return region;
 }
 
-/* Whether the window was searched with a view that the right place stands out in. */
+/* Whether the window was searched with a view wide enough for the right place to stand out. */
 static int is_wide_view(const struct ndtd_relocalizer *relocalizer)
 {
     const struct ndtd_proposals *proposals = &relocalizer->proposals;
@@ -140,7 +141,7 @@ enum ndt_status ndtd_relocalizer_propose(struct ndtd_relocalizer *relocalizer,
 
 /* ---- guesses ---- */
 
-/* The guesses as priors. Returns how many. */
+/* Sets the guesses as priors of the batch. Returns their number. */
 static size_t set_priors(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -161,15 +162,15 @@ static size_t set_priors(const struct ndtd_relocalization *now)
 
 /* ---- odds ---- */
 
-/* The prediction from a pose that was verified is evidence; one that was given may be wrong by metres, and so may
- * one that is followed while recovering. */
+/* Whether the prediction is evidence: it is where a verified pose leads to it. A given pose may be wrong by metres,
+ * and so may one that is followed in recovery. */
 static void set_evidence(struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     now->has_evidence = relocalizer->is_verified && !relocalizer->recovery.is_active;
 }
 
-/* What speaks against a pose of the sensor after the last verified one; 0 where none is. */
+/* Evidence of the prediction against a sensor pose; 0 where the prediction is no evidence. */
 static double surprise_of(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor)
 {
     if (!now->has_evidence)
@@ -178,21 +179,20 @@ static double surprise_of(const struct ndtd_relocalization *now, const struct nd
         ndtd_squared_mahalanobis(&now->expected.T_map_sensor, now->expected.covariance, T_map_sensor));
 }
 
-/* Logarithm of the odds of pose a over pose b of the sensor, from how much better the scan fits there. */
+/* Logarithm of the odds of sensor pose a over b, from the difference of the fits of the scan. */
 static double log_odds_of_scan(const struct ndtd_relocalization *now, const struct ndt_pose *a,
                                const struct ndt_pose *b)
 {
     return ndtd_matcher_log_odds(now->matcher, ndtd_matcher_significance(now->matcher, a, b));
 }
 
-/* The same with the prediction, whose error has the tails of a t distribution. */
+/* Logarithm of the odds of a over b with the prediction, whose error has the tails of a t distribution. */
 static double log_odds(const struct ndtd_relocalization *now, const struct ndt_pose *a, const struct ndt_pose *b)
 {
     return log_odds_of_scan(now, a, b) + surprise_of(now, b) - surprise_of(now, a);
 }
 
-/* The number of the best result, where the odds over the alignment are more than `better`; `count`: there is none.
- */
+/* The number of the best result whose log odds over the alignment exceed `better`; `count`: there is none. */
 static size_t choose_best(struct ndtd_relocalization *now, size_t count, double better)
 {
     const struct ndt_align_result *found = now->matcher->batch.results;
@@ -214,8 +214,8 @@ static size_t choose_best(struct ndtd_relocalization *now, size_t count, double 
     return best;
 }
 
-/* Aligns from all guesses; the best may become the alignment, which then stands for the costs of all. is_near: they
- * are optima already, but for the last steps. */
+/* Aligns from all guesses; the best may become the alignment, whose costs are then those of all. is_near: the
+ * guesses are optima already, but for the last steps. */
 static enum ndt_status try_guesses(struct ndtd_relocalization *now, int is_near, double better,
                                    struct ndt_error *err)
 {
@@ -249,7 +249,8 @@ static enum ndt_status try_guesses(struct ndtd_relocalization *now, int is_near,
     return NDT_OK;
 }
 
-/* Candidates of the window where the scan may fit as well as where it is aligned become guesses; all are optima. */
+/* Makes candidates of the window guesses where the scan may fit as well as at the alignment; all candidates are
+ * optima. */
 static void guess_contenders(struct ndtd_relocalization *now)
 {
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -271,7 +272,7 @@ static void guess_contenders(struct ndtd_relocalization *now)
     }
 }
 
-/* Shows what the window has found. */
+/* Shows the candidates of the window to a viewer. */
 static void show_candidates(const struct ndtd_relocalization *now)
 {
     const struct ndt_search_result *found = now->relocalizer->proposals.found;
@@ -315,16 +316,16 @@ static int is_confirmed(const struct ndtd_relocalization *now)
     return ndtd_alignment_is_confirmed(now->alignment, now->scan, now->relocalizer->settings);
 }
 
-/* Places and headings of the window. */
+/* Number of places in the window, in position and heading. */
 static double places_of(const struct ndtd_relocalization *now)
 {
     const struct ndt_search_region region = region_of(now->relocalizer, now->alignment);
     return ndtd_places_within(region.radius_m, region.heading_reach_rad);
 }
 
-/* Odds of a place that was not found against the alignment, as a logarithm: likely where the scan fits worse than
- * scans did so far, where the vehicle is not expected, and in a window of many places; unlikely where the alignment
- * stands out among those that were found by `margin`, as wrong ones do not. */
+/* Log odds of a place that was not found against the alignment. They rise where the scan fits worse than usual,
+ * where the vehicle is not expected, and with the places of the window; they fall where the alignment stands out
+ * among the found places by `margin`, as wrong ones do not. */
 static double log_odds_unfound(const struct ndtd_relocalization *now, double margin)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -350,13 +351,13 @@ double ndtd_turn_reach_rad(double dt_s)
     return LEAST_TURN_RAD + TURN_RADPS * dt_s;
 }
 
-/* Odds of all other optima together against the alignment, with and without the prediction, and of each. */
+/* Odds of the other optima against the alignment, with and without the prediction: of all together, and of each. */
 struct rivals {
     double odds, odds_of_scan;
-    double each[NDTD_OPTIMA_MAX], each_of_scan[NDTD_OPTIMA_MAX]; /* 0: not distinct */
+    double each[NDTD_OPTIMA_MAX], each_of_scan[NDTD_OPTIMA_MAX]; /* 0: not distinct from the alignment */
 };
 
-/* Sets the odds of an optimum from what the scan tells, a logarithm of the odds of the alignment over it. */
+/* Sets the odds of an optimum; of_scan: log odds of the alignment over it from the scan. */
 static void set_odds(const struct ndtd_relocalization *now, struct rivals *rivals, size_t number, double of_scan)
 {
     const struct ndt_pose *aligned = &now->alignment->result.T_map_sensor;
@@ -365,7 +366,8 @@ static void set_odds(const struct ndtd_relocalization *now, struct rivals *rival
     rivals->each[number] = exp(-of_scan - surprise_of(now, other) + surprise_of(now, aligned));
 }
 
-/* Whether another optimum is a better view of the same place: candidates of the window and guesses lead to one. */
+/* Whether another optimum is the better one of the same place, which candidates of the window and guesses may both
+ * lead to. */
 static int is_found_better(const struct ndtd_optima *optima, const struct rivals *rivals, size_t number)
 {
     for (size_t i = 0; i < optima->count; i++)
@@ -400,7 +402,7 @@ static struct rivals rivals_of(const struct ndtd_relocalization *now)
     return rivals;
 }
 
-/* Logarithm of the odds of the alignment over its rivals and over a place that was not found. */
+/* Log odds of the alignment over its rivals and over a place that was not found. */
 static double margin_over(const struct ndtd_relocalization *now, const struct rivals *rivals)
 {
     if (!ndtd_outcome_is_usable(now->alignment->result.outcome))
@@ -414,8 +416,8 @@ static double margin_of(const struct ndtd_relocalization *now)
     return margin_over(now, &rivals);
 }
 
-/* Whether the alignment is where the prediction leads, and that is one place: otherwise the window may have missed
- * what is there. */
+/* Whether the alignment is where the prediction leads, and the prediction leaves one place; otherwise the window
+ * may have missed the right one. */
 static int is_expected(const struct ndtd_relocalization *now)
 {
     return ndt_track_position_deviation(&now->alignment->predicted) <= OPEN_M &&
@@ -439,7 +441,7 @@ static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error
     return try_contenders(now, err);
 }
 
-/* The strongest rivals get the motion that fits there, as the alignment has; the odds of the others stay. */
+/* Deskews the strongest rivals with their own motion, as the alignment was; the odds of the others stay. */
 static enum ndt_status move_rivals(struct ndtd_relocalization *now, const struct ndtd_deskewing *first,
                                    struct rivals *rivals, struct ndt_error *err)
 {
@@ -466,9 +468,9 @@ static enum ndt_status move_rivals(struct ndtd_relocalization *now, const struct
     return NDT_OK;
 }
 
-/* Finds the motion within the sweep and weighs the rivals, with the points as every optimum was aligned with or
- * with a motion of its own: points that are deskewed again to fit the alignment fit nowhere else. Where another
- * motion leads to another place, nothing is left of the odds. */
+/* Finds the motion within the sweep and weighs the rivals. A rival is compared with the points that it was aligned
+ * with, or with its own motion: points deskewed again to fit the alignment fit nowhere else. Where another motion
+ * leads to another place, the odds are at most even. */
 static enum ndt_status weigh(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     const struct ndt_pose aligned = now->alignment->result.T_map_sensor;
@@ -485,7 +487,7 @@ static enum ndt_status weigh(struct ndtd_relocalization *now, struct ndt_error *
     else if (status == NDT_OK) {
         const int is_moved = memcmp(&first.motion, &last.motion, sizeof(first.motion)) != 0;
         if (is_moved &&
-            margin_of(now) >= NDTD_LEAST_MARGIN) /* otherwise they win with the motion of the alignment */
+            margin_of(now) >= NDTD_LEAST_MARGIN) /* otherwise the rivals win even with the alignment's motion */
             status = move_rivals(now, &first, &rivals, err);
         now->decision->margin = margin_over(now, &rivals);
     }

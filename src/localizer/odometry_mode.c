@@ -9,32 +9,32 @@
 #include "ndt_odometry/odometry.h"
 #include "ndtd/scan_times.h"
 
-/* Uncertainty of a pose, and the largest acceleration of a person or a vehicle over a second: a scan that asks for
- * more was matched with another place that looks alike. */
+/* Limits of a step: uncertainty of a pose, and the largest acceleration of a person or a vehicle over a second. A
+ * scan beyond them was matched with another place that looks alike. */
 static const double JUMP_M = 0.35, MOST_MPS2 = 3.0;
-/* Length of way that may be unknown before it is lost. */
+/* Length of unknown path after which odometry is lost. */
 static const double MOST_UNKNOWN_M = 0.5;
 
 /* Reference moments and positions of the last scans that were located. */
 struct way {
     int count;
-    int64_t stamp_ns[2]; /* the newer one last */
+    int64_t stamp_ns[2]; /* newer one last */
     double t_m[2][3];
 };
 
 struct ndtd_odometry_mode {
     struct ndt_backend *backend;
     const struct ndtd_settings *settings;
-    struct ndt_odometry *odometry; /* NULL: the next message begins */
-    int has_sensor;                /* the first scan has told the two below */
+    struct ndt_odometry *odometry; /* NULL: the next message starts it */
+    int has_sensor;                /* the first scan has set frame_id and T_base_sensor */
     char frame_id[NDTD_FRAME_ID_MAX];
     struct ndt_pose T_base_sensor;
     struct way way;
     int has_speed;
-    double speed_mps;  /* at the last scan that told the way */
-    double unknown_m;  /* what the base may have moved at this speed since then */
-    int64_t known_ns;  /* the moment of the last scan */
-    char why_lost[96]; /* empty: the way is known since the first scan */
+    double speed_mps;  /* speed at the last scan that was not degenerate */
+    double unknown_m;  /* path at this speed since then */
+    int64_t known_ns;  /* reference moment of the last scan */
+    char why_lost[96]; /* empty: the path is known since the first scan */
     enum ndt_state state;
 };
 
@@ -76,7 +76,7 @@ void ndtd_odometry_mode_restart(struct ndtd_odometry_mode *mode)
     mode->state = NDT_STATE_INITIALISING;
 }
 
-/* Begins the odometry, if it has not begun. */
+/* Starts odometry, if it does not run yet. */
 static enum ndt_status begin(struct ndtd_odometry_mode *mode, struct ndt_error *err)
 {
     struct ndt_odometry_params params;
@@ -118,8 +118,7 @@ void ndtd_odometry_mode_wheels(struct ndtd_odometry_mode *mode, const struct ndt
 
 /* ---- the first scan ---- */
 
-/* How sweeps are deskewed: as the settings say; else by times, or by the order of the points where there are none.
- */
+/* The mode of deskewing: that of the settings; for auto by times, or by azimuth where there are none. */
 static enum ndt_deskew_mode deskew_of(const struct ndtd_settings *settings, const struct ndt_cloud *raw)
 {
     if (settings->preprocess.deskew != NDT_DESKEW_AUTO || raw->time_s)
@@ -130,7 +129,7 @@ static enum ndt_deskew_mode deskew_of(const struct ndtd_settings *settings, cons
                                                  : NDT_DESKEW_OFF;
 }
 
-/* The first scan tells where its sensor is. */
+/* Sets the sensor from the first scan. */
 static enum ndt_status take_sensor(struct ndtd_odometry_mode *mode, const struct ndtd_scan *scan,
                                    const struct ndt_cloud *raw, struct ndt_error *err)
 {
@@ -140,7 +139,7 @@ static enum ndt_status take_sensor(struct ndtd_odometry_mode *mode, const struct
     return ndt_odometry_set_sensor(mode->odometry, &mode->T_base_sensor, deskew_of(mode->settings, raw), err);
 }
 
-/* Why the scan does not belong to the odometry; NULL: it does. */
+/* The reason why a scan is not one of odometry's sensor; NULL: it is one. */
 static const char *why_foreign(const struct ndtd_odometry_mode *mode, const struct ndtd_scan *scan)
 {
     if (strcmp(mode->frame_id, scan->frame_id ? scan->frame_id : "") != 0)
@@ -152,7 +151,7 @@ static const char *why_foreign(const struct ndtd_odometry_mode *mode, const stru
 
 /* ---- the way ---- */
 
-/* Whether the base would have to accelerate as nothing does. */
+/* Whether a step takes an acceleration that no person or vehicle has. */
 static int has_jumped(struct way *way, const struct ndt_odometry_result *found)
 {
     const double *t_m = found->T_odom_reference.t_m;
@@ -175,15 +174,15 @@ static int has_jumped(struct way *way, const struct ndt_odometry_result *found)
     return jumps;
 }
 
-/* Whether scans have told too little of the way: the base may have moved as fast as before, or, where nothing told
- * that yet, anyhow. */
+/* Whether degenerate scans have left too much of the path unknown: at the last known speed, or at once where no
+ * speed was known yet. */
 static int is_way_unknown(struct ndtd_odometry_mode *mode, const struct ndt_odometry_result *found)
 {
     const double *v = found->twist.v_mps;
     const double step_s = mode->has_speed ? fmax(ndt_track_seconds(mode->known_ns, found->reference_ns), 0) : 0;
     mode->known_ns = found->reference_ns;
     if (!found->is_degenerate) {
-        mode->has_speed = found->guesses > 0 || mode->has_speed; /* the first scan tells none */
+        mode->has_speed = found->guesses > 0 || mode->has_speed; /* the first scan has no speed */
         mode->speed_mps = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
         mode->unknown_m = 0;
         return 0;
@@ -192,7 +191,7 @@ static int is_way_unknown(struct ndtd_odometry_mode *mode, const struct ndt_odom
     return mode->unknown_m > MOST_UNKNOWN_M;
 }
 
-/* Why the way is lost for good with this scan; NULL: it is not. */
+/* The reason why the path is lost for good with this scan; NULL: it is not lost. */
 static const char *why_lost(struct ndtd_odometry_mode *mode, const struct ndt_odometry_result *found)
 {
     const int jumps = has_jumped(&mode->way, found), is_unknown = is_way_unknown(mode, found);
@@ -203,7 +202,7 @@ static const char *why_lost(struct ndtd_odometry_mode *mode, const struct ndt_od
     return is_unknown ? "the way was lost: scans do not tell it along one direction, and no wheels do" : NULL;
 }
 
-/* The outcome of a scan and the state after it. */
+/* Sets the outcome of a scan and the state after it. */
 static void judge(struct ndtd_odometry_mode *mode, const struct ndt_odometry_result *found,
                   struct ndt_align_result *result)
 {
@@ -260,7 +259,7 @@ enum ndt_status ndtd_odometry_mode_scan(struct ndtd_odometry_mode *mode, const s
     enum ndt_status status;
     record->is_odometry = 1;
     if (scan->preprocess.deskew == NDT_DESKEW_OFF && settings->preprocess.deskew == NDT_DESKEW_AUTO && raw->time_s)
-        ndtd_scan_times_drop(raw); /* they are no times */
+        ndtd_scan_times_drop(raw); /* implausible times */
     mode->settings = settings;
     status = begin(mode, err);
     if (status == NDT_OK && !mode->has_sensor)

@@ -1,10 +1,10 @@
 /* Private: localising without a map (map.path none). The poses are those of ndt_odometry, in the frame `odom`.
  *
- * A scan is `converged` and the state `tracking` as long as all poses since the first scan follow from scans. The
- * way is lost for good, the outcome `lost` and the state `lost`, where a scan hardly observes a direction and
- * nothing else tells the way, where a pose jumps as nothing that drives can, and where the local map began anew:
- * what comes behind is right relative to that place alone. An initial pose begins anew: `odom` is then the base at
- * the next scan. One owner, one thread. */
+ * A scan is `converged` and the state `tracking` as long as all poses since the first scan follow from scans.
+ * Outcome and state are `lost` for good where a scan hardly observes a direction and no other sensor does, where a
+ * pose jumps farther than a vehicle can move, and where the local map began anew: later poses are right relative to
+ * that place alone. An initial pose starts odometry anew: `odom` is then the base at the next scan. One owner, one
+ * thread. */
 #ifndef NDTD_ODOMETRY_MODE_H
 #define NDTD_ODOMETRY_MODE_H
 
@@ -14,24 +14,26 @@
 #include "scan.h"
 
 struct ndtd_odometry_mode;
-/* Opens a backend on the CPU. The settings are borrowed until the next call with others. */
+/* Opens a backend on the CPU. The settings are borrowed until a call passes others. */
 NDT_MUST_CHECK enum ndt_status ndtd_odometry_mode_create(struct ndtd_odometry_mode **out,
                                                          const struct ndtd_settings *settings,
                                                          struct ndt_error *err);
 /* `mode` may be NULL. */
 void ndtd_odometry_mode_destroy(struct ndtd_odometry_mode *mode);
-/* Begins anew with the next scan. */
+/* Starts anew with the next scan. */
 void ndtd_odometry_mode_restart(struct ndtd_odometry_mode *mode);
-/* Begins anew where the estimator is: `odom` is then the frame of its poses. NDT_ERR_MEMORY: it does not run. */
+/* Starts anew where the estimator is: `odom` is then the frame of the estimator's poses. NDT_ERR_MEMORY: odometry
+ * does not run. */
 NDT_MUST_CHECK enum ndt_status ndtd_odometry_mode_begin_at(struct ndtd_odometry_mode *mode,
                                                            const struct ndtd_settings *settings,
                                                            const struct ndt_track *track, struct ndt_error *err);
-/* The estimate after the last scan; only while it runs. */
+/* The estimate after the last scan; only while odometry runs. */
 const struct ndt_track_state *ndtd_odometry_mode_state(const struct ndtd_odometry_mode *mode);
 /* Samples between scans, in the base frame. */
 void ndtd_odometry_mode_imu(struct ndtd_odometry_mode *mode, const struct ndt_track_imu_sample *sample);
 void ndtd_odometry_mode_wheels(struct ndtd_odometry_mode *mode, const struct ndt_track_odometry_sample *sample);
-/* The result of a scan, whose sweep is known, into the record. NDT_ERR_MEMORY: not for this scan. */
+/* Writes the result of a scan, whose sweep is known, into the record. NDT_ERR_MEMORY: memory does not suffice for
+ * this scan. */
 NDT_MUST_CHECK enum ndt_status ndtd_odometry_mode_scan(struct ndtd_odometry_mode *mode,
                                                        const struct ndtd_settings *settings,
                                                        const struct ndtd_scan *scan, struct ndt_cloud *raw,

@@ -34,20 +34,20 @@
 
 /* Gain of the running mean of the scan time. */
 static const double SCAN_US_GAIN = 0.2;
-/* Below, the time of a scan is not that of its points. */
+/* Number of points below which the time of a scan is not determined by its points. */
 enum { LEAST_POINTS_TIMED = 5000 };
 
 /* ---- decode ---- */
 
-/* Scans whose points are preprocessed with those of this one. */
+/* Number of scans that are preprocessed together: one per merged sensor. */
 static size_t sensors_together(const struct ndtd_pipeline *pipeline)
 {
     const struct ndtd_extrinsics *frames = &pipeline->settings->frames;
     return frames->merge_sensors ? frames->sensor_count : 1;
 }
 
-/* The deadline has passed `us` after the first of the points was read: each takes longer than that. Twice as long,
- * and the next scan has a quarter of the points where all of the time went into these. */
+/* Raises the time per point after the deadline has passed `us` after the first point was read: a point takes longer
+ * than `us / points`. Doubled, it gives the next scan a quarter of the points if reading took all of the time. */
 static void read_fewer(struct ndtd_pipeline *pipeline, double us, uint64_t points)
 {
     if (points >= LEAST_POINTS_TIMED)
@@ -66,7 +66,7 @@ static enum ndt_status decode(struct ndtd_pipeline *pipeline, const struct ndtd_
             ndtd_matcher_thinned(&pipeline->matcher, &frame->scan, sensors_together(pipeline));
         status = ndt_scan_points(frame->data, frame->size, &scan, pipeline->matcher.deadline_us, raw, err);
         record->decode_us = ndt_clock_us() - start_us;
-        if (status == NDT_ERR_CANCELLED) /* goes on without points: it is answered with the prediction */
+        if (status == NDT_ERR_CANCELLED) /* without points, the scan is answered with the prediction */
             read_fewer(pipeline, record->decode_us, scan.points.count);
     }
     if (status != NDT_OK && status != NDT_ERR_CANCELLED)
@@ -80,11 +80,12 @@ static enum ndt_status decode(struct ndtd_pipeline *pipeline, const struct ndtd_
     return NDT_OK;
 }
 
-/* The time of a point follows slower scans at once and faster ones slowly. Small scans say nothing about it. */
+/* Updates the time per point, which follows slower scans at once and faster ones slowly. Small scans do not count.
+ */
 static void follow_point_time(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
 {
     const double points = (double)(record->points_raw - record->points_thinned),
-                 together = (double)pipeline->matcher.raw.count; /* with those of other sensors */
+                 together = (double)pipeline->matcher.raw.count; /* includes the points of other sensors */
     if (points < LEAST_POINTS_TIMED || together < points)
         return;
     const double point_us = record->decode_us / points + record->preprocess_us / together;
@@ -94,7 +95,7 @@ static void follow_point_time(struct ndtd_pipeline *pipeline, const struct ndtd_
 
 /* ---- sensors that are merged ---- */
 
-/* A scan that is held is answered with the prediction at its stamp. */
+/* Answers a held scan with the prediction at its stamp. */
 static void answer_merged(const struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record)
 {
     struct ndtd_alignment nothing = {.is_updated = 0};
@@ -106,7 +107,7 @@ static void answer_merged(const struct ndtd_pipeline *pipeline, struct ndtd_scan
     ndtd_pipeline_report_estimate(pipeline, &nothing, &nothing.predicted, record);
 }
 
-/* The times of one of several sensors that are merged; what is wrong with them is found with all. */
+/* Finds the point times of one of several merged sensors; faults of the times are reported with the merged scan. */
 static void find_times(struct ndtd_pipeline *pipeline, const struct ndt_scan_header *scan)
 {
     const struct ndtd_timed_scan part = {
@@ -142,13 +143,13 @@ static enum ndt_status merge_sensors(struct ndtd_pipeline *pipeline, const struc
 
 /* ---- predict ---- */
 
-/* Sets the sweep, and how the motion within it is undone. */
+/* Sets the sweep and the mode of deskewing. */
 static enum ndt_status find_sweep(struct ndtd_pipeline *pipeline, struct ndt_error *err)
 {
     struct ndtd_scan *scan = &pipeline->matcher.scan;
     struct ndt_cloud *raw = &pipeline->matcher.raw;
     const struct ndtd_timed_scan timed = {.frame_id = scan->frame_id, .stamp_ns = scan->stamp_ns, .points = raw};
-    const int is_auto = scan->preprocess.deskew == NDT_DESKEW_AUTO; /* `off` says that there is nothing to undo */
+    const int is_auto = scan->preprocess.deskew == NDT_DESKEW_AUTO; /* with `off` there is no motion to undo */
     enum ndt_status status;
     if (scan->frame_id) {
         status = ndtd_scan_times_find(&pipeline->times, &timed, &scan->preprocess, &scan->sweep,
@@ -162,8 +163,8 @@ static enum ndt_status find_sweep(struct ndtd_pipeline *pipeline, struct ndt_err
     return status;
 }
 
-/* Sets the result to the predicted pose. Returns 0 when the scan is answered with it: no pose is known yet, or the
- * deadline has passed. */
+/* Sets the result to the predicted pose. Returns 0 when the scan is answered with it, because no pose is known yet
+ * or the deadline has passed. */
 static int predict(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment)
 {
     struct ndtd_scan *scan = &pipeline->matcher.scan;
@@ -187,7 +188,7 @@ static int predict(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignm
     return 1;
 }
 
-/* sensor_points.required_distance. Returns 0 when the scan is refused. */
+/* Applies sensor_points.required_distance. Returns 0 when the scan is refused. */
 static int reaches_far(const struct ndtd_pipeline *pipeline, struct ndt_align_result *result)
 {
     const double required_m = pipeline->settings->required_distance_m;
@@ -213,7 +214,7 @@ static int reaches_far(const struct ndtd_pipeline *pipeline, struct ndt_align_re
 
 /* ---- align ---- */
 
-/* debug.align_delay_ms: simulates a slow machine, but not beyond the deadline. Returns how long it took [us]. */
+/* Applies debug.align_delay_ms: simulates a slow machine, but not beyond the deadline. Returns the delay [us]. */
 static double delay(const struct ndtd_pipeline *pipeline)
 {
     const double start_us = ndt_clock_us(), deadline_us = pipeline->matcher.deadline_us;
@@ -227,7 +228,7 @@ static double delay(const struct ndtd_pipeline *pipeline)
     return ndt_clock_us() - start_us;
 }
 
-/* For as many points as there are now. */
+/* Scales the time of an evaluation to the points of this scan. */
 static void scale_evaluation(struct ndtd_matcher *matcher)
 {
     if (matcher->evaluation_points == 0 || matcher->points_used == 0)
@@ -267,8 +268,7 @@ static enum ndt_status align(struct ndtd_pipeline *pipeline, struct ndt_align_pa
 
 /* ---- assess ---- */
 
-/* The covariance of the alignment that counts, where it is not the estimator's. Without time it is the fixed one.
- */
+/* Sets the covariance of the final alignment where it is not the estimator's. Without time it is the fixed one. */
 static enum ndt_status estimate_covariance(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                            struct ndt_error *err)
 {
@@ -297,9 +297,9 @@ static enum ndt_status estimate_covariance(struct ndtd_matcher *matcher, struct 
     return status;
 }
 
-/* Sets the confidence of the result; one with less than the minimum is not accepted. The estimator takes it all the
- * same where the scan fits, along whatever it may slide and however far it is from the prediction: a tunnel informs
- * it, and a sudden turn does, but a wrong match must not. */
+/* Sets the confidence of the result; below the minimum it is not accepted. The estimator takes the result all the
+ * same where the scan fits, regardless of degenerate directions and of the distance from the prediction: a scan in
+ * a tunnel or in a sudden turn informs the estimator, but a wrong match must not. */
 static void assess(const struct ndtd_pipeline *pipeline, const struct ndtd_decision *decision,
                    struct ndtd_alignment *alignment, struct ndtd_scan_record *record)
 {
@@ -309,7 +309,7 @@ static void assess(const struct ndtd_pipeline *pipeline, const struct ndtd_decis
     record->confidence = ndtd_alignment_confidence(alignment, &pipeline->matcher.scan, pipeline->settings, &fits);
     if (!isnan(decision->margin))
         record->confidence *= 1 / (1 + exp(-decision->margin));
-    if (!decision->is_unproven && decision->certainty > record->confidence) { /* NAN is not */
+    if (!decision->is_unproven && decision->certainty > record->confidence) { /* false for NAN */
         record->confidence = decision->certainty;
         fits = ndtd_outcome_is_usable(result->outcome);
     }
@@ -333,7 +333,7 @@ static void assess(const struct ndtd_pipeline *pipeline, const struct ndtd_decis
     }
 }
 
-/* Fills the record with the alignment besides its result. */
+/* Fills in the record with the facts of the alignment besides its result. */
 static void describe(const struct ndtd_pipeline *pipeline, const struct ndtd_decision *decision,
                      const struct ndtd_alignment *alignment, struct ndtd_scan_record *record)
 {
@@ -349,7 +349,7 @@ static void describe(const struct ndtd_pipeline *pipeline, const struct ndtd_dec
 
 /* ---- the way ---- */
 
-/* The first alignment, and the decision about it. *is_aligned: the scan has an alignment to assess. */
+/* Aligns the scan and decides about the alignment. *is_aligned: the scan has an alignment to assess. */
 static enum ndt_status align_and_relocalise(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
                                             struct ndtd_decision *decision, int *is_aligned, struct ndt_error *err)
 {
@@ -376,7 +376,7 @@ static enum ndt_status align_and_relocalise(struct ndtd_pipeline *pipeline, stru
     return status;
 }
 
-/* From the points to the alignment that counts, assessed. */
+/* Runs a scan from its points to the final alignment, assessed. */
 static enum ndt_status localise(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
                                 struct ndtd_decision *decision, struct ndtd_scan_record *record,
                                 struct ndt_error *err)
@@ -400,7 +400,7 @@ static enum ndt_status localise(struct ndtd_pipeline *pipeline, struct ndtd_alig
         status = estimate_covariance(matcher, alignment, err);
     assess(pipeline, decision, alignment, record);
     ndtd_relocalizer_report(pipeline->relocalizer, decision, &alignment->result);
-    if (decision->is_unproven && record->confidence > decision->certainty) /* it fits elsewhere, too */
+    if (decision->is_unproven && record->confidence > decision->certainty) /* the scan fits elsewhere, too */
         record->confidence = decision->certainty;
     if (status == NDT_OK)
         status = ndtd_extension_judge(pipeline, alignment, decision, record, err);
@@ -409,7 +409,7 @@ static enum ndt_status localise(struct ndtd_pipeline *pipeline, struct ndtd_alig
     return status;
 }
 
-/* The estimator goes on from the pose that the relocaliser has decided for. */
+/* Moves the estimator to the pose of the relocaliser's decision. */
 static void follow_decision(struct ndtd_pipeline *pipeline, const struct ndtd_decision *decision)
 {
     if (decision->is_replaced)
@@ -420,7 +420,7 @@ static void follow_decision(struct ndtd_pipeline *pipeline, const struct ndtd_de
     pipeline->events.refused_m = decision->refused_m;
 }
 
-/* From the prediction to the pose. A failure concerns the scan, memory or the device. */
+/* Runs a scan from the prediction to the pose. Its failures are of the scan, of memory or of the device. */
 static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignment,
                              struct ndtd_scan_record *record, struct ndt_error *err)
 {
@@ -434,7 +434,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_alignme
     else
         ndtd_extension_follow(pipeline);
     if (!predict(pipeline, alignment) || !reaches_far(pipeline, &alignment->result))
-        status = NDT_OK; /* it is answered, whatever is wrong with its sweep */
+        status = NDT_OK; /* answered in any case, even without a usable sweep */
     else if (status == NDT_OK)
         status = localise(pipeline, alignment, &decision, record, err);
     follow_decision(pipeline, &decision);
@@ -448,7 +448,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_alignme
     return status;
 }
 
-/* For a request whose search goes on after the answer. */
+/* Keeps the facts of an answered scan for a request, whose search follows. */
 static void keep_for_request(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                              const struct ndtd_scan_record *record)
 {
@@ -465,7 +465,7 @@ static void keep_for_request(struct ndtd_pipeline *pipeline, const struct ndtd_a
                                     .is_tracked = record->state == NDT_STATE_TRACKING && alignment->is_updated,
                                     .T_map_base = alignment->updated.T_map_base,
                                     .fit = ndtd_fit(&record->result)};
-    matcher->scan.preprocess.deadline_us = 0; /* the answer is due, the search is not */
+    matcher->scan.preprocess.deadline_us = 0; /* the deadline is that of the answer, not of the search */
 }
 
 static void follow_scan_time(struct ndtd_pipeline *pipeline, double took_us)
@@ -473,7 +473,7 @@ static void follow_scan_time(struct ndtd_pipeline *pipeline, double took_us)
     pipeline->scan_us += (pipeline->scan_us > 0 ? SCAN_US_GAIN : 1) * (took_us - pipeline->scan_us);
 }
 
-/* Notes what Autoware's node warns of; changes nothing. */
+/* Counts the events that Autoware's node warns of; changes no result. */
 static void validate(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record, double took_us)
 {
     const struct ndtd_settings *settings = pipeline->settings;
@@ -497,7 +497,7 @@ static void validate(struct ndtd_pipeline *pipeline, const struct ndtd_scan_reco
     }
 }
 
-/* Fills the record with what the header of the scan tells. */
+/* Fills in the record from the header of the scan. */
 static void begin(struct ndtd_pipeline *pipeline, const struct ndt_scan_header *header,
                   struct ndtd_scan_record *record)
 {
@@ -519,7 +519,7 @@ static void begin(struct ndtd_pipeline *pipeline, const struct ndt_scan_header *
     memcpy(record->sensor.frame_id, header->frame_id, sizeof(record->sensor.frame_id));
 }
 
-/* From the alignment to the answer: the estimator follows, and the record gets the result. */
+/* Answers a scan: the estimator follows its alignment, and the record gets the result. */
 static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                    struct ndtd_scan_record *record)
 {
@@ -533,7 +533,7 @@ static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *
         ndtd_points_view_keep(pipeline, record);
 }
 
-/* Without a map. */
+/* Answers a scan without a map, by odometry. */
 static enum ndt_status answer_by_odometry(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record,
                                           struct ndt_error *err)
 {
@@ -603,8 +603,8 @@ static void release_memory(struct ndtd_pipeline *pipeline)
     pipeline->has_answered = 0;
 }
 
-/* Where memory does not suffice, the buffers of larger scans are given back and the scan is tried once more: one
- * that is too large must not keep the memory of those that follow. */
+/* Processes a scan in memory that may not suffice. If it does not, the buffers of larger scans are given back and
+ * the scan is tried once more: a scan that is too large must not keep the memory of later ones. */
 static enum ndt_status process_in_memory(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                          struct ndtd_scan_record *record, struct ndt_error *err)
 {
@@ -641,7 +641,7 @@ size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_message 
 {
     const int is_alone = pipeline->odometry != NULL || ndtd_extension_runs(pipeline->extension);
     const size_t together = is_alone ? 0 : ndtd_lookahead_begin(pipeline, frames, count);
-    struct ndt_error ignored; /* each frame has its turn */
+    struct ndt_error ignored; /* the frame is processed again in its turn */
     for (size_t i = 0; i < together; i++)
         if (frames[i]->type == NDT_MESSAGE_SCAN)
             ndtd_lookahead_predict(pipeline, frames[i]);

@@ -5,7 +5,7 @@
 
 static const double DEG = 0.017453292519943295;
 
-/* Whether it happened since `told`; its text. */
+/* Whether odometry restarted since `told`; writes the text of the event. */
 static int odometry_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                           char text[NDTD_EVENT_BYTES])
 {
@@ -16,7 +16,7 @@ static int odometry_event(const struct ndtd_pipeline_events *now, const struct n
     return jump->count != told->odometry_restarts.count;
 }
 
-/* One line for each fault, and one when it is over. */
+/* Writes one line for each fault, and one when it is over. */
 static int input_event(const struct ndtd_input_fault *now, const struct ndtd_input_fault *told,
                        char text[NDTD_EVENT_BYTES])
 {

@@ -1,4 +1,4 @@
-/* The pipeline's handling of messages that are no scans, and of poses that are given. */
+/* The pipeline's handling of messages that are no scans, and of given poses. */
 #include <string.h>
 
 #include "ndtd/motion_sample.h"
@@ -18,7 +18,7 @@ void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_
     pipeline->has_start = 0;
     if (!ndt_pose_is_finite(&start->pose))
         return;
-    /* Wherever it is, it moves as before. */
+    /* The motion does not depend on the pose, so the twist of the track stays. */
     const struct ndt_twist *twist =
         ndtd_relocalizer_keep_track(pipeline->relocalizer, stamp_ns, ndtd_state_is_trusted(pipeline->state));
     forget_intervals(pipeline);
@@ -26,7 +26,7 @@ void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_
     ndt_track_reset(&pipeline->track, stamp_ns, &start->pose, start->has_twist ? &start->twist : twist,
                     start->has_covariance ? start->covariance : NULL);
     ndtd_extension_stop(pipeline->extension);
-    pipeline->state = NDT_STATE_INITIALISING; /* until a scan confirms it */
+    pipeline->state = NDT_STATE_INITIALISING; /* until a scan confirms the pose */
     ndtd_relocalizer_start_at(pipeline->relocalizer, &pipeline->track.state);
     ndtd_lookahead_forget(pipeline->lookahead);
 }
@@ -103,7 +103,7 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
     return NDT_OK;
 }
 
-/* From the next scan on; the lookahead takes no scan behind it. */
+/* Sets a transform for the following scans; lookahead takes no scan that follows one. */
 static enum ndt_status process_transform(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                          struct ndt_error *err)
 {

@@ -1,4 +1,4 @@
-/* From the estimate after a scan to its result, and what the parts of the pipeline learn from the scan. */
+/* Reports the estimate after a scan as its result, and informs the parts of the pipeline about the scan. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "pipeline_state.h"
 #include "scan_order.h"
 
-/* Turns the covariance of the sensor, as an alignment without a prior gives it, into that of the base: both in the
+/* Turns the covariance of the sensor pose, from an alignment without a prior, into that of the base: both in the
  * axes of the map, about points that are `arm` apart. */
 static void carry_covariance(struct ndt_align_result *result, const double arm_m[3])
 {
@@ -45,7 +45,8 @@ void ndtd_pipeline_report_estimate(const struct ndtd_pipeline *pipeline, const s
     result->has_covariance |= alignment->has_covariance || ndtd_has_prior(pipeline->settings);
 }
 
-/* The prior may have vouched for an alignment in vain: what the scan does not observe is not known either. */
+/* Refuses a result whose estimate is too uncertain: a direction that the scan does not observe rests on the prior
+ * alone. */
 static void check_certainty(const struct ndtd_pipeline *pipeline, const struct ndt_track_state *estimate,
                             struct ndt_align_result *result)
 {
@@ -71,7 +72,7 @@ static void report_alignment(const struct ndtd_pipeline *pipeline, const struct 
     record->result.T_map_sensor = at_stamp.T_map_base;
 }
 
-/* Whether odometry and gyro told the motion that the scans found since the one that was verified before. */
+/* Checks odometry and gyro against the motion that the scans found since the previous verified one. */
 static void check_inputs(struct ndtd_pipeline *pipeline, const struct ndt_track_state *before,
                          const struct ndt_track_state *verified)
 {
@@ -92,7 +93,7 @@ static void check_inputs(struct ndtd_pipeline *pipeline, const struct ndt_track_
     }
 }
 
-/* The estimator takes the alignment over; where it converged, the pose is verified. */
+/* Commits the alignment to the estimator; if it converged, the pose is verified. */
 static void take_over(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                       struct ndt_align_result *result)
 {
@@ -127,8 +128,8 @@ void ndtd_pipeline_conclude(struct ndtd_pipeline *pipeline, const struct ndtd_al
         report_alignment(pipeline, alignment, record);
 }
 
-/* An estimate that is not finite would silence the scans for ever. Functions of the estimator never store one; this
- * is for what was not thought of. */
+/* Resets an estimate that is not finite, which would reject all scans for ever. The estimator never stores one;
+ * this is a last defence. */
 static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
 {
     const struct ndt_track_restarts restarts = pipeline->track.odometry_restarts;

@@ -7,10 +7,10 @@
 #include "ndtd/log.h"
 #include "pipeline_state.h"
 
-/* Time to preprocess one point before any was measured: as on a busy core. */
+/* Time of preprocessing per point before the first measurement: as on a busy core. */
 static const double FIRST_POINT_US = 0.08;
 
-/* A configured initial pose is valid for the first scan, whatever its stamp. */
+/* Sets the configured initial pose, which is valid for the first scan, whatever its stamp. */
 static void set_configured_pose(struct ndtd_pipeline *pipeline)
 {
     struct ndt_pose_message *start = &pipeline->start;
@@ -22,7 +22,7 @@ static void set_configured_pose(struct ndtd_pipeline *pipeline)
     pipeline->has_start = 1;
 }
 
-/* With room for its batches. */
+/* Creates an aligner with room for the batches of the pipeline. */
 static enum ndt_status create_aligner(const struct ndtd_pipeline *pipeline, struct ndt_backend *backend,
                                       struct ndt_aligner **out, struct ndt_error *err)
 {
@@ -48,7 +48,7 @@ static enum ndt_status open_matcher(struct ndtd_pipeline *pipeline, struct ndt_e
     return status;
 }
 
-/* The backend whose device may score searches: the one that is named; with auto the first that has a device, where
+/* The backend whose device may score searches: the named one; with auto the first that has a device, if
  * measurements decide. */
 static const char *backend_of_searches(const struct ndtd_settings *settings, int has_choice)
 {
@@ -71,7 +71,7 @@ static enum ndt_status open_relocalizer(struct ndtd_pipeline *pipeline, int is_l
                                                     has_choice ? settings->autotune_limit_s * 1e6 : 0,
                                                 .choice_pause_s = NDTD_SCAN_PERIOD_S};
     enum ndt_status status = NDT_OK;
-    if (settings->recovery.enable || is_live) /* live also for requests */
+    if (settings->recovery.enable || is_live) /* live: requests search, too */
         status = ndtd_searcher_create(&pipeline->searcher, &config, err);
     const struct ndtd_relocalizer_parts parts = {.matcher = &pipeline->matcher,
                                                  .track = &pipeline->track,
@@ -331,7 +331,7 @@ enum ndt_status ndtd_pipeline_dump(struct ndtd_pipeline *pipeline, size_t iterat
 
 void ndtd_pipeline_localize(struct ndtd_pipeline *pipeline, const struct ndt_request_message *request)
 {
-    pipeline->has_answered = 0; /* the search begins with the next scan */
+    pipeline->has_answered = 0; /* a search starts with the next scan */
     ndtd_relocalizer_request(pipeline->relocalizer, request);
 }
 

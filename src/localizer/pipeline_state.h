@@ -22,10 +22,10 @@ struct ndtd_last_scan {
 
 struct ndtd_pipeline {
     const struct ndtd_settings_snapshot *snapshot;
-    struct ndtd_settings fitted;          /* the snapshot's, with the levels that the map fills */
+    struct ndtd_settings fitted;          /* settings of the snapshot, with the levels that the map fills */
     const struct ndtd_settings *settings; /* `fitted` */
     int is_stopped;
-    enum ndt_state state; /* after the last scan */
+    enum ndt_state state; /* state after the last scan */
     struct ndtd_pipeline_events events;
 
     /* Inputs. */
@@ -37,27 +37,27 @@ struct ndtd_pipeline {
     int has_start; /* `start` gets the stamp of the next scan */
     struct ndt_pose_message start;
 
-    /* The way of a scan. */
+    /* Parts that a scan passes. */
     struct ndt_track track;
-    struct ndt_track_window window; /* of its states after the last scans */
+    struct ndt_track_window window; /* states after the last scans */
     struct ndt_track_input_check inputs[NDT_TRACK_INPUT_COUNT];
     struct ndtd_matcher matcher;
-    struct ndtd_searcher *searcher; /* NULL: none, there is nothing to search with */
+    struct ndtd_searcher *searcher; /* NULL: searches are not possible */
     struct ndtd_relocalizer *relocalizer;
-    struct ndtd_lookahead *lookahead; /* scans that wait, aligned ahead */
+    struct ndtd_lookahead *lookahead; /* waiting scans that were aligned ahead */
     struct ndtd_odometry_mode
-        *odometry; /* finds the poses in place of all that; NULL: there is, or may be, a map */
+        *odometry; /* odometry in place of all parts above; NULL: there is, or may be, a map */
 
-    struct ndtd_extension *extension; /* carries the pose on beyond the edge of the map; NULL: nothing does */
+    struct ndtd_extension *extension; /* carries the pose on beyond the edge of the map; NULL: map.extend is off */
 
-    /* Costs so far. */
-    double scan_us; /* mean time that a scan takes */
-    int together;   /* scans that wait to align at once, as measured; 0: any number */
+    /* Measured costs. */
+    double scan_us; /* mean time of a scan */
+    int together;   /* number of waiting scans to align at once, as measured; 0: any number */
 
-    /* The last scan, for others. */
-    int has_answered; /* for requests, whose search goes on with it */
+    /* The last scan, for users outside of the pipeline. */
+    int has_answered; /* `answered` is set: a request continues its search with it */
     struct ndtd_answered_scan answered;
-    int is_watched; /* `view` follows the scans */
+    int is_watched; /* `view` keeps the scans */
     struct ndtd_points_view *view;
 };
 
@@ -67,14 +67,14 @@ void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_
 /* Takes in a message that is no scan. In pipeline_messages.c. */
 enum ndt_status ndtd_pipeline_take_in(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                       struct ndt_error *err);
-/* The estimator and the relocaliser follow a scan, and its record gets the result: the estimate, carried to the
- * stamp, or the pose of an alignment that the estimator did not take. In pipeline_report.c. */
+/* Lets the estimator and the relocaliser follow a scan and writes the result into its record: the estimate, carried
+ * to the stamp, or the pose of an alignment that the estimator did not take. In pipeline_report.c. */
 void ndtd_pipeline_conclude(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                             struct ndtd_scan_record *record);
-/* A state of the estimator, carried to the stamp, as the result. In pipeline_report.c. */
+/* Writes a state of the estimator, carried to the stamp, as the result. In pipeline_report.c. */
 void ndtd_pipeline_report_estimate(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                                    const struct ndt_track_state *estimate, struct ndtd_scan_record *record);
-/* Makes what leaves the pipeline, and what stays in it, finite. In pipeline_report.c. */
+/* Rejects results and estimates that are not finite. In pipeline_report.c. */
 void ndtd_pipeline_make_sound(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record);
 /* Sets the state after a scan, of the pipeline and in the record, and the guess of the record. In scan_state.c. */
 void ndtd_pipeline_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,

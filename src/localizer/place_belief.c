@@ -4,12 +4,12 @@
 
 #include "guesses.h"
 
-/* A scan says no more than this against a place: the map may have changed there, or the alignment have failed. */
+/* Largest evidence of one scan against a place: the map may have changed there, or the alignment failed. */
 static const double MOST_AGAINST = 10;
-/* Logarithm of the odds that a place which was not found before is another one, at least. */
+/* Least logarithm of the odds that a place which was not found before is another place. */
 static const double LEAST_OTHERS = 9;
-/* Logarithm of the factor by which a view misses the right place more often where the view before has missed it:
- * the map is another one there, or the view is poor. */
+/* Logarithm of the factor by which a view misses the right place more often after a view that has missed it: the
+ * map has changed there, or the view is poor. */
 static const double MISSED_AGAIN = 3;
 
 static double log_sum(double a, double b)
@@ -45,7 +45,7 @@ void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_ba
 
 /* ---- arrival ---- */
 
-/* Evidence against a motion, see ndtd_surprise; INFINITY: it is out of reach. */
+/* Evidence against a motion, see ndtd_surprise; INFINITY: the motion is out of reach. */
 static double surprise_of(const struct ndtd_motion_limit *limit, const struct ndt_pose *from,
                           const struct ndt_pose *to)
 {

@@ -1,13 +1,13 @@
-/* Private: where the vehicle may be, after all views since its pose was known: a hidden Markov model.
+/* Private: a hidden Markov model of the vehicle's place, over all views since its pose was known.
  *
- * One scan of a small room, an aisle or a narrow view fits at many places, each time at others. The states are the
- * places that were found for the scan, and one state for the right place if none of these is. From view to view the
- * vehicle comes only so far, so a place counts as much as the scan fits there times as much as the places count
- * that it can have come from. A place that fits by chance has no past; one that is alike everywhere has one, and
- * stays a rival for ever. Forward algorithm: Rabiner 1989, eq. 19 to 21; the places are the cells of a Markov
- * localisation (Fox, Burgard and Thrun 1999) at which the scan fits.
+ * One scan of a small room, an aisle or a narrow view fits at many places, and the next scan at others. The states
+ * are the places that were found for the scan, and one state for the right place in case it was not found. The
+ * vehicle moves only so far from view to view, so the weight of a place is the likelihood of the scan there times
+ * the weight of the places from which the vehicle can have come. A place that fits by chance has no past; a true
+ * alias has one, and stays a rival for ever. Forward algorithm: Rabiner 1989, eq. 19 to 21; the places are the
+ * cells of a Markov localisation (Fox, Burgard and Thrun 1999) at which the scan fits.
  *
- * Views of the same thing are one experiment: the owner takes a belief for the past of the next one only when the
+ * Views of the same scene are not independent: the owner uses a belief as the past of the next one only when the
  * vehicle has moved on. Pure functions without allocation. */
 #ifndef NDTD_PLACE_BELIEF_H
 #define NDTD_PLACE_BELIEF_H
@@ -22,24 +22,24 @@ struct ndtd_place {
     struct ndt_pose T_map_base;
     double log_fit;     /* logarithm of the likelihood of the scan here; only differences count */
     double log_arrival; /* logarithm of the probability that the vehicle comes here, without the scan */
-    double log_weight;  /* logarithm of the probability that it is here */
+    double log_weight;  /* logarithm of the probability that the vehicle is here */
 };
 
 struct ndtd_belief {
     size_t count;
     struct ndtd_place places[NDTD_PLACES_MAX]; /* no two are views of one optimum */
-    /* The right place if none of these is; log_fit relative to the best of them. */
+    /* The right place, in case none of the places is; log_fit_unfound is relative to the best of them. */
     double log_fit_unfound, log_arrival_unfound, log_unfound;
 };
 
-/* Distance and angle that the vehicle moves between two views: at most, and usually (more than 0). */
+/* Distance and angle that the vehicle moves between two views: largest, and usual (more than 0). */
 struct ndtd_motion_limit {
     double most_m, most_rad, usual_m, usual_rad;
 };
 
-/* All at one place. */
+/* Starts with all weight at one place. */
 void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base);
-/* Adds a place where the scan fits so well, or a better fit to one that is there. */
+/* Adds a place at which the scan fits so well, or improves the fit of one that is there already. */
 void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_fit);
 /* Sets the arrivals from the view before. region: where searches look for what was not found; of it only the most
  * counts. */
@@ -47,13 +47,13 @@ void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *be
                         const struct ndtd_motion_limit *limit, const struct ndtd_motion_limit *region);
 /* Sets the weights from fits and arrivals. */
 void ndtd_belief_weigh(struct ndtd_belief *belief);
-/* Logarithm of the odds of the place where the scan fits best over the other places, of the scan alone. */
+/* Logarithm of the odds, by this scan alone, of the place where it fits best over the other places. */
 double ndtd_belief_stands_out(const struct ndtd_belief *belief);
 /* The most probable place; NULL: there is none. */
 const struct ndtd_place *ndtd_belief_best(const struct ndtd_belief *belief);
-/* The one at this pose; NULL: there is none. */
+/* The place at this pose; NULL: there is none. */
 struct ndtd_place *ndtd_belief_at(struct ndtd_belief *belief, const struct ndt_pose *T_map_base);
-/* Logarithm of the odds of one of its places over everything else. */
+/* Logarithm of the odds of a place of the belief over everything else. */
 double ndtd_belief_margin(const struct ndtd_belief *belief, const struct ndtd_place *place);
 
 #endif

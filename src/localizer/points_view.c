@@ -1,4 +1,4 @@
-/* The points of a scan as a viewer lays them on the map, and what was tried to align them. */
+/* The points of a scan as a viewer lays them on the map, and the poses that were tried to align it. */
 #include "points_view.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "pipeline_state.h"
 
-/* No sensor measures farther. */
+/* Largest range [m] of any sensor. */
 static const double MOST_M = 1e5;
 
 struct ndtd_points_view {
@@ -16,10 +16,10 @@ struct ndtd_points_view {
     struct ndt_sweep sweep;
     int has_motion;
     enum ndtd_pass pass;               /* pass whose motion is undone */
-    struct ndt_pose T_base_sensor;     /* of the points */
-    int has_pose;                      /* the two that follow are known, of the base */
-    struct ndt_pose T_map_reference;   /* at the reference moment */
-    struct ndt_pose T_reference_stamp; /* from there to the stamp */
+    struct ndt_pose T_base_sensor;     /* pose of the sensor of the points */
+    int has_pose;                      /* the two poses below are known, of the base */
+    struct ndt_pose T_map_reference;   /* pose at the reference moment */
+    struct ndt_pose T_reference_stamp; /* motion from there to the stamp */
     struct ndt_points_message message; /* poses of candidates: at the reference moment */
     struct ndt_cloud thinned;          /* the points that are read */
     struct ndt_preprocessor *preprocessor;
@@ -99,7 +99,7 @@ static void set_gnss(const struct ndtd_pipeline *pipeline, struct ndt_points_mes
     memcpy(message->gnss_deviation_m, gnss->deviation_m, sizeof(message->gnss_deviation_m));
 }
 
-/* Points are moved where the alignment had them, and none is left out that a sensor has measured. */
+/* Sets the motion that moves the points to where the alignment had them; no measured point is left out. */
 static void set_motion(struct ndtd_points_view *view, const struct ndtd_matcher *matcher, enum ndt_outcome outcome)
 {
     struct ndt_preprocess_params *params = &view->params;
@@ -149,8 +149,8 @@ void ndtd_points_view_keep(struct ndtd_pipeline *pipeline, const struct ndtd_sca
 
 /* ---- when it is answered ---- */
 
-/* Within the sweep, where a point of any range may lie shortly before or behind those that were aligned; NaN: a
- * stray, or no time. */
+/* Time of a point limited to the sweep, since points of any range may lie shortly before or after the aligned ones;
+ * NaN: a stray, or no time. */
 static float time_of(const struct ndtd_points_view *view, float time_s)
 {
     const struct ndt_sweep *sweep = &view->sweep;
@@ -160,7 +160,7 @@ static float time_of(const struct ndtd_points_view *view, float time_s)
     return (float)(sweep->reference_s + fmin(fmax(since_s, sweep->begin_s), sweep->end_s));
 }
 
-/* (0, 0, 0) stands for no return. */
+/* Whether a point is a return: (0, 0, 0) stands for none. */
 static int is_measured(const struct ndt_cloud *scan, size_t i)
 {
     const float most_m = (float)MOST_M;
@@ -168,7 +168,7 @@ static int is_measured(const struct ndt_cloud *scan, size_t i)
            (scan->x_m[i] != 0 || scan->y_m[i] != 0);
 }
 
-/* Every k-th point, k odd, as when a scan is thinned. */
+/* Keeps every k-th point, k odd, as for a scan that is thinned. */
 static enum ndt_status thin(struct ndtd_points_view *view, const struct ndt_cloud *scan, size_t most,
                             struct ndt_error *err)
 {
@@ -194,7 +194,7 @@ static enum ndt_status thin(struct ndtd_points_view *view, const struct ndt_clou
     return NDT_OK;
 }
 
-/* Points of the sensor at the reference moment become those of the base at the stamp. */
+/* Carries points of the sensor at the reference moment to the base at the stamp. */
 static void carry(const struct ndtd_points_view *view, const struct ndt_cloud *from, struct ndt_cloud *to)
 {
     const struct ndt_pose T_stamp_reference = ndt_pose_inverse(&view->T_reference_stamp);
@@ -230,7 +230,7 @@ static enum ndt_status make_points(struct ndtd_pipeline *pipeline, size_t most, 
     memset(points->origin_m, 0, sizeof(points->origin_m));
     if (has_intensity) {
         memcpy(points->intensity, view->thinned.intensity, moved->count * sizeof(*points->intensity));
-    } else { /* the motion of the scan before */
+    } else { /* motion of the previous scan */
         points->fields = 0;
         points->intensity = NULL;
     }

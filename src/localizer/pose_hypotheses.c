@@ -5,11 +5,12 @@
 
 #include "guesses.h"
 
-/* Scans over which the fit is averaged, and scans in a row without a fit after which a hypothesis is given up. */
+/* Number of scans over which the fit is averaged, and of scans in a row without a fit after which a hypothesis is
+ * given up. */
 enum { FIT_SCANS = 5, MISSES_MOST = 3 };
-/* Searches that leave so little doubt, from several views, need no scan that fits as scans do in good maps. */
+/* Probability from searches of several views above which a hypothesis needs no scan that fits as in good maps. */
 static const double CERTAIN = 0.999;
-/* A second hypothesis with more than this part of the fit leaves the choice open. */
+/* Part of the best fit above which a second hypothesis leaves the choice open. */
 static const double RIVAL_RATIO = 0.95;
 
 void ndtd_hypothesis_follow(struct ndtd_hypothesis *hypothesis, const struct ndt_track_state *state, double fit,
@@ -23,7 +24,7 @@ void ndtd_hypothesis_follow(struct ndtd_hypothesis *hypothesis, const struct ndt
     hypothesis->state = *state;
 }
 
-/* More agreements, then the better fit. */
+/* Whether a is the better hypothesis: by agreements, then by the fit. */
 static int is_better(const struct ndtd_hypothesis *a, const struct ndtd_hypothesis *b)
 {
     return a->agreements != b->agreements ? a->agreements > b->agreements : a->fit > b->fit;
@@ -104,7 +105,7 @@ static int is_searched(const struct ndtd_found *found, const struct ndt_pose *T_
                             T_map_sensor->t_m[1] - region->position_m[1]) <= region->radius_m;
 }
 
-/* Adds what a search says about a hypothesis. i: its candidate; result->count or more: it was not found. */
+/* Adds the evidence of a search to a hypothesis. i: its candidate; result->count or more: it was not found. */
 static void weigh(struct ndtd_hypothesis *hypothesis, const struct ndtd_found *found, uint32_t i,
                   const struct ndt_pose *T_map_sensor)
 {
@@ -117,7 +118,7 @@ static void weigh(struct ndtd_hypothesis *hypothesis, const struct ndtd_found *f
     ndt_hypothesis_test_add(&hypothesis->test, &features, T_map_sensor);
 }
 
-/* The pose of the sensor at the moment of the search, if the hypothesis is right. */
+/* The pose of the sensor at the moment of the search, according to the hypothesis. */
 static struct ndt_pose sensor_then(const struct ndt_track *track, const struct ndtd_hypothesis *hypothesis,
                                    const struct ndtd_found *found)
 {

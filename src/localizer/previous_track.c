@@ -1,7 +1,7 @@
 /* The track that an initial pose in the middle of a drive has ended.
  *
- * A pose that somebody gives is a claim: by mistake, late, or from another map. The track before it goes on beside
- * it until scans tell which of them is right. */
+ * A given pose is a claim, which may be a mistake, late, or of another map. The previous track goes on beside it
+ * until scans tell which of the two is right. */
 
 #include "relocalizer_state.h"
 
@@ -10,7 +10,7 @@ enum ndt_status ndtd_follow_previous_track(struct ndtd_relocalizer *relocalizer,
     return ndtd_follow_hypotheses(relocalizer, &relocalizer->previous.track, err);
 }
 
-/* The estimator goes on with the previous track, as if no pose had been given. */
+/* Returns the estimator to the previous track, as if no pose had been given. */
 static enum ndt_status return_to_it(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -41,7 +41,7 @@ enum ndt_status ndtd_compare_previous_track(struct ndtd_relocalization *now, str
     if (previous->count == 0)
         return NDT_OK;
     if (alignment->is_updated && !ndtd_are_distinct(&track->state.T_map_base, &alignment->updated.T_map_base)) {
-        previous->count = 0; /* the pose that was given is that of the track */
+        previous->count = 0; /* the given pose is that of the track */
         return NDT_OK;
     }
     int fits;

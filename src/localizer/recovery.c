@@ -1,4 +1,4 @@
-/* Recovery: the way back after the pose was lost, or to the first one. */
+/* Recovery: finding the pose again after it was lost, or for the first time. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,35 +7,35 @@
 #include "relocalizer_state.h"
 #include "search_request.h"
 
-/* The least radius that is searched: a pose that someone has set is off by so much at times. */
+/* Least radius that is searched: a pose set by a person is off by this much at times. */
 static const double LEAST_RADIUS_M = 20;
-/* Candidates of one search that are followed. */
+/* Number of candidates of one search that are followed. */
 enum { CANDIDATES_FOLLOWED = 5 };
 /* Factor by which the fit of a hypothesis has to be better for it to become the leading one. */
 static const double BETTER_FIT = 1.1;
-/* Distance from a pose that was given, and time after it, beyond which a pose has to be proven by searches unless
- * the first scan confirms it. */
+/* Distance from a given pose, and time after it, beyond which a pose has to be proven by searches unless the first
+ * scan confirms it. */
 static const double GIVEN_M = 3, GIVEN_S = 2;
-/* Searches near GNSS positions that leave no hypothesis accepted, after which the positions may be wrong: from then
- * on one search of GNSS_EVERY is near them, the others are of the whole map. */
+/* Number of searches near GNSS positions without an accepted hypothesis after which the positions may be wrong:
+ * from then on every GNSS_EVERY-th search is near them, and the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
-/* Distortion of a sweep by what the prediction leaves open of the velocity, beyond which a wrong pose and a wrong
- * velocity make up for each other, and the part of the gate within which the innovation has to be then. */
+/* Distortion of a sweep by the uncertainty of the velocity above which a wrong pose and a wrong velocity may
+ * compensate each other, and the part of the gate that the innovation has to stay within then. */
 static const double OPEN_SWEEP_M = 1, OPEN_SWEEP_PART = 0.1;
-/* Way of a vehicle that still counts as being where it was verified. */
+/* Distance within which a vehicle counts as still being where it was verified. */
 static const double HARDLY_M = 1.25;
-/* Logarithm of the odds, 999 : 1, of a place over all others after several views. */
+/* Least logarithm of the odds, 999 : 1, of a place over all others after several views. */
 static const double LEAST_MARGIN_OF_PLACES = 6.9;
-/* The same, 10 : 1, where searches prove it as well. */
+/* Least logarithm of the odds, 10 : 1, of a place that searches prove as well. */
 static const double LEAST_MARGIN_OF_SEARCHES = 2.3;
-/* Distance by which a velocity that does not fit the way may distort a sweep, at its ends. */
+/* Largest distortion at the ends of a sweep by a velocity that does not fit the path. */
 static const double MOST_SWEPT_M = 0.75;
-/* Part of the usual nvtl_normalized below which a place is not the right one. */
+/* Part of the usual nvtl_normalized below which a place is wrong. */
 static const double LEAST_MATCHED_PART = 0.85;
-/* Standard deviations of a GNSS position within which the vehicle is searched. */
+/* Radius of a search around a GNSS position, in standard deviations. */
 static const double GNSS_DEVIATIONS = 3.5;
-/* Searches near the verified pose, one of which looks as far as the vehicle can have come at all; the others look
- * where it probably is, and BEYOND_LIKELY_M farther. */
+/* Searches near the verified pose: every FAR_SEARCH_EVERY-th reaches as far as the vehicle can have come at all,
+ * the others BEYOND_LIKELY_M farther than it has likely come. */
 enum { FAR_SEARCH_EVERY = 4 };
 static const double BEYOND_LIKELY_M = 5;
 /* Purpose of a search. */
@@ -43,7 +43,7 @@ enum { ALL_POSSIBLE, NEAR_DOUBTED_GNSS };
 
 /* ---- following ---- */
 
-/* The leading hypothesis is that of the estimator: the scan has been aligned there. */
+/* Updates the leading hypothesis, which the estimator follows, with the alignment of the scan. */
 static void follow_leading(const struct ndtd_relocalization *now)
 {
     struct ndtd_recovery *recovery = &now->relocalizer->recovery;
@@ -57,13 +57,13 @@ static void follow_leading(const struct ndtd_relocalization *now)
     recovery->leading.before = alignment->predicted;
     if (alignment->is_updated &&
         ndt_pose_distance_m(&alignment->predicted.T_map_base, &alignment->updated.T_map_base) > GIVEN_M)
-        recovery->leading.is_found = 1; /* it has left where it was followed to */
+        recovery->leading.is_found = 1; /* the pose has left the track that was followed */
     ndtd_hypothesis_follow(&recovery->leading,
                            fits && alignment->is_updated ? &alignment->updated : &alignment->predicted,
                            ndtd_fit(&alignment->result), fits ? confidence : 0);
 }
 
-/* One of the others: takes in the result of the scan there. */
+/* Updates one of the other hypotheses with the result of the scan there. */
 static void follow_one(const struct ndtd_relocalizer *relocalizer, struct ndtd_hypothesis *hypothesis,
                        const struct ndt_align_result *result)
 {
@@ -129,7 +129,7 @@ static int set_gnss_region(const struct ndtd_relocalizer *relocalizer, int64_t s
     return 1;
 }
 
-/* Agreements of searches near a doubted position say no more than the position itself. */
+/* Forgets agreements of searches near a doubted position, which tell no more than the position itself. */
 static void forget_agreements(struct ndtd_recovery *recovery)
 {
     recovery->leading.agreements = 0;
@@ -137,7 +137,7 @@ static void forget_agreements(struct ndtd_recovery *recovery)
         recovery->others.list[i].agreements = 0;
 }
 
-/* The hint of GNSS, as long as it may be right. Returns what the search is for. */
+/* Limits the region to the GNSS position, as long as that may be right. Returns the purpose of the search. */
 static int set_hinted_region(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
                              struct ndt_search_region *region)
 {
@@ -155,8 +155,8 @@ static int set_hinted_region(struct ndtd_relocalizer *relocalizer, int64_t stamp
     return ALL_POSSIBLE;
 }
 
-/* Every pose that is possible: within reach of the one that was verified or given last, near the GNSS position, or
- * the whole map. Returns what the search is for. */
+/* Sets the region of all possible poses: within reach of the last verified or given pose, near the GNSS position,
+ * or the whole map. Returns the purpose of the search. */
 static int set_region(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns, struct ndt_search_region *region)
 {
     const struct ndtd_recovery *recovery = &relocalizer->recovery;
@@ -206,14 +206,14 @@ static enum ndt_status start_search(const struct ndtd_relocalization *now, struc
 
 /* ---- the choice ---- */
 
-/* Finds the motion at the leading hypothesis: that of the one before fits the one before. */
+/* Finds the motion at the leading hypothesis, because that of the previous leading one does not fit there. */
 static enum ndt_status find_motion(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     enum ndt_status status = ndtd_find_motion(now->matcher, now->alignment, err);
     return status == NDT_OK ? ndtd_try_turns(now->matcher, now->alignment, err) : status;
 }
 
-/* Aligns the scan at the leading hypothesis, from which the alignment begins now. */
+/* Aligns the scan at the leading hypothesis, where the alignment now starts. */
 static enum ndt_status align_at_leading(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     struct ndtd_matcher *matcher = now->matcher;
@@ -259,7 +259,7 @@ enum ndt_status ndtd_change_leading(struct ndtd_relocalization *now, struct ndtd
         *next = recovery->others.list[--recovery->others.count];
     decision->replacement = recovery->leading.before;
     decision->is_replaced = 1;
-    decision->margin = NAN; /* of the pose before */
+    decision->margin = NAN; /* the margin was that of the previous pose */
     decision->is_ambiguous = decision->is_cut_short = 0;
     ndtd_alignment_begin(now->alignment, now->scan, &decision->replacement, &decision->replacement);
     return align_at_leading(now, err);
@@ -280,8 +280,8 @@ static enum ndt_status choose_leading(struct ndtd_relocalization *now, struct nd
     return ndtd_change_leading(now, other, err);
 }
 
-/* Whether the scan fits better at the leading hypothesis than at any other, by far: point by point, which tells
- * more than the means of the fits where aisles and houses repeat. */
+/* Whether the scan fits significantly better at the leading hypothesis than at any other: point by point, which
+ * tells more than the means of the fits where aisles and houses repeat. */
 static int leads_all(const struct ndtd_relocalization *now)
 {
     const struct ndtd_recovery *recovery = &now->relocalizer->recovery;
@@ -297,7 +297,7 @@ static int leads_all(const struct ndtd_relocalization *now)
     return 1;
 }
 
-/* The hypothesis at a place; one is added where there is none. */
+/* The hypothesis at a place, which is added if there is none. */
 static struct ndtd_hypothesis *hypothesis_at(const struct ndtd_relocalization *now,
                                              const struct ndt_pose *T_map_base)
 {
@@ -314,7 +314,7 @@ static struct ndtd_hypothesis *hypothesis_at(const struct ndtd_relocalization *n
     return ndtd_hypotheses_insert(others, &fresh);
 }
 
-/* The estimator goes on at the most probable place, where that is far more probable than the leading one. */
+/* Makes the most probable place the leading hypothesis, if it is far more probable than the current one. */
 static enum ndt_status lead_at_best_place(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     struct ndtd_recovery *recovery = &now->relocalizer->recovery;
@@ -327,8 +327,8 @@ static enum ndt_status lead_at_best_place(struct ndtd_relocalization *now, struc
     return ndtd_change_leading(now, hypothesis_at(now, &best->T_map_base), err);
 }
 
-/* Whether the velocity that was found is the one that the way from an earlier pose tells: in a long sweep a wrong
- * pose and a wrong velocity make up for each other. */
+/* Whether the velocity agrees with the path from an earlier pose: in a long sweep a wrong pose and a wrong velocity
+ * compensate each other. */
 static int moves_as_it_came(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_before,
                             int64_t before_ns)
 {
@@ -340,7 +340,8 @@ static int moves_as_it_came(const struct ndtd_relocalization *now, const struct 
            dt_s * MOST_SWEPT_M;
 }
 
-/* Whether the scan was made in such a sweep, and does not confirm its prediction. */
+/* Whether a wrong pose and a wrong velocity may compensate each other in this sweep, and the scan does not confirm
+ * its prediction. */
 static int is_doubtful_sweep(const struct ndtd_relocalization *now)
 {
     const struct ndt_sweep *sweep = &now->scan->sweep;
@@ -349,7 +350,7 @@ static int is_doubtful_sweep(const struct ndtd_relocalization *now)
                OPEN_SWEEP_M;
 }
 
-/* Whether several views count, or the vehicle can hardly have left the place where it was verified. */
+/* Whether there are several views, or the vehicle can hardly have left the place where it was verified. */
 static int has_several_views(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -357,7 +358,7 @@ static int has_several_views(const struct ndtd_relocalization *now)
     return relocalizer->recovery.views > 0 || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M;
 }
 
-/* Whether the views so far speak too little for the leading hypothesis to take the word of searches. */
+/* Whether the odds from the views are too low for the leading hypothesis to be accepted by searches. */
 static int is_improbable(const struct ndtd_relocalization *now)
 {
     struct ndtd_recovery *recovery = &now->relocalizer->recovery;
@@ -366,8 +367,8 @@ static int is_improbable(const struct ndtd_relocalization *now)
     return place && ndtd_belief_margin(&recovery->places, place) < LEAST_MARGIN_OF_SEARCHES;
 }
 
-/* Accepts the leading hypothesis where the views leave no other place: each of them may fit elsewhere, but nowhere
- * else do they all. */
+/* Accepts the leading hypothesis where the views leave no other place: each view may fit elsewhere, but not all of
+ * them at the same other place. */
 static enum ndt_status prove_by_places(const struct ndtd_relocalization *now, struct ndt_error *err)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -386,9 +387,9 @@ static enum ndt_status prove_by_places(const struct ndtd_relocalization *now, st
     return status;
 }
 
-/* Whether the points that meet the map fit it far worse than they usually do. At the edge of a map fewer and fewer
- * meet it, and those fit as ever; what is usual of the whole scan has fallen then, and beyond the edge one street
- * fits another half as well as its own. */
+/* Whether the points that meet the map fit it far worse than usual. At the edge of a map fewer points meet it, but
+ * those fit as usual; the usual fit of the whole scan has fallen there, and beyond the edge a wrong street fits
+ * half as well as the right one. */
 static int fits_another(const struct ndtd_relocalization *now)
 {
     return now->alignment->result.scores.nvtl_normalized < LEAST_MATCHED_PART * now->relocalizer->usual.matched;
@@ -406,8 +407,8 @@ static enum ndt_status prove_leading(const struct ndtd_relocalization *now, stru
         !ndtd_hypothesis_is_accepted(&recovery->leading, second, relocalizer->settings->min_confidence, is_near);
     now->decision->certainty = ndt_hypothesis_test_probability(&recovery->leading.test);
     /* Searches count the points that fit at a few places; the odds, where other poses were tried, compare every
-     * point. Both have to hold: in a hall of equal aisles the next one passes the searches of one view. NAN, after
-     * a change of the leading hypothesis: there are no odds, and the searches alone decide. */
+     * point. Both have to hold: in a hall of equal aisles the next aisle passes the searches of one view. After a
+     * change of the leading hypothesis the margin is NAN: there are no odds, and the searches alone decide. */
     if (now->decision->margin < NDTD_LEAST_MARGIN)
         now->decision->is_unproven = 1;
     const enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
@@ -418,8 +419,8 @@ static enum ndt_status prove_leading(const struct ndtd_relocalization *now, stru
     return now->decision->is_unproven ? prove_by_places(now, err) : NDT_OK;
 }
 
-/* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in
- * between does not count. Where that is uncertain, no other optimum may come near. */
+/* Whether the vehicle can have reached the pose since the last verified scan; unverified scans in between do not
+ * count. Where that scan leaves the pose uncertain, no other optimum may come near. */
 static int is_near_verified(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -440,8 +441,8 @@ static int is_near_verified(const struct ndtd_relocalization *now)
            moves_as_it_came(now, &relocalizer->verified.T_map_base, relocalizer->verified.stamp_ns);
 }
 
-/* Before any scan was verified: a pose that was given counts for a while, near where it leads and with its heading,
- * and one that a search has found never. */
+/* Whether a given pose, with no scan verified yet, accounts for the alignment: for a while, near where it leads and
+ * with its heading. A pose that a search has found is never accepted this way. */
 static int is_near_given(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -454,7 +455,7 @@ static int is_near_given(const struct ndtd_relocalization *now)
         return 0;
     if (!relocalizer->recovery.is_active)
         return 1;
-    if (relocalizer->recovery.leading.is_found) /* in a street of equal houses a wrong one is as near */
+    if (relocalizer->recovery.leading.is_found) /* in a street of equal houses a wrong pose is as near */
         return 0;
     ndt_track_predict_from(now->matcher->track, given, stamp_ns, &expected);
     const double reach_m = fmin(GIVEN_M, 3 * ndt_track_position_deviation(given) +
@@ -462,7 +463,7 @@ static int is_near_given(const struct ndtd_relocalization *now)
     return dt_s <= GIVEN_S && ndt_pose_distance_m(&expected.T_map_base, T_map_base) <= reach_m;
 }
 
-/* Whether the alignment itself is accepted: it fits, nothing else does, and the vehicle can be there. */
+/* Whether the alignment itself is accepted: the scan fits there and nowhere else, and the vehicle can be there. */
 static int is_accepted(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;

@@ -1,14 +1,14 @@
-/* Recovery: the places where the vehicle may be, from view to view, since it was verified last. */
+/* Recovery: the places of the vehicle, from view to view, since it was verified last. */
 #include <math.h>
 
 #include "ndt_search/hypothesis_test.h"
 #include "relocalizer_state.h"
 
 static const double DEG = 0.017453292519943295;
-/* Room for a place itself, and for what searches look at beyond what is likely. */
+/* Extent of a place, and the distance that searches reach beyond the likely one. */
 static const double PLACE_M = 1, SEARCHED_M = 5;
-/* Usual motion between views: a part that every vehicle moves and turns, the speed as a part of the likely one,
- * which is half as high again as any so far, and the rate of turn. */
+/* Usual motion between views: a distance and an angle that every vehicle moves, the usual part of the likely speed,
+ * which is 1.5 times the highest so far, and the rate of turn. */
 static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
 
 void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
@@ -26,7 +26,7 @@ void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
 
 /* ---- the scan ---- */
 
-/* Adds a place with its fit relative to that of the alignment, which the matcher keeps. */
+/* Adds a place with its fit relative to that of the alignment, whose fits the matcher keeps. */
 static void add_place(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor)
 {
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(&now->scan->T_base_sensor);
@@ -81,7 +81,7 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
 
 /* ---- the proof ---- */
 
-/* The most probable place besides `here` that was not moved; NULL: there is none. */
+/* The most probable place besides `here` that was not deskewed with its own motion yet; NULL: there is none. */
 static struct ndtd_place *next_rival(struct ndtd_belief *places, const struct ndtd_place *here, const int *is_moved)
 {
     struct ndtd_place *next = NULL;

@@ -4,11 +4,12 @@
 
 #include "ndt/clock.h"
 
-/* A second pass pays where the first one moves a typical point by more than this at the ends of the sweep. */
+/* Distance [m] at the ends of the sweep by which the first pass has to move a typical point for a second one to
+ * pay. */
 static const double SECOND_PASS_M = 0.05;
-/* Motions that are tried for one scan at most. */
+/* Largest number of motions that are tried for one scan. */
 enum { MOTIONS_MAX = 4 };
-/* A scan that reaches less than this part of the usual fit may have been deskewed with a wrong turn. */
+/* Part of the usual fit below which a scan may have been deskewed with a wrong turn. */
 static const double USUAL_PART = 0.9;
 
 void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_result *before)
@@ -19,13 +20,13 @@ void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_resu
     result->upload_us += before->upload_us;
 }
 
-/* The motion that the points were deskewed with. */
+/* The motion that has deskewed the points. */
 static const struct ndt_twist *motion_in_use(const struct ndtd_matcher *matcher)
 {
     return &matcher->motion[matcher->pass].twist;
 }
 
-/* Aligns on the finest level only: the pose is nearly right already. */
+/* Aligns on the finest level only, because the pose is nearly right already. */
 static enum ndt_status align_again(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                    struct ndt_align_params *params, struct ndt_error *err)
 {
@@ -46,9 +47,8 @@ static enum ndt_status align_again(struct ndtd_matcher *matcher, struct ndtd_ali
     return status;
 }
 
-/* Whether the motion that was found moves points from where deskewing with the one before has put them. The
- * estimator accounts for a small error of the motion to first order already; then another pass finds the same pose.
- */
+/* Whether the motion that was found moves points away from where the motion in use has put them. The estimator
+ * accounts for a small error of the motion to first order; then another pass finds the same pose. */
 static int motion_differs(const struct ndtd_matcher *matcher, const struct ndtd_alignment *alignment)
 {
     return ndtd_scan_motion_difference_m(&matcher->scan.sweep, &alignment->updated.twist, motion_in_use(matcher)) >
@@ -80,7 +80,7 @@ void ndtd_deskewing_use(struct ndtd_matcher *matcher, const struct ndtd_deskewin
     matcher->points = first->points;
 }
 
-/* Deskews as it was then. *state: an estimate at the scan. */
+/* Deskews the points as at an earlier moment. *state: an estimate at the scan. */
 static enum ndt_status deskew_back(struct ndtd_matcher *matcher, const struct ndtd_deskewing *then,
                                    const struct ndt_track_state *state, struct ndt_error *err)
 {
@@ -88,13 +88,13 @@ static enum ndt_status deskew_back(struct ndtd_matcher *matcher, const struct nd
     ndtd_deskewing_use(matcher, then);
     if (then->pass == FIRST_PASS)
         return NDT_OK;
-    moved.twist = then->motion; /* the points of that pass were written over */
+    moved.twist = then->motion; /* the points of that pass were overwritten */
     ndtd_scan_motion(&matcher->scan, matcher->track, &moved, &matcher->motion[SECOND_PASS]);
     return ndtd_matcher_deskew_again(matcher, err);
 }
 
-/* Deskews with the motion of alignment->updated and aligns again; keeps that only if the scan fits better. Returns
- * whether it does. */
+/* Deskews with the motion of alignment->updated and aligns again; keeps the result only if the scan fits better.
+ * Returns whether it does. */
 static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, enum ndt_status *status,
                       struct ndt_error *err)
 {
@@ -109,7 +109,7 @@ static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *align
         return *status == NDT_OK;
     const struct ndt_align_result costs = alignment->result;
     alignment->result = before;
-    alignment->has_trace = 0; /* it was written over */
+    alignment->has_trace = 0; /* the trace was overwritten */
     alignment->result.iterations = costs.iterations;
     alignment->result.evaluations = costs.evaluations;
     alignment->result.align_us = costs.align_us;
@@ -119,7 +119,8 @@ static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *align
     return 0;
 }
 
-/* The velocity at the scan if it has changed evenly since the scan before. */
+/* Sets the velocity at the scan as the mean since the previous scan, extrapolated by `part` of its change since
+ * then. */
 static int set_even_motion(const struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, double part)
 {
     const struct ndt_track_state *before = alignment->before;
@@ -141,7 +142,7 @@ static int may_move_otherwise(const struct ndtd_matcher *matcher, const struct n
 {
     const enum ndt_track_source source = alignment->predicted.source;
     return matcher->scan.preprocess.deskew != NDT_DESKEW_OFF && alignment->result.has_observation &&
-           source != NDT_TRACK_ODOMETRY && source != NDT_TRACK_ODOMETRY_TWIST; /* odometry knows better */
+           source != NDT_TRACK_ODOMETRY && source != NDT_TRACK_ODOMETRY_TWIST; /* odometry measures it better */
 }
 
 enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
@@ -235,6 +236,6 @@ enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher, struct ndtd
     if (there.result.outcome == NDT_DEADLINE)
         *lead = 0;
     ndtd_add_costs(&alignment->result, &there.result);
-    alignment->has_trace = 0; /* it was written over */
+    alignment->has_trace = 0; /* the trace was overwritten */
     return deskew_back(matcher, &here, &alignment->updated, err);
 }

@@ -1,21 +1,22 @@
-/* Private: the motion within the sweep, improved by the alignment itself. The points are deskewed again with the
+/* Private: improves the motion within the sweep by the alignment itself. The points are deskewed again with the
  * motion that an alignment has found, and aligned again on the finest level. */
 #ifndef NDTD_REDESKEW_H
 #define NDTD_REDESKEW_H
 
 #include "matcher.h"
 
-/* Adds the costs of the alignments before to a result, which stands for all of them. */
+/* Adds the costs of the previous alignments to a result that stands for all of them. */
 void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_result *before);
-/* preprocess.deskew_passes = 2: one more pass, where it pays. */
+/* Runs the second pass of preprocess.deskew_passes = 2, where it pays. */
 NDT_MUST_CHECK enum ndt_status ndtd_second_pass(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                                 struct ndt_error *err);
-/* Tries other motions for a scan that contradicts its prediction, and so was deskewed with a wrong one: that which
- * its alignment suggests, again as long as the fit improves, and those that lead there from the scan before. */
+/* Tries other motions for a scan that contradicts its prediction and was therefore deskewed with a wrong one: the
+ * motion that its alignment suggests, again as long as the fit improves, and those that lead to the alignment from
+ * the previous scan. */
 NDT_MUST_CHECK enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                                 struct ndt_error *err);
-/* Tries to turn faster or slower within the sweep, as a person does who looks around, for a scan that fits worse
- * than scans do; with a gyro, which knows the turn, it does nothing. */
+/* Tries faster and slower turns within the sweep for a scan that fits worse than usual: a person who looks around
+ * changes the rate of turn. With a gyro, which measures the turn, it does nothing. */
 NDT_MUST_CHECK enum ndt_status ndtd_try_turns(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                               struct ndt_error *err);
 /* The motion that the points are deskewed with. */
@@ -25,12 +26,11 @@ struct ndtd_deskewing {
     struct ndt_twist motion;
 };
 struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher);
-/* Uses its points, which were not written over since then. */
+/* Returns to the points of `first`, which must not have been overwritten since. */
 void ndtd_deskewing_use(struct ndtd_matcher *matcher, const struct ndtd_deskewing *first);
-/* Aligns the scan from another pose of the sensor, deskewed as `first` at the beginning and then with the motion
- * that fits there. *lead: the standard deviations by which it fits better at the alignment, deskewed as it is for
- * that one; INFINITY where it fits nowhere else from there. Alignment and points stay as they are; costs are added.
- */
+/* Aligns the scan from another sensor pose, deskewed as `first` and then with the motion that fits there. *lead:
+ * number of standard deviations by which the scan fits better at `alignment`, with the motion of that; INFINITY
+ * where the other pose leads to no distinct optimum. Alignment and points stay as they are; costs are added. */
 NDT_MUST_CHECK enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher,
                                                       struct ndtd_alignment *alignment,
                                                       const struct ndtd_deskewing *first,

@@ -49,7 +49,7 @@ void ndtd_relocalizer_set_map(struct ndtd_relocalizer *relocalizer, const struct
 void ndtd_relocalizer_set_settings(struct ndtd_relocalizer *relocalizer, const struct ndtd_settings *settings)
 {
     relocalizer->settings = settings;
-    relocalizer->usual = (struct ndtd_usual_fit){0}; /* levels and filters may be others */
+    relocalizer->usual = (struct ndtd_usual_fit){0}; /* levels and filters may have changed */
 }
 
 /* ---- a scan ---- */

@@ -49,25 +49,24 @@ struct ndtd_relocalizer_parts {
     struct ndtd_matcher *matcher;
     const struct ndt_track *track;
     const struct ndtd_gnss_fix *gnss;
-    struct ndtd_searcher *searcher;           /* NULL: there is nothing to search with */
-    const struct ndt_backend_config *compute; /* of searches; borrowed during create */
+    struct ndtd_searcher *searcher;           /* NULL: searches are not possible */
+    const struct ndt_backend_config *compute; /* compute configuration of searches; borrowed during create */
 };
 
-/* Logarithm of the odds, 99 : 1, of a pose over all others that were tried. */
+/* Logarithm of the least odds, 99 : 1, of an accepted pose over all others that were tried. */
 #define NDTD_LEAST_MARGIN 4.6
 
 /* The decision about the alignment of a scan. */
 struct ndtd_decision {
-    int is_unproven;   /* later scans have to confirm the pose: until then it is reported as lost */
+    int is_unproven;   /* later scans have to confirm the pose; until then it is reported as lost */
     int is_replaced;   /* the estimator goes on from `replacement`, and so does the alignment */
-    int is_refused;    /* replaced by the track that an initial pose had ended */
-    double refused_m;  /* how far the initial pose was from that track */
+    int is_refused;    /* the initial pose is replaced by the previous track */
+    double refused_m;  /* distance of the refused initial pose from that track */
     int is_ambiguous;  /* other poses may fit as well, and were not tried */
     int is_cut_short;  /* no time was left to try other poses */
-    int is_multistart; /* other guesses were aligned, and the pose is the best of them */
-    double margin;     /* logarithm of the odds over all other optima that were tried; NAN: not
-                        known */
-    double certainty;  /* probability that searches leave to the pose; NAN: it needs none */
+    int is_multistart; /* the pose is the best of several aligned guesses */
+    double margin;     /* logarithm of the odds over all other optima that were tried; NAN: not known */
+    double certainty;  /* probability of the pose, from searches; NAN: none was needed */
     struct ndt_track_state replacement;
 };
 
@@ -76,56 +75,58 @@ NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_create(struct ndtd_relocalizer *
                                                        struct ndt_error *err);
 /* `relocalizer` may be NULL. */
 void ndtd_relocalizer_destroy(struct ndtd_relocalizer *relocalizer);
-/* The map has changed, from NULL or to NULL: hypotheses that were found in another one have to be found again. */
+/* Tells a change of the map, from NULL or to NULL as well: hypotheses from another map have to be found again. */
 void ndtd_relocalizer_set_map(struct ndtd_relocalizer *relocalizer, const struct ndt_map *before,
                               struct ndt_map *map);
-/* The settings have changed; borrowed until the next call. */
+/* Sets the settings; borrowed until the next call. */
 void ndtd_relocalizer_set_settings(struct ndtd_relocalizer *relocalizer, const struct ndtd_settings *settings);
-/* Other guesses are shown there; NULL: nowhere. */
+/* Sets the viewer's store of guesses that were tried; NULL: none. */
 void ndtd_relocalizer_set_view(struct ndtd_relocalizer *relocalizer, struct ndtd_points_view *view);
 
 /* ---- a scan ---- */
 
-/* Whether a scan without a pose, or without an accepted one, is worth aligning: something can search. */
+/* Whether a scan without a pose, or without an accepted one, is worth aligning: a search is possible. */
 int ndtd_relocalizer_can_recover(const struct ndtd_relocalizer *relocalizer, int has_pose);
-/* Begins with a scan that is preprocessed, before its first alignment: the rival of an initial pose is aligned
- * first, so that it has time whatever the pose that was given costs. */
+/* Starts with a preprocessed scan, before its first alignment. The rival of an initial pose is aligned first, so
+ * that it has time regardless of the costs of the given pose. */
 NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_begin(struct ndtd_relocalizer *relocalizer,
                                                       struct ndtd_decision *decision, struct ndt_error *err);
-/* Before the first alignment, where the prediction is not trusted: the pose of the sensor to begin at, on the
- * finest level. *is_proposed: 0 where it begins at the prediction. */
+/* Proposes the sensor pose at which the first alignment starts, on the finest level, where the prediction is not
+ * trusted. *is_proposed = 0: the alignment starts at the prediction. */
 NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_propose(struct ndtd_relocalizer *relocalizer,
                                                         const struct ndtd_alignment *alignment,
                                                         struct ndt_pose *T_map_sensor, int *is_proposed,
                                                         struct ndt_error *err);
-/* Decides about an alignment from the prediction; the alignment becomes that of the pose that was found. Without a
+/* Decides about an alignment from the prediction; `alignment` becomes that of the pose that was found. Without a
  * pose (alignment->before is NULL) there is only the prediction. */
 NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer,
                                                        struct ndtd_alignment *alignment,
                                                        struct ndtd_decision *decision, struct ndt_error *err);
-/* The same for a scan that there was no time to align: the rival of an initial pose may have been. */
+/* Decides about a scan without an alignment, for lack of time; the rival of an initial pose may have been aligned.
+ */
 NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_decide_unaligned(struct ndtd_relocalizer *relocalizer,
                                                                  struct ndtd_alignment *alignment,
                                                                  struct ndtd_decision *decision,
                                                                  struct ndt_error *err);
-/* After the assessment of an alignment: sets the outcome of one that is not accepted, however well the scan fits.
- */
+/* Sets the outcome of an alignment that is not accepted, after its assessment and regardless of its fit. */
 void ndtd_relocalizer_report(const struct ndtd_relocalizer *relocalizer, const struct ndtd_decision *decision,
                              struct ndt_align_result *result);
 
 /* ---- what happened to the estimate ---- */
 
-/* The estimator has taken a pose that converged; result: of the scan there. */
+/* Tells that the estimator has taken a converged pose; result: of the scan there. */
 void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state,
                              const struct ndt_align_result *result);
-/* An initial pose is about to become the estimate: keeps the track before it as a rival, if scans have confirmed it
- * up to now. is_trusted: its pose was. Returns the twist of that track; NULL: there is none. */
+/* Keeps the current track as a rival of an initial pose that is about to become the estimate, if scans have
+ * confirmed the track up to now. is_trusted: the pose of the track was trusted. Returns the twist of that track;
+ * NULL: there is none. */
 const struct ndt_twist *ndtd_relocalizer_keep_track(struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
                                                     int is_trusted);
-/* Beyond the edge of the map: `state` is where odometry has carried the estimate, and counts as verified. No scan
- * is recovered then, the decision is about its alignment alone. NULL: that ends. */
+/* Tells that the vehicle is beyond the edge of the map: `state`, to which odometry has carried the estimate, counts
+ * as verified, scans are not recovered, and a decision is about the alignment alone. NULL: the vehicle is inside
+ * again. */
 void ndtd_relocalizer_extend(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state);
-/* The estimator starts at a pose that was given. NULL: no pose is known. */
+/* Tells that the estimator starts at a given pose. NULL: no pose is known. */
 void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *given);
 
 /* ---- for others ---- */
@@ -134,11 +135,11 @@ void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struc
 const struct ndt_track_state *ndtd_relocalizer_reference(const struct ndtd_relocalizer *relocalizer);
 /* The last verified state; NULL: none. */
 const struct ndt_track_state *ndtd_relocalizer_verified(const struct ndtd_relocalizer *relocalizer);
-/* How well verified scans fit, see ndtd_fit; 0: not known yet. */
+/* Usual fit of verified scans, see ndtd_fit; 0: not known yet. */
 double ndtd_relocalizer_usual_fit(const struct ndtd_relocalizer *relocalizer);
 /* Whether the last scan was not accepted. */
 int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer);
-/* Whether there are hypotheses that may be right while it is active. */
+/* Whether there are hypotheses that may be right while recovery is active. */
 int ndtd_relocalizer_has_hypotheses(const struct ndtd_relocalizer *relocalizer);
 /* The hypotheses besides the leading one, and those of a request; NULL: none. */
 const struct ndtd_hypotheses *ndtd_relocalizer_alternatives(const struct ndtd_relocalizer *relocalizer);
@@ -146,13 +147,13 @@ const struct ndtd_hypotheses *ndtd_relocalizer_requested(const struct ndtd_reloc
 
 /* ---- localize: the search for the pose on request, see ndtd_pipeline_localize ---- */
 
-/* A scan that was answered, as far as a request needs it. */
+/* The facts of an answered scan that a request needs. */
 struct ndtd_answered_scan {
     uint64_t seq;
     int64_t stamp_ns;
     double reference_s;
-    int is_trusted; /* the state after it */
-    int is_tracked; /* it is tracking, with a pose that the scan has updated: */
+    int is_trusted; /* the state after the scan is trusted */
+    int is_tracked; /* the state is tracking, with a pose that the scan has updated: */
     struct ndt_pose T_map_base;
     double fit;
 };
@@ -162,13 +163,13 @@ void ndtd_relocalizer_cancel(struct ndtd_relocalizer *relocalizer);
 int ndtd_relocalizer_is_requested(const struct ndtd_relocalizer *relocalizer);
 /* Copies the answer; returns 0 while there is none. */
 int ndtd_relocalizer_answer(const struct ndtd_relocalizer *relocalizer, struct ndt_localize_report *out);
-/* After a scan whose points the matcher still holds: it is searched for, and the hypotheses follow it. Returns, in
- * *applied, the state that the estimator has to go on from; NULL: it goes on as it is. */
+/* Searches for an answered scan, whose points the matcher still holds, and lets the hypotheses of the request
+ * follow it. *applied: the state that the estimator has to go on from; NULL: the estimator goes on as it is. */
 NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_follow_up(struct ndtd_relocalizer *relocalizer,
                                                           const struct ndtd_answered_scan *scan,
                                                           const struct ndt_track_state **applied,
                                                           struct ndt_error *err);
-/* While no scan comes: a search that nothing confirms for some seconds ends without an accepted pose. */
+/* Ends a search that nothing confirms for some seconds, without an accepted pose; called while no scan comes. */
 void ndtd_relocalizer_idle(struct ndtd_relocalizer *relocalizer);
 
 #endif

@@ -4,10 +4,10 @@
 
 #include "redeskew.h"
 
-/* A heading that was given without a covariance is wrong by this much at most; turns since then are not known. */
+/* Largest error of a heading given without a covariance, where turns since then are unknown. */
 static const double GIVEN_RAD = 45 * 0.017453292519943295, SIGMAS = 5;
 
-/* Room for what a vehicle does beyond its speed so far. */
+/* Room for motion beyond the vehicle's speed so far. */
 static const double LIKELY_M = 3, LEAST_SPEED_MPS = 2;
 
 void ndtd_relocalizer_set_view(struct ndtd_relocalizer *relocalizer, struct ndtd_points_view *view)

@@ -8,42 +8,42 @@
 #include "place_belief.h"
 #include "window.h"
 
-/* Rivals of a pose that get a motion of their own: each costs an alignment. */
+/* Number of rivals that are deskewed with their own motion: each costs an alignment. */
 enum { NDTD_RIVALS_MOVED = 3 };
 
-/* The way back to the pose, or to the first one. */
+/* State of recovery: finding the lost pose again, or the first one. */
 struct ndtd_recovery {
     int is_active;                  /* the last scan was not accepted */
-    uint32_t scans;                 /* since then */
-    uint32_t searches;              /* since then, of every pose that is possible */
-    uint32_t gnss_searches;         /* since then, that a GNSS position could limit */
-    struct ndtd_hypothesis leading; /* the one that the estimator follows */
+    uint32_t scans;                 /* scans since it became active */
+    uint32_t searches;              /* searches of every possible pose since it became active */
+    uint32_t gnss_searches;         /* searches since then that a GNSS position could limit */
+    struct ndtd_hypothesis leading; /* hypothesis that the estimator follows */
     struct ndtd_hypotheses others;
 
-    int has_view;   /* `view`: where the vehicle was at the last view, `view_ns`, probably at `T_map_view` */
-    uint32_t views; /* that were kept */
+    int has_view;   /* `view` holds the places at the last view, `view_ns`; `T_map_view` is the most probable */
+    uint32_t views; /* number of views kept */
     struct ndtd_belief view;
     int64_t view_ns;
     struct ndt_pose T_map_view;
-    int has_places; /* `places`: where it is at this scan */
+    int has_places; /* `places` holds the places at this scan */
     struct ndtd_belief places;
 };
 
 /* The track that an initial pose has ended, see previous_track.c. */
 struct ndtd_previous_track {
-    struct ndtd_hypotheses track;    /* one, or none */
-    struct ndt_track_state verified; /* of it */
+    struct ndtd_hypotheses track;    /* one track, or none */
+    struct ndt_track_state verified; /* its last verified state */
 };
 
 /* The search for the pose on request. */
 struct ndtd_localize {
     int is_active;
-    int serial; /* of the request; that of its searches */
+    int serial; /* number of the request, which its searches carry */
     struct ndt_request_message request;
     struct ndtd_hypotheses hypotheses;
-    int is_near;      /* a position was told */
+    int is_near;      /* the request has a position */
     int is_searching; /* the answer of the searcher is awaited */
-    uint64_t seq;     /* of the last scan that was searched */
+    uint64_t seq;     /* number of the last scan that was searched for */
     int scans, empty; /* scans since the first hypothesis; searches without one */
     double begun_us, started_us, silent_us, search_us;
     int is_applied; /* the estimator has to go on from `applied` */
@@ -51,12 +51,12 @@ struct ndtd_localize {
     struct ndt_localize_report report;
 };
 
-/* What a search of the window has found for the scan. */
+/* Candidates that a search of the window has found for the scan. */
 struct ndtd_proposals {
     int is_searched;
     const struct ndt_search_result *found;
     double us;
-    int evaluations; /* as many as its alignments are worth, of all points of the scan */
+    int evaluations; /* costs of its alignments, in evaluations of all points of the scan */
 };
 
 struct ndtd_relocalizer {
@@ -68,20 +68,20 @@ struct ndtd_relocalizer {
     struct ndt_track_state given;
     int is_verified; /* `verified` is the estimate at the last scan that was accepted */
     struct ndt_track_state verified;
-    int is_extending;            /* `verified` is that of odometry beyond the edge of the map */
-    double fastest_mps;          /* of the verified scans */
-    struct ndtd_usual_fit usual; /* of the verified scans */
+    int is_extending;            /* `verified` is the pose of odometry beyond the edge of the map */
+    double fastest_mps;          /* highest speed of verified scans */
+    struct ndtd_usual_fit usual; /* usual fit of verified scans */
     struct ndtd_previous_track previous;
     struct ndtd_recovery recovery;
     struct ndtd_localize localize;
 
-    struct ndtd_window *window; /* NULL: there is nothing to search with */
+    struct ndtd_window *window; /* NULL: searches are not possible */
     struct ndtd_proposals proposals;
     struct ndtd_guesses guesses;
-    struct ndtd_optima optima; /* of the scan */
+    struct ndtd_optima optima; /* optima of the scan */
 };
 
-/* One scan on its way through the relocaliser: everything that its steps pass on. */
+/* One scan on its way through the relocaliser: the data that its steps pass on. */
 struct ndtd_relocalization {
     struct ndtd_relocalizer *relocalizer;
     struct ndtd_matcher *matcher;
@@ -89,8 +89,8 @@ struct ndtd_relocalization {
     struct ndtd_alignment *alignment;
     struct ndtd_decision *decision;
     struct ndt_prior expected; /* the prediction, while the prior of the alignment is that of a guess */
-    int has_evidence;          /* it follows a pose that was verified */
-    int has_first; /* guesses were aligned, deskewed as `first`, before the motion of the best was found */
+    int has_evidence;          /* `expected` counts as evidence: it follows from a verified pose */
+    int has_first; /* guesses were aligned, deskewed as `first`, before the motion of the best one was found */
     struct ndtd_deskewing first;
 };
 
@@ -102,55 +102,54 @@ NDT_MUST_CHECK enum ndt_status ndtd_try_multistart(struct ndtd_relocalization *n
 /* Moves the alignment to an optimum along a degenerate direction that fits significantly better, and removes from
  * its observation the directions along which other poses fit as well. */
 NDT_MUST_CHECK enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct ndt_error *err);
-/* The estimator returns to the previous track where the scan fits there and not at the pose that was given, or
- * significantly better; the track ends where the scan fits here only. The decision is ambiguous where both fit
- * alike. */
+/* Compares the given pose with the previous track. The estimator returns to the track where the scan fits only
+ * there, or significantly better there; the track ends where the scan fits only at the given pose. The decision is
+ * ambiguous where both fit alike. */
 NDT_MUST_CHECK enum ndt_status ndtd_compare_previous_track(struct ndtd_relocalization *now, struct ndt_error *err);
 /* Aligns the scan with the previous track. */
 NDT_MUST_CHECK enum ndt_status ndtd_follow_previous_track(struct ndtd_relocalizer *relocalizer,
                                                           struct ndt_error *err);
-/* While the pose is not accepted: the hypotheses follow the scan, a search begins or ends, and the best hypothesis
- * becomes the estimate. */
+/* Runs recovery while the pose is not accepted: the hypotheses follow the scan, a search begins or ends, and the
+ * best hypothesis becomes the estimate. */
 NDT_MUST_CHECK enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *err);
 
-/* Places where the vehicle may be, while the pose is not accepted; see recovery_places.c. From the last verified
- * pose on: */
+/* Starts the places of the vehicle at the last verified pose; see recovery_places.c. */
 void ndtd_places_begin(struct ndtd_relocalizer *relocalizer);
-/* The scan: sets recovery.places from its optima and the hypotheses. */
+/* Sets recovery.places from the optima of the scan and the hypotheses. */
 void ndtd_places_update(const struct ndtd_relocalization *now);
-/* Logarithm of the odds of the leading hypothesis over all other places, of which the strongest get a motion of
- * their own. */
+/* Computes the logarithm of the odds of the leading hypothesis over all other places; the strongest places are
+ * deskewed with their own motion. */
 NDT_MUST_CHECK enum ndt_status ndtd_places_weigh(const struct ndtd_relocalization *now, double *margin,
                                                  struct ndt_error *err);
-/* The scan has decided nothing: it becomes the last view where it is a new one. */
+/* Keeps a scan that has decided nothing as the last view, if the vehicle has moved on since the view before. */
 void ndtd_places_keep(const struct ndtd_relocalization *now);
 
 /* ---- used by several steps ---- */
 
-/* Aligns the scan of the matcher at each of the hypotheses; those that it does not fit any more are removed. */
+/* Aligns the matcher's scan at each hypothesis and removes hypotheses that it does not fit any more. */
 NDT_MUST_CHECK enum ndt_status ndtd_follow_hypotheses(struct ndtd_relocalizer *relocalizer,
                                                       struct ndtd_hypotheses *hypotheses, struct ndt_error *err);
-/* The estimator goes on from another hypothesis; the scan is aligned there again. *next becomes the leading one
- * before, or without a pose is taken off the list of hypotheses. */
+/* Makes another hypothesis the leading one, from which the estimator goes on, and aligns the scan there. *next
+ * becomes the previous leading hypothesis, or without a pose is removed from the list. */
 NDT_MUST_CHECK enum ndt_status ndtd_change_leading(struct ndtd_relocalization *now, struct ndtd_hypothesis *next,
                                                    struct ndt_error *err);
-/* The result of a batch becomes that of the alignment, which began at the prior of that number. */
+/* Makes a result of the batch that of the alignment, and the prior of that number its prior. */
 void ndtd_take_from_batch(struct ndtd_relocalization *now, size_t number);
-/* Logarithm of the likelihood of the scan at a place that was not found, over that at the one where it fits best,
- * which stands out by so much. */
+/* Logarithm of the likelihood of the scan at a place that was not found, over that at the place where it fits best.
+ * stands_out: logarithm of the odds of that place over the other ones found. */
 double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands_out);
-/* Angle by which a sensor turns in dt_s at most. */
+/* Largest angle that a sensor turns in dt_s. */
 double ndtd_turn_reach_rad(double dt_s);
-/* Speed half as high again as the highest that was verified. */
+/* Likely speed: 1.5 times the highest speed that was verified. */
 double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer);
-/* Distance that it has probably come since it was verified, at most. */
+/* Largest distance that the vehicle has likely come since it was verified. */
 double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns);
 /* Confidence in the alignment, as in ndtd_alignment_confidence. */
 double ndtd_confidence_now(const struct ndtd_relocalization *now, int *fits);
-/* Whether a pose heads where the initial pose that no scan has confirmed yet does, as far as that can be wrong: a
- * hall looks much the same to who has turned around. 1 without such a pose. */
+/* Whether a pose has the heading of the initial pose that no scan has confirmed yet, within the error of that: a
+ * hall looks much the same after a half turn. 1 without such a pose. */
 int ndtd_heads_as_given(const struct ndtd_relocalizer *relocalizer, const struct ndt_pose *T_map_base);
-/* Distance that the vehicle can come in dt_s, by recovery.max_speed_mps and max_acceleration_mps2. */
+/* Largest distance that the vehicle can come in dt_s, by recovery.max_speed_mps and max_acceleration_mps2. */
 double ndtd_reach_m(const struct ndtd_settings *settings, double speed_mps, double dt_s);
 /* Position of the GNSS antenna in the base frame. */
 const double *ndtd_antenna_m(const struct ndtd_relocalizer *relocalizer);

@@ -8,10 +8,10 @@
 #include "ndt_track/track.h"
 
 struct ndtd_scan_merge {
-    struct ndt_cloud points; /* of the held scans; times relative to first_ns */
-    unsigned held;           /* bit i: a scan of sensor i */
-    int has_times;    /* a sensor had times, for deskew: auto; then all have them: that of the stamp, without */
-    int64_t first_ns; /* stamp of the first held scan */
+    struct ndt_cloud points; /* points of the held scans; times relative to first_ns */
+    unsigned held;           /* bit i: a scan of sensor i is held */
+    int has_times;           /* a sensor had times, for deskew auto; others get that of the stamp */
+    int64_t first_ns;        /* stamp of the first held scan */
     struct ndtd_scan_merge_counters counters;
 };
 
@@ -50,7 +50,7 @@ struct ndt_preprocess_params ndtd_scan_merge_params(const struct ndt_preprocess_
 {
     struct ndt_preprocess_params open = *params;
     open.min_range_m = 0;
-    open.max_range_m = 1e6; /* the largest that the option takes */
+    open.max_range_m = 1e6; /* upper limit of the option */
     return open;
 }
 
@@ -60,7 +60,7 @@ static void drop_incomplete(struct ndtd_scan_merge *merge)
     ndtd_scan_merge_reset(merge);
 }
 
-/* Writes points behind those of `to`, which has room, in the base frame; those outside the limits of range become
+/* Writes points behind those of `to`, which has room, in the base frame; points outside the limits of range become
  * NaN. Plain loops that compilers vectorise. */
 static void transform(const struct ndt_cloud *to, const struct ndt_cloud *from,
                       const struct ndt_pose *T_base_sensor, const struct ndt_preprocess_params *params)

@@ -44,7 +44,7 @@ int ndtd_scan_has_trusted_pose(const struct ndtd_scan_record *record)
     return ndtd_outcome_has_pose(record->result.outcome) && ndtd_state_is_trusted(record->state);
 }
 
-/* A scan that does not converge leaves a prediction that follows no wheel and no gyro: is that certain enough? */
+/* Whether a scan that was aligned in vain leaves a prediction without wheels or gyro that is not certain enough. */
 static int is_contradicted(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                            const struct ndtd_scan_record *record)
 {

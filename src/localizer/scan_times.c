@@ -7,13 +7,13 @@
 
 /* Sweeps last 2 ms to 1.2 s; the units are a factor of 1000 apart, so at most one of them fits. */
 static const double SHORTEST_S = 2e-3, LONGEST_S = 1.2, UNITS_S[] = {1, 1e-3, 1e-6, 1e-9};
-/* Stamps are not exact: a sweep may exceed the time between them by this factor. */
+/* Factor by which a sweep may exceed the time between stamps, which are not exact. */
 static const double GAP_MARGIN = 1.25;
-/* The stamp is this near to the sweep, in sweeps; where that is a part of a turn, in turns up to a usual one. */
+/* Largest distance of the stamp from the sweep, in sweeps; for a part of a turn, in turns up to the usual one. */
 static const double STAMP_MARGIN = 1.1, USUAL_TURN_S = 0.1;
-/* Times with more strays than this are others than is thought. */
+/* Part of stray points above which the times have another meaning than assumed. */
 static const double MOST_STRAYS = 0.1;
-/* Gaps that have to be known, so that an odd one does not decide. */
+/* Number of gaps that have to be known, so that an odd one does not decide. */
 enum { LEAST_GAPS = 4 };
 
 /* ---- what is known of a sensor ---- */
@@ -34,7 +34,7 @@ static struct ndtd_sensor_times *find_sensor(struct ndtd_scan_times *times, cons
     return sensor;
 }
 
-/* Stamps that stand still or run backwards tell nothing. */
+/* Notes the gap before a scan; stamps that stand still or run backwards tell nothing. */
 static void note_gap(struct ndtd_sensor_times *sensor, int64_t stamp_ns)
 {
     int64_t gap_ns;
@@ -43,8 +43,8 @@ static void note_gap(struct ndtd_sensor_times *sensor, int64_t stamp_ns)
     sensor->stamp_ns = stamp_ns;
 }
 
-/* Between scans, at most: the second longest of the last gaps, because a scan may be missing, and scans may come in
- * pairs. INFINITY: not known yet. */
+/* Largest time between scans: the second longest of the last gaps, because a scan may be missing, and scans may
+ * come in pairs. INFINITY: not known yet. */
 static double period_s(const struct ndtd_sensor_times *sensor)
 {
     const uint64_t count = sensor->gap_count < NDTD_GAPS ? sensor->gap_count : NDTD_GAPS;
@@ -86,7 +86,7 @@ static int fits(const struct ndtd_sensor_times *sensor, double span_s)
     return span_s >= SHORTEST_S && span_s <= longest_s(sensor);
 }
 
-/* The unit of times that span so much; 0: none. That of the scans before is kept while it fits. */
+/* The unit of times with this span; 0: none fits. The unit of earlier scans is kept while it fits. */
 static double find_unit_s(const struct ndtd_sensor_times *sensor, double span)
 {
     const double before_s = sensor->unit_s > 0 ? sensor->unit_s : 1;
@@ -95,10 +95,10 @@ static double find_unit_s(const struct ndtd_sensor_times *sensor, double span)
     for (size_t i = 0; i < sizeof(UNITS_S) / sizeof(UNITS_S[0]); i++)
         if (fits(sensor, span * UNITS_S[i]))
             return UNITS_S[i];
-    return span * before_s <= longest_s(sensor) ? before_s : 0; /* a scan of few points */
+    return span * before_s <= longest_s(sensor) ? before_s : 0; /* span of a scan of few points */
 }
 
-/* Where the middle of the sweep is, relative to the stamp. */
+/* Place of the middle of the sweep, relative to the stamp. */
 static double place_s(const struct ndtd_sensor_times *sensor, enum ndt_sweep_stamp stamp, double span_s)
 {
     if (sensor->has_place)
@@ -106,7 +106,7 @@ static double place_s(const struct ndtd_sensor_times *sensor, enum ndt_sweep_sta
     return stamp == NDT_STAMP_MIDDLE ? 0 : stamp == NDT_STAMP_BEGIN ? span_s / 2 : -span_s / 2;
 }
 
-/* Seconds relative to the stamp; strays have none. */
+/* Rewrites times as seconds relative to the stamp; strays get none. */
 static void rewrite(struct ndt_cloud *points, const struct ndt_told_times *told, double unit_s, double moved_s)
 {
     for (size_t i = 0; i < points->count; i++) {
@@ -117,7 +117,7 @@ static void rewrite(struct ndt_cloud *points, const struct ndt_told_times *told,
     points->time_offset_s = 0;
 }
 
-/* Makes times plausible that are not. Returns 0 where that cannot be. */
+/* Makes implausible times plausible. Returns 0 where that is not possible. */
 static int mend(struct ndtd_sensor_times *sensor, const struct ndt_preprocess_params *params,
                 struct ndt_cloud *points, struct ndtd_time_events *events)
 {
@@ -166,7 +166,8 @@ static void note_times(struct ndtd_sensor_times *sensor, const struct ndt_sweep 
     }
 }
 
-/* As ndt_preprocess_sweep, by times. *is_useless: these are no times; then the status does not matter. */
+/* Finds the sweep by times, as ndt_preprocess_sweep does. *is_useless: the values are no times; then the status
+ * does not matter. */
 static enum ndt_status find_by_time(struct ndtd_sensor_times *sensor, const struct ndt_preprocess_params *params,
                                     struct ndt_cloud *points, struct ndt_sweep *sweep, int *is_useless,
                                     struct ndtd_time_events *events, struct ndt_error *err)

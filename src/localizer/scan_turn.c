@@ -5,27 +5,27 @@
 
 static const double DEG = 0.017453292519943295;
 
-/* Parts of the scan, in its order, and pairs of neighbours that are looked at in each. */
+/* Parts of the scan, in its order, and pairs of neighbours that are examined in each. */
 enum { PARTS = 64, PAIRS = 8 };
-static const double NEAREST_M = 0.5; /* the sensor itself */
+static const double NEAREST_M = 0.5; /* nearer points are of the sensor itself */
 
 /* ---- what a turn in the order of firing has ---- */
 
-static const double PART_TURNED_DEG = 60, BACK_DEG = 4;        /* from one part to the next */
-static const double LEAST_TURN_DEG = 330, MOST_TURN_DEG = 368; /* from the first part to the last */
-static const double BEHIND_DEG = 20;                           /* where it begins and ends */
-static const double ALONG = 0.9;                               /* length of the mean direction of a part */
-static const double UPRIGHT_DEG = 0.02, UPRIGHT_PART = 0.8;    /* azimuth of neighbours, and how many are so near */
-static const double STEP_DEG = 0.3, STEP_PART = 0.7; /* elevation of neighbours, and how many are so far */
-static const double USUAL_PART = 0.5;                /* pairs with one of the three usual steps */
+static const double PART_TURNED_DEG = 60, BACK_DEG = 4;        /* limits from one part to the next */
+static const double LEAST_TURN_DEG = 330, MOST_TURN_DEG = 368; /* limits from the first part to the last */
+static const double BEHIND_DEG = 20;                           /* where a turn begins and ends */
+static const double ALONG = 0.9;                               /* least length of the mean direction of a part */
+static const double UPRIGHT_DEG = 0.02, UPRIGHT_PART = 0.8;    /* azimuth of neighbours; part of pairs within it */
+static const double STEP_DEG = 0.3, STEP_PART = 0.7; /* elevation of neighbours; part of pairs beyond it */
+static const double USUAL_PART = 0.5;                /* least part of pairs with one of the three usual steps */
 enum { LEAST_PARTS = 48, LEAST_POINTS = 2 * PARTS * PAIRS, STEPS = 181 };
 
 struct look {
     int parts, pairs, upright, steps;
     int counts[STEPS];          /* pairs by their step of elevation, in degrees */
     double first_deg;           /* direction of the first pair */
-    double last_deg, turn_deg;  /* of the last part; turned since the first */
-    double forth_deg, back_deg; /* the largest steps from part to part, either way */
+    double last_deg, turn_deg;  /* direction of the last part; angle since the first */
+    double forth_deg, back_deg; /* largest steps from part to part, either way */
 };
 
 static double wrapped_deg(double angle_deg)
@@ -33,7 +33,7 @@ static double wrapped_deg(double angle_deg)
     return angle_deg - 360 * floor(angle_deg / 360 + 0.5);
 }
 
-/* Azimuth and elevation [deg]; 0: no return, or too near. */
+/* Azimuth and elevation [deg] of a point; 0: it has no return, or is too near. */
 static int direction_of(const struct ndt_cloud *scan, size_t i, double *azimuth_deg, double *elevation_deg)
 {
     const double x = (double)scan->x_m[i], y = (double)scan->y_m[i], z = (double)scan->z_m[i], away_m = hypot(x, y);
@@ -52,7 +52,7 @@ static void add_step(struct look *look, double turned_deg, double step_deg)
     look->counts[(int)lround(step_deg / 2) + STEPS / 2]++;
 }
 
-/* The mean direction of a part; 0: its points have none in common. */
+/* The mean direction of a part; 0: its points have no common direction. */
 static int look_at_part(struct look *look, const struct ndt_cloud *scan, size_t part, double *mean_deg)
 {
     const size_t begin = scan->count * part / PARTS, end = scan->count * (part + 1) / PARTS;
@@ -74,7 +74,7 @@ static int look_at_part(struct look *look, const struct ndt_cloud *scan, size_t 
     return seen > 0 && hypot(sum[0], sum[1]) >= ALONG * seen;
 }
 
-/* Returns 0 when a part has no direction: the order is another one. */
+/* Examines all parts. Returns 0 when a part has no direction: the points have another order. */
 static int look_at_all(struct look *look, const struct ndt_cloud *scan)
 {
     double mean_deg = 0;
@@ -96,7 +96,7 @@ static int look_at_all(struct look *look, const struct ndt_cloud *scan)
     return look->parts >= LEAST_PARTS;
 }
 
-/* Pairs with the most frequent steps: lasers fire in the same order in every column. */
+/* Number of pairs with one of the most frequent steps: lasers fire in the same order in every column. */
 static int usual_steps(struct look *look)
 {
     int sum = 0;

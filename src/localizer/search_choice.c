@@ -5,9 +5,9 @@
 
 #include "ndtd/autotune.h"
 
-/* Rounds, of which the first does not count: it finds cold caches and a device whose kernels are not loaded. */
+/* Rounds of searches; the first does not count: it finds cold caches and a device whose kernels are not loaded. */
 enum { ROUNDS = 4 };
-/* Points of the scan, and the radius of the region around it that is searched. */
+/* Points of the scan, and radius of the searched region around it. */
 enum { POINTS = 4000 };
 static const double RADIUS_M = 200;
 
@@ -17,7 +17,7 @@ static void pause_for(double seconds)
     nanosleep(&(struct timespec){.tv_sec = (time_t)whole_s, .tv_nsec = (long)((seconds - whole_s) * 1e9)}, NULL);
 }
 
-/* One search for the scan, with the engine or without. */
+/* Times one search for the scan, with the engine or without. */
 static enum ndt_status time_search(const struct ndtd_search_measurement *measurement, const struct ndt_cloud *scan,
                                    const struct ndt_search_region *region, int on_engine, double *us,
                                    struct ndt_error *err)

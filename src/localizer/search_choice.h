@@ -9,19 +9,19 @@
 /** Least time of a search around a place of the map [us]. */
 struct ndtd_search_choice {
     double engine_us, threads_us;
-    int is_engine; /**< it was faster */
+    int is_engine; /**< the engine was faster */
 };
 
 /** A measurement: its subject and its limits. */
 struct ndtd_search_measurement {
-    struct ndt_search *search; /**< with map and engine; as it returns, the threads score */
-    const struct ndt_map *map; /**< that of the search */
-    double pause_s;            /**< before each search: a device lowers its clocks meanwhile, as between searches */
+    struct ndt_search *search; /**< search with map and engine; on return, the threads score */
+    const struct ndt_map *map; /**< map of the search */
+    double pause_s;            /**< pause before each search: a device lowers its clocks meanwhile */
     double limit_us;           /**< no third or further round begins after this time */
     double (*now_us)(void);
-    struct ndt_search_control *control; /**< of each search; a cancelled measurement ends with NDT_ERR_CANCELLED */
+    struct ndt_search_control *control; /**< control of each search; cancelled: NDT_ERR_CANCELLED */
 };
-/** Searches for a drawn scan by turns with the engine and with the threads. NDT_ERR_DEVICE: the engine has failed,
+/** Searches for a drawn scan with the engine and with the threads in turn. NDT_ERR_DEVICE: the engine has failed,
  * see ndt_search_engine_failure. */
 NDT_MUST_CHECK enum ndt_status ndtd_search_choose(const struct ndtd_search_measurement *measurement,
                                                   struct ndtd_search_choice *out, struct ndt_error *err);

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The search levels by the ground what leans by 12 deg. An acceleration that passes for gravity leans it by 14 deg
- * at most: a base that leans by more is tilted. */
+/* Angle above which a base counts as tilted. The search corrects a lean of 12 deg by the ground, and an
+ * acceleration mistaken for gravity feigns a lean of 14 deg at most. */
 static const double LEANS_RAD = 20 * 0.017453292519943295;
 
 void ndtd_scan_viewpoint(const struct ndtd_scan *scan, const struct ndtd_extrinsics *frames, double viewpoint_m[3])
@@ -15,7 +15,7 @@ void ndtd_scan_viewpoint(const struct ndtd_scan *scan, const struct ndtd_extrins
             viewpoint_m[k] += frames->sensors[i].T_base_sensor.t_m[k] / (double)frames->sensor_count;
 }
 
-/* The base in the upright frame at its place. */
+/* Pose of the base in the upright frame at its place. */
 static struct ndt_pose level_base(const struct ndt_track *track, int64_t stamp_ns)
 {
     struct ndt_pose T_upright_base = ndt_pose_identity();

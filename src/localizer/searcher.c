@@ -25,8 +25,8 @@ enum { NICENESS = 19 };
 
 enum phase { IDLE, WANTED, RUNNING, DONE };
 
-/* The matching thread never waits for this one: it uses the atomic members, and the others in the phases that are
- * its own. */
+/* The matching thread never waits for the searcher's: it uses the atomic members at any time, and the others only
+ * in the phases that are its own. */
 struct ndtd_searcher {
     struct ndt_search_config config;
     int is_background, is_eager;
@@ -34,25 +34,25 @@ struct ndtd_searcher {
     sem_t wake;
     atomic_int quit;
     _Atomic int phase;
-    _Atomic(struct ndt_map *) fresh;   /* a reference, set and not yet taken; &no_new_map: none */
-    _Atomic(struct ndt_field *) ready; /* a reference, of a map whose field was built; NULL: none, or taken */
+    _Atomic(struct ndt_map *) fresh;   /* reference to a new map that was not taken yet; &no_new_map: none */
+    _Atomic(struct ndt_field *) ready; /* reference to a field that was built; NULL: none, or taken */
 
     /* Members of the caller. */
     int has_map;
     uint64_t map_id;
 
-    /* Members of the thread, or of the caller without one. */
-    struct ndt_map *map; /* the last one taken */
+    /* Members of the thread, or of the caller if there is none. */
+    struct ndt_map *map; /* map that was taken last */
     struct ndt_search *search;
     struct ndt_map *prepared; /* the map that `search` uses */
     int is_prepared;          /* 0 with `prepared`: its field could not be built */
     struct ndt_search_params params;
     struct ndt_search_control control;
-    struct ndtd_search_measurement choice; /* limit_us 0: nothing is left to choose */
+    struct ndtd_search_measurement choice; /* limit_us 0: the choice is made */
     struct ndt_search_control choosing;    /* cancelled by a search that is wanted */
-    int has_reported;                      /* the log has said that the engine failed */
+    int has_reported;                      /* the failure of the engine was logged */
 
-    /* The caller's while IDLE or DONE, otherwise of the thread. */
+    /* Members of the caller while IDLE or DONE, otherwise of the thread. */
     struct ndt_cloud scan;
     struct ndtd_search_answer answer;
 };
@@ -66,7 +66,7 @@ static void replace_fresh(struct ndtd_searcher *searcher, struct ndt_map *replac
         ndt_map_release(untaken);
 }
 
-/* Returns 0 when no map was set since the last call. */
+/* Takes the new map. Returns 0 when none was set since the last call. */
 static int take_fresh(struct ndtd_searcher *searcher)
 {
     struct ndt_map *map = atomic_exchange(&searcher->fresh, &no_new_map);
@@ -103,7 +103,7 @@ static enum ndt_status prepare(struct ndtd_searcher *searcher, struct ndt_map *m
     return status;
 }
 
-/* Once: the results are the same without the device. */
+/* Logs a failure of the engine once: the results are the same without the device. */
 static void report_engine(struct ndtd_searcher *searcher)
 {
     const char *failure = searcher->search ? ndt_search_engine_failure(searcher->search) : NULL;
@@ -143,7 +143,7 @@ static void report_choice(const struct ndtd_searcher *searcher, const struct ndt
                     choice->is_engine ? threads_ms : engine_ms, choice->is_engine ? threads : device);
 }
 
-/* Once, when there is a map: whether the engine is faster than the threads. */
+/* Measures once, when there is a map, whether the engine is faster than the threads. */
 static void choose_engine(struct ndtd_searcher *searcher)
 {
     struct ndtd_search_choice choice;
@@ -173,7 +173,7 @@ static void sleep_until_woken(struct ndtd_searcher *searcher)
         ;
 }
 
-/* A field is built as soon as there is a map: the first search then takes no longer than the others. */
+/* Builds a field as soon as there is a map, so that the first search takes no longer than the others. */
 static void prepare_ahead(struct ndtd_searcher *searcher)
 {
     struct ndt_error err = {""};
@@ -183,7 +183,8 @@ static void prepare_ahead(struct ndtd_searcher *searcher)
         ndtd_log(NDTD_LOG_WARNING, "no search over this map: %s", err.text);
 }
 
-/* The workers of the search inherit all of it. The cores are those of the process, not those of rt.cpus. */
+/* Lowers the priority of the thread, which the workers of the search inherit. The cores are those of the process,
+ * not those of rt.cpus. */
 static void step_back(void)
 {
     cpu_set_t cpus;
@@ -214,7 +215,8 @@ static void *run_thread(void *context)
     return NULL;
 }
 
-/* Without the real-time class of its creator, and with all signals blocked: the main thread handles them. */
+/* Starts the thread without the real-time class of its creator, and with all signals blocked: the main thread
+ * handles signals. */
 static int start_thread(struct ndtd_searcher *searcher)
 {
     pthread_attr_t attributes;
@@ -344,7 +346,7 @@ const struct ndtd_search_answer *ndtd_searcher_take(struct ndtd_searcher *search
 
 struct ndt_field *ndtd_searcher_take_field(struct ndtd_searcher *searcher)
 {
-    struct ndt_error ignored; /* the search that needs it says why there is none */
+    struct ndt_error ignored; /* reported by the search that needs the field */
     if (!searcher->is_background && (take_fresh(searcher) || !searcher->search))
         (void)!prepare(searcher, searcher->map, &ignored);
     return atomic_exchange(&searcher->ready, NULL);

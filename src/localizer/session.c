@@ -14,7 +14,7 @@ struct ndtd_session {
     struct ndtd_settings settings;
     uint64_t config_hash, map_id;
     struct ndtd_pipeline *pipeline; /**< NULL before the start */
-    struct ndt_buffer frame;        /**< the message that is processed */
+    struct ndt_buffer frame;        /**< message in process */
     int is_trusted;
 };
 
@@ -46,7 +46,7 @@ static enum ndt_status check_not_started(const struct ndtd_session *session, str
                              : NDT_OK;
 }
 
-/* An option that is refused leaves the others as they are. */
+/* A refused option leaves the others as they are. */
 enum ndt_status ndtd_session_read_options(struct ndtd_session *session, const char *path, struct ndt_error *err)
 {
     struct ndtd_settings settings = session->settings;

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double MAX_DISTANCE_M = 1000; /* as of the configuration */
-/* A configured pose that differs by less is the same. */
+static const double MAX_DISTANCE_M = 1000; /* limit of the configuration */
+/* Difference below which a configured pose is the same. */
 static const double SAME_M = 1e-3, SAME_RAD = 1e-3;
 
 static int find(const struct ndtd_transforms *transforms, const char *frame_id)
@@ -43,7 +43,7 @@ enum ndt_status ndtd_transforms_put(struct ndtd_transforms *transforms, const st
     return NDT_OK;
 }
 
-/* ---- which one counts ---- */
+/* ---- which pose counts ---- */
 
 static int is_identity(const struct ndt_pose *pose)
 {
@@ -51,7 +51,7 @@ static int is_identity(const struct ndt_pose *pose)
     return memcmp(pose, &identity, sizeof(identity)) == 0;
 }
 
-/* The configuration wins over transform i; that is told once where they differ. */
+/* Lets the configuration win over transform i; told once where they differ. */
 static void overrule(struct ndtd_transforms *transforms, int i, const char *option, double off_m, double off_rad)
 {
     struct ndtd_transform_events *events = &transforms->events;

@@ -5,7 +5,7 @@
 #include "ndt/clock.h"
 #include "search_request.h"
 
-/* Gain of the running mean of the duration of a search, and its first value, as on a slow core. */
+/* Running mean of the duration of a search: its gain, and its first value, as on a slow core. */
 static const double GAIN = 0.2, FIRST_US = 15e3;
 
 /* Blocks and places of a thorough search: it finds 93 of 100 right places in small rooms, the default 83. */
@@ -16,7 +16,7 @@ struct ndtd_window {
     struct ndt_search *search;
     struct ndt_search_params params, thorough;
     struct ndt_search_result result;
-    const struct ndt_map *map; /* that `search` uses; not a reference: `search` has one */
+    const struct ndt_map *map; /* map of `search`, which holds the reference */
     double mean_us;
 };
 
@@ -44,10 +44,10 @@ void ndtd_window_destroy(struct ndtd_window *window)
     free(window);
 }
 
-/* Whether the search has the map of the matcher. */
+/* Whether `search` has the field of the matcher's map. */
 static int is_ready(struct ndtd_window *window, struct ndtd_searcher *searcher, struct ndt_map *map)
 {
-    struct ndt_error ignored; /* the field of another map: that of this one follows */
+    struct ndt_error ignored; /* the field of this map follows that of the previous one */
     struct ndt_field *field = ndtd_searcher_take_field(searcher);
     if (field && map && ndt_search_set_map(window->search, map, field, &ignored) == NDT_OK)
         window->map = map;
@@ -70,7 +70,7 @@ enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searc
     if (!is_ready(window, searcher, matcher->map))
         return NDT_OK;
     if (matcher->deadline_us > 0 && matcher->deadline_us - start_us < 2 * window->mean_us) {
-        window->mean_us *= 0.9; /* one slow search cannot prevent all following ones */
+        window->mean_us *= 0.9; /* so that one slow search does not prevent all following ones */
         return NDT_OK;
     }
     *is_searched = 1;

@@ -1,8 +1,8 @@
-/* Private: the poses within reach of a prediction at which a scan may have been taken: correlative scan matching in
- * a window (Olson 2009), on the occupancy field of the map, in the thread that matches.
+/* Private: correlative scan matching (Olson 2009) in a window within reach of the prediction, on the occupancy
+ * field of the map, in the thread that matches.
  *
- * The field comes from the searcher, which builds it beside the matching: until it is there, nothing is proposed.
- * One owner, one thread; no allocation once the buffers have held the largest scan. */
+ * The searcher builds the field beside the matching; until it is there, nothing is proposed. One owner, one thread;
+ * no allocation once the buffers have held the largest scan. */
 #ifndef NDTD_WINDOW_H
 #define NDTD_WINDOW_H
 
@@ -17,7 +17,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_window_create(struct ndtd_window **out,
 void ndtd_window_destroy(struct ndtd_window *window);
 
 /* Searches with the scan of the matcher, whose points are on the host. is_thorough: more places are looked at.
- * *result has no candidates where there is no field of the map yet, or no time: *is_searched is 0 then. */
+ * Where there is no field of the map yet, or no time, *result has no candidates and *is_searched is 0. */
 NDT_MUST_CHECK enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searcher *searcher,
                                                   const struct ndtd_matcher *matcher,
                                                   const struct ndt_search_region *region, int is_thorough,

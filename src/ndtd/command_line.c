@@ -11,10 +11,10 @@
 enum flag_kind { ACTION, TEXT, COUNT, SWITCH, OPTION, SET, CONFIG };
 
 /* One flag. ACTION: `action`; TEXT (also of an action): const char * at `offset`; COUNT: uint64_t at `offset`;
- * SWITCH: int at `offset`; OPTION: the option that it sets; SET and CONFIG may be repeated. */
+ * SWITCH: int at `offset`; OPTION: the option that the flag sets; SET and CONFIG may be repeated. */
 struct flag {
     const char *name;
-    const char *argument; /* NULL: takes none */
+    const char *argument; /* NULL: the flag takes none */
     const char *help;
     enum flag_kind kind;
     enum ndtd_action action;
@@ -104,7 +104,7 @@ static const struct flag flags[] = {
 };
 enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
 
-/* A flag as found in argv. */
+/* A flag found in argv. */
 struct found {
     const struct flag *flag;
     const char *value;
@@ -175,7 +175,7 @@ static enum ndt_status parse_number(char *at, const struct found *found, struct 
     return NDT_OK;
 }
 
-/* Everything but options, which are set after the configuration file is read. */
+/* Sets everything but options, which are set after the configuration file is read. */
 static enum ndt_status set_flag(struct ndtd_command *command, const struct found *found, struct ndt_error *err)
 {
     const struct flag *flag = found->flag;
@@ -221,7 +221,7 @@ static enum ndt_status set_option(struct ndtd_settings *settings, const struct f
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "%s", found->flag->name);
 }
 
-/* A word behind a flag that is not known may be its value. */
+/* Skips a word behind an unknown flag, which may be its value. */
 static int skip_value(int at, int argc, char **argv)
 {
     const char *unknown = argv[at - 1];
@@ -233,7 +233,7 @@ static int may_repeat(const struct flag *flag)
     return flag->kind == SET || flag->kind == CONFIG;
 }
 
-/* For the summary, which names the map itself. */
+/* Notes an override for the summary, which names the map itself. */
 static void note_override(struct ndtd_run_inputs *inputs, const struct found *found)
 {
     const struct ndtd_override override = {found->flag->option, found->value};
@@ -245,7 +245,7 @@ static void note_override(struct ndtd_run_inputs *inputs, const struct found *fo
     inputs->override_count++;
 }
 
-/* Everything but options; `seen` counts the flags. */
+/* Reads everything but options; `seen` counts the flags. */
 static void first_pass(struct ndtd_command *command, int seen[FLAG_COUNT])
 {
     struct ndtd_faults *faults = &command->faults;
@@ -273,7 +273,7 @@ static void first_pass(struct ndtd_command *command, int seen[FLAG_COUNT])
         command->action = NDTD_LIVE;
 }
 
-/* The options; other faults are known by now. */
+/* Sets the options; other faults are known by now. */
 static void second_pass(struct ndtd_settings *settings, int argc, char **argv, struct ndtd_faults *faults)
 {
     for (int at = 1; at < argc;) {
@@ -314,7 +314,8 @@ static void check_dump(const struct ndtd_replay_options *replay, struct ndtd_fau
         ndtd_faults_add(faults, "--dump-scan and --dump-iteration go with --dump-derivatives only");
 }
 
-/* Options that contradict each other are looked for once each of them is right. NDT_ERR_MEMORY, or NDT_OK. */
+/* Reads the settings, and checks options against each other once each of them is right. NDT_ERR_MEMORY, or NDT_OK.
+ */
 static enum ndt_status read_settings(const struct ndtd_command *command, struct ndtd_settings *settings,
                                      struct ndtd_faults *faults, struct ndt_error *err)
 {

@@ -39,9 +39,9 @@ static int replay(const struct ndtd_command *command)
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* not of nohup; an import has no terminal that would end it */
+    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* not under nohup; an import has no terminal to end it */
         sigaction(SIGHUP, &action, NULL);
-    signal(SIGCHLD, SIG_DFL); /* who started us may ignore it: the status of an import would be lost */
+    signal(SIGCHLD, SIG_DFL); /* the caller may ignore it, and the status of an import would be lost */
     int failed = 0;
     const int code = finish(ndtd_replay(&command->settings, &command->replay, &failed, &err), &err);
     return code == EXIT_DONE && failed ? EXIT_CHECK : code;
@@ -59,9 +59,8 @@ static int live(struct ndtd_command *command)
         .record = command->record, .configs = &command->configs, .reread = reread, .context = command};
     const enum ndt_status status = ndtd_live(&command->settings, &options, &err);
     if (status != NDT_OK && !ndtd_log_is_read(1000))
-        return EXIT_FAILED; /* there is no reader */
-    return status != NDT_OK && !*err.text ? EXIT_FAILED
-                                          : finish(status, &err); /* without a text it is in the log */
+        return EXIT_FAILED;                                                     /* there is no reader */
+    return status != NDT_OK && !*err.text ? EXIT_FAILED : finish(status, &err); /* without a text, the log has it */
 }
 
 static void print_result_keys(FILE *file)
@@ -114,7 +113,7 @@ static int act(struct ndtd_command *command)
     return EXIT_DONE;
 }
 
-/* Standard input, output and error are open, so that no file or socket takes their numbers. */
+/* Opens standard input, output and error if they are closed, so that no file or socket takes their numbers. */
 static int open_streams(void)
 {
     int fd;

@@ -34,7 +34,8 @@ enum ndt_status ndt_local_map_clear(struct ndt_local_map *local, struct ndt_erro
     return ndt_map_builder_create(&local->builder, &local->params->map, err);
 }
 
-/* Turned into the axes of `odom`, but relative to the sensor: floats stay exact wherever the vehicle is. */
+/* Turns points into the axes of `odom`, but keeps them relative to the sensor, so that floats stay exact wherever
+ * the vehicle is. */
 static enum ndt_status place_points(struct ndt_keyframe *keyframe, const struct ndt_cloud *points,
                                     const struct ndt_pose *T_odom_sensor, struct ndt_error *err)
 {
@@ -68,8 +69,8 @@ static enum ndt_status set_in_map(struct ndt_local_map *local, struct ndt_keyfra
     return status;
 }
 
-/* Drops the oldest keyframe where there is no room for another, and all that are too far back along the way to
- * count ever again. Their memory goes to the end of the array and is used again. */
+/* Makes room for another keyframe: drops the oldest one if the array is full, and those too far back along the path
+ * to count ever again. Their memory goes to the end of the array and is used again. */
 static enum ndt_status make_room(struct ndt_local_map *local, double path_m, struct ndt_error *err)
 {
     const struct ndt_odometry_params *params = local->params;
@@ -88,7 +89,7 @@ static enum ndt_status make_room(struct ndt_local_map *local, double path_m, str
     return NDT_OK;
 }
 
-/* The last ones, and older ones nearby. */
+/* Selects the last keyframes, and older ones nearby. */
 static enum ndt_status select_keyframes(struct ndt_local_map *local, struct ndt_error *err)
 {
     const struct ndt_odometry_params *params = local->params;

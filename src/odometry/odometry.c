@@ -11,27 +11,28 @@
 #include "odometry_match.h"
 
 static const double DEG = 0.017453292519943295;
-/* A pose that is less certain than this is a guess. */
+/* Deviations above which a pose is a guess. */
 static const double DEGENERATE_M = 0.5, DEGENERATE_RAD = 5 * 0.017453292519943295;
-/* A direction with a smaller part of the information than this is not observed: what seems to be information comes
- * from the noise of normals. Medians in simulated tunnels are 2e-4 to 4e-4, in streets and halls 6e-3 to 8e-2. */
+/* Part of the information below which a direction is not observed: its apparent information comes from the noise of
+ * normals. Medians in simulated tunnels are 2e-4 to 4e-4, in streets and halls 6e-3 to 8e-2. */
 static const double DEGENERATE_RATIO = 2e-3;
 /* Deviations of the first pose, which is exact by definition, for the inverse of its covariance. */
 static const double START_M = 1e-3, START_RAD = 1e-4;
-/* Part of the way to a keyframe without which scans do not count. */
+/* Part of the path to a keyframe below which scans do not count. */
 static const double LEAST_MOTION = 0.1;
-/* A scan that fits badly is no keyframe before it has to be: at this multiple of the way. */
+/* Multiple of the path to a keyframe up to which a scan that fits badly does not become one. */
 static const double LATEST_KEYFRAME = 2;
-/* A scan of which less than this part meets the local map shows a new place: it is a keyframe at once. */
+/* Part of a scan that meets the local map below which the scan shows a new place and becomes a keyframe at once. */
 static const double KNOWN_PART = 0.85;
 
-/* Points along the edge of the smallest voxel: with fewer, most voxels of a single keyframe have too few points. */
+/* Points along the edge of the smallest voxel: with fewer, most voxels of a single keyframe would have too few
+ * points. */
 static const double LEAST_CELLS = 4;
 
-/* One old scan is a stray; so many in a row are another time. */
+/* Number of old scans in a row that mean a restart of time; a single one is a stray. */
 enum { RESTART_SCANS = 3 };
 
-/* The first scans of a segment, from which the velocity at its start follows. */
+/* The first scans of a segment, which give the velocity at its start. */
 struct start {
     struct ndt_pose T_odom_base[NDT_ODOMETRY_START_SCANS];
     int64_t stamp_ns[NDT_ODOMETRY_START_SCANS];
@@ -49,16 +50,16 @@ struct ndt_odometry {
     struct ndt_odometry_batch batch;
     struct ndt_recent_fits fits;
     struct start start;
-    int is_placed; /* `track` tells where the first scan is */
+    int is_placed; /* `track` gives the pose of the first scan */
     struct ndt_cloud no_points;
-    int64_t stamp_ns; /* of the last scan */
+    int64_t stamp_ns; /* stamp of the last scan */
     int has_stamp;
-    int old_scans; /* in a row, as old as if time had restarted */
+    int old_scans; /* scans in a row as old as after a restart of time */
     uint64_t scans;
-    uint32_t segment, missed; /* missed: scans without a pose since the last one with */
+    uint32_t segment, missed; /* missed: scans without a pose since the last one that has one */
     double path_m;
-    struct ndt_pose last_pose;     /* of the last scan that was used */
-    struct ndt_pose keyframe_pose; /* of the last keyframe */
+    struct ndt_pose last_pose;     /* pose at the last used scan */
+    struct ndt_pose keyframe_pose; /* pose of the last keyframe */
     uint32_t since_keyframe;
 };
 
@@ -197,7 +198,7 @@ static void refuse(struct ndt_odometry_result *result, enum ndt_outcome outcome,
     snprintf(result->reason, sizeof(result->reason), "%.*s", (int)sizeof(result->reason) - 1, reason);
 }
 
-/* The estimate, at the stamp and at the reference moment. */
+/* Reports the estimate, at the stamp and at the reference moment. */
 static void report_state(const struct ndt_odometry *odometry, const struct ndt_track_state *state,
                          struct ndt_odometry_result *result)
 {
@@ -214,7 +215,7 @@ static void report_state(const struct ndt_odometry *odometry, const struct ndt_t
     result->segment = odometry->segment;
 }
 
-/* Whether wheels told the way since the scan before. */
+/* Whether wheels measured the motion since the previous scan. */
 static int has_odometry(const struct ndt_track_state *state)
 {
     return state->source == NDT_TRACK_ODOMETRY || state->source == NDT_TRACK_ODOMETRY_TWIST;
@@ -242,7 +243,7 @@ static void note_start(struct start *start, const struct ndt_track_state *state)
     start->stamp_ns[start->count++] = state->stamp_ns;
 }
 
-/* Mean twist between two scans of the start; 0: their stamps tell none. */
+/* Mean twist between two scans of the start; 0: their stamps do not give one. */
 static int mean_twist(const struct start *start, size_t from, size_t to, struct ndt_twist *twist)
 {
     const double dt_s = ndt_track_seconds(start->stamp_ns[from], start->stamp_ns[to]);
@@ -253,7 +254,7 @@ static int mean_twist(const struct start *start, size_t from, size_t to, struct 
     return 1;
 }
 
-/* The twist at the first scan, if the velocity has changed evenly. */
+/* Twist at the first scan, assuming that the velocity changes evenly. */
 static int start_twist(const struct start *start, struct ndt_twist *twist)
 {
     enum { MIDDLE = NDT_ODOMETRY_START_SCANS / 2, LAST = NDT_ODOMETRY_START_SCANS - 1 };
@@ -282,7 +283,7 @@ int ndt_odometry_restart(struct ndt_odometry *odometry)
     odometry->segment = odometry->missed = 0;
     odometry->path_m = 0;
     odometry->scan.map_points = &odometry->no_points;
-    /* A builder that could not be created is created again by the next scan. */
+    /* The next scan creates a builder that could not be created here. */
     return ndt_local_map_clear(&odometry->local, &err) == NDT_OK && start.has_twist;
 }
 
@@ -330,7 +331,7 @@ static enum ndt_status add_keyframe(struct ndt_odometry *odometry, struct ndt_od
 
 /* ---- a scan ---- */
 
-/* The scan before any motion is known; 0, with the reason in the result, where it cannot be used. */
+/* Takes in a scan before any motion is known; 0, with the reason in the result, where it cannot be used. */
 static int begin_scan(struct ndt_odometry *odometry, int64_t stamp_ns, const struct ndt_cloud *raw,
                       struct ndt_odometry_result *result)
 {
@@ -363,7 +364,7 @@ static int begin_scan(struct ndt_odometry *odometry, int64_t stamp_ns, const str
     return 1;
 }
 
-/* Forgets the local map: the next scan begins a new one, where the base is believed to be. */
+/* Forgets the local map: the next scan begins a new one, at the estimated pose of the base. */
 static enum ndt_status begin_segment(struct ndt_odometry *odometry, struct ndt_error *err)
 {
     odometry->segment++;
@@ -372,7 +373,7 @@ static enum ndt_status begin_segment(struct ndt_odometry *odometry, struct ndt_e
     return ndt_local_map_clear(&odometry->local, err);
 }
 
-/* Where the other estimator expects the first scan: exact by definition, like any first pose. */
+/* Places the first scan where the other estimator predicts it: exact by definition, like any first pose. */
 static void place_first(struct ndt_odometry *odometry, struct ndt_track_state *predicted)
 {
     enum { N = NDT_TRACK_STATES };
@@ -386,7 +387,7 @@ static void place_first(struct ndt_odometry *odometry, struct ndt_track_state *p
     odometry->is_placed = 0;
 }
 
-/* The state before the first scan of a segment. */
+/* Sets the state before the first scan of a segment. */
 static void start_segment(struct ndt_odometry *odometry, struct ndt_track_state *predicted)
 {
     const struct start *start = &odometry->start;
@@ -403,7 +404,7 @@ static void start_segment(struct ndt_odometry *odometry, struct ndt_track_state 
     *predicted = odometry->track.state;
 }
 
-/* The first scan of a local map is where it is. */
+/* Takes the first scan of a local map at its predicted pose, without an alignment. */
 static enum ndt_status take_first(struct ndt_odometry *odometry, const struct ndt_track_state *predicted,
                                   struct ndt_odometry_result *result, struct ndt_error *err)
 {
@@ -460,7 +461,7 @@ static enum ndt_status locate(struct ndt_odometry *odometry, const struct ndt_tr
                            : miss_scan(odometry, predicted, result, err);
 }
 
-/* The result of a scan that was not used has the last pose of the base. */
+/* Reports the last pose of the base for a scan that was not used. */
 static void report_last(const struct ndt_odometry *odometry, struct ndt_odometry_result *result)
 {
     const struct ndt_pose origin = ndt_pose_identity();

@@ -8,32 +8,34 @@
 #include "ndt/quantile.h"
 
 static const double DEG = 0.017453292519943295;
-/* Range of a typical point [m], and how far it moves by a second pass that is worth its time. */
+/* Range of a typical point [m], and its movement by a second pass that is worth the time. */
 static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.01;
-/* A fit below this part of the usual one is in doubt; below the other part it is no pose. */
+/* Parts of the usual fit: below the first a fit is in doubt, below the second it is no pose. */
 static const double DOUBTFUL_PART = 0.85, LEAST_PART = 0.5;
-/* Chi-square with 6 degrees of freedom, 99.9 %. */
+/* Innovation above which a pose is in doubt: chi-square with 6 degrees of freedom, 99.9 %. */
 static const double DOUBTFUL_INNOVATION = 22;
-/* Weight of a fit against the squared distance from the prediction, and the most that this distance counts. */
+/* Weight of a fit against the squared distance from the prediction, and the upper limit of that distance. */
 static const double FIT_WEIGHT = 25, MOST_DISTANCE = 3;
-/* A head turns at once, a body does not move at once: where rooms are alike, the next door fits as well. */
+/* Upper limit of the squared distance of the position: a head turns at once, but a body does not move at once, and
+ * where rooms are alike, the next one fits as well. */
 static const double MOST_MOVE_DISTANCE = 20;
-/* No body moves ten standard deviations off: better no pose, until the prediction is less sure of itself. */
+/* Squared distance of the position above which a match is refused: no body moves ten standard deviations. No pose
+ * is better, until the prediction has become less certain. */
 static const double IMPOSSIBLE_DISTANCE = 100;
-/* Another motion within the sweep changes the pose by little. */
+/* Largest change of the pose by another motion within the sweep. */
 static const double NEAR_M = 0.3, NEAR_RAD = 5 * 0.017453292519943295;
-/* Over a longer time no velocity changes evenly. */
+/* Longest time over which a velocity counts as changing evenly. */
 static const double MOST_EVEN_S = 1;
-/* Fewer points than this hardly determine a pose. */
+/* Number of points below which a pose is hardly determined. */
 enum { LEAST_POINTS = 500, HALVINGS_MAX = 2 };
-/* Motions that are tried in a row. */
+/* Largest number of motions that are tried in a row. */
 enum { MOTIONS_MAX = 4 };
 
-/* The prediction of a scan. */
+/* Prediction of a scan. */
 struct ndt_odometry_prediction {
     const struct ndt_track_state *state;
     struct ndt_prior prior;
-    int is_trusted; /* 0: it is contradicted, and would pull */
+    int is_trusted; /* 0: the prediction is contradicted, and would pull */
 };
 
 void ndt_recent_fits_add(struct ndt_recent_fits *fits, double fit)
@@ -53,9 +55,9 @@ static double median_of(const struct ndt_recent_fits *fits)
 
 /* ---- the points of a scan ---- */
 
-/* The points for the alignment, from those for keyframes: their times are relative to the reference moment, and
- * nothing moves them a second time. In front of a wall little is left of a scan: then the cells of the filter are
- * halved. */
+/* Thins the points for the alignment from those for keyframes, whose times are relative to the reference moment:
+ * the motion is not undone twice. In front of a wall few points of a scan are left; then the cells of the filter
+ * are halved. */
 static enum ndt_status thin_for_match(struct ndt_odometry_scan *scan, struct ndt_error *err)
 {
     struct ndt_preprocess_params thin = scan->preprocess;
@@ -120,7 +122,7 @@ static double fit_of(const struct ndt_align_result *result)
     return is_optimum ? result->scores.nvtl_normalized * result->scores.match_ratio : 0;
 }
 
-/* The estimator takes in an alignment. */
+/* Updates the estimate with an alignment and judges it. */
 static void weigh(const struct ndt_odometry_matcher *matcher, const struct ndt_odometry_scan *scan,
                   const struct ndt_track_state *predicted, struct ndt_odometry_match *match)
 {
@@ -171,8 +173,8 @@ static enum ndt_status align(const struct ndt_odometry_matcher *matcher, const s
 
 /* ---- many guesses ---- */
 
-/* Turns and steps to the sides of where the motion leads, and of where the base was before: a person who looks
- * around does not keep turning. */
+/* Makes guesses: turns and steps to the sides from the predicted pose, and from the previous pose of the base,
+ * because a person who looks around does not keep turning. */
 static size_t make_guesses(const struct ndt_odometry_matcher *matcher, const struct ndt_track_state *predicted,
                            struct ndt_pose *guesses)
 {
@@ -197,7 +199,7 @@ static size_t make_guesses(const struct ndt_odometry_matcher *matcher, const str
     return count;
 }
 
-/* Squared distance in sigmas of z[count] from zero, by the covariance of a prior of its first `count` errors. */
+/* Squared Mahalanobis distance of z[count] from zero, by the covariance of a prior of its first `count` errors. */
 static double distance2(const struct ndt_prior *prior, int count, const double *z)
 {
     double factor[36], solved[6], sum = 0;
@@ -213,7 +215,7 @@ static double distance2(const struct ndt_prior *prior, int count, const double *
     return sum;
 }
 
-/* The weighted fit, less the squared distance of its pose from the prediction. */
+/* Merit of a result: the weighted fit, less the squared distance of its pose from the prediction. */
 static double merit(const struct ndt_prior *prior, const struct ndt_align_result *result)
 {
     const struct ndt_pose off = ndt_pose_between(&prior->T_map_sensor, &result->T_map_sensor);
@@ -267,7 +269,7 @@ static int is_doubtful(const struct ndt_odometry_matcher *matcher, const struct 
 
 /* ---- the motion within the sweep ---- */
 
-/* Deskews with the twist of the state and aligns again from there. *changed: whether that differs. */
+/* Deskews with the twist of the state and aligns again from there. *changed: whether the twist differs. */
 static enum ndt_status align_again(const struct ndt_odometry_matcher *matcher, struct ndt_odometry_scan *scan,
                                    const struct ndt_odometry_prediction *prediction,
                                    const struct ndt_track_state *state, struct ndt_odometry_match *match,
@@ -280,7 +282,7 @@ static enum ndt_status align_again(const struct ndt_odometry_matcher *matcher, s
     return align(matcher, scan, prediction, &guess, match, err);
 }
 
-/* Keeps another motion only if the scan fits better with it. */
+/* Tries another motion and keeps it only if the scan fits better. */
 static enum ndt_status try_motion(const struct ndt_odometry_matcher *matcher, struct ndt_odometry_scan *scan,
                                   const struct ndt_odometry_prediction *prediction,
                                   const struct ndt_track_state *state, struct ndt_odometry_match *match,
@@ -302,7 +304,7 @@ static enum ndt_status try_motion(const struct ndt_odometry_matcher *matcher, st
     return deskew_again(scan, matcher->params, matcher->track, &used, &changed, err);
 }
 
-/* The velocity at the scan if it has changed evenly since the scan before: part 1; or its mean: part 0. */
+/* Sets the velocity at the scan if it has changed evenly since the previous scan: part 1; or its mean: part 0. */
 static int even_motion(const struct ndt_track_state *before, struct ndt_track_state *state, double part)
 {
     const double dt_s = ndt_track_seconds(before->stamp_ns, state->stamp_ns);
@@ -317,8 +319,8 @@ static int even_motion(const struct ndt_track_state *before, struct ndt_track_st
     return 1;
 }
 
-/* For a scan in doubt, which perhaps was deskewed with a wrong motion: tries what its alignment found, again as
- * long as the fit improves, and what leads there from the scan before. */
+/* Finds another motion for a doubtful scan, which may have been deskewed with a wrong one: the motion that its
+ * alignment found, again as long as the fit improves, and those that lead to it from the previous scan. */
 static enum ndt_status find_motion(const struct ndt_odometry_matcher *matcher, struct ndt_odometry_scan *scan,
                                    const struct ndt_odometry_prediction *prediction,
                                    struct ndt_odometry_match *match, struct ndt_error *err)
@@ -327,7 +329,7 @@ static enum ndt_status find_motion(const struct ndt_odometry_matcher *matcher, s
     const enum ndt_track_source source = prediction->state->source;
     enum ndt_status status = NDT_OK;
     if (!match->is_usable || scan->preprocess.deskew == NDT_DESKEW_OFF || source == NDT_TRACK_ODOMETRY ||
-        source == NDT_TRACK_ODOMETRY_TWIST) /* wheels know better */
+        source == NDT_TRACK_ODOMETRY_TWIST) /* wheels measure the motion better */
         return NDT_OK;
     for (size_t i = 0; i < 3 && status == NDT_OK; i++) {
         int is_better = 1;

@@ -1,4 +1,4 @@
-/* Private: aligns one scan with the local map, and weighs what the alignment found. */
+/* Private: aligns one scan with the local map, and weighs the alignment. */
 #ifndef NDT_ODOMETRY_MATCH_H
 #define NDT_ODOMETRY_MATCH_H
 
@@ -6,7 +6,7 @@
 
 enum { NDT_ODOMETRY_GUESSES = 32, NDT_ODOMETRY_FITS = 50 };
 
-/* The fits of the last scans. */
+/* Fits of the last scans. */
 struct ndt_recent_fits {
     double values[NDT_ODOMETRY_FITS];
     size_t next, count;
@@ -20,29 +20,29 @@ struct ndt_odometry_scan {
     int64_t reference_ns;
     uint64_t sequence;
     struct ndt_preprocess_params preprocess; /* deskew is decided */
-    struct ndt_sweep_motion motion;          /* that the points were deskewed with, of the sensor */
-    struct ndt_twist twist;                  /* the same of the base */
+    struct ndt_sweep_motion motion;          /* sensor motion that has deskewed the points */
+    struct ndt_twist twist;                  /* twist of the base for that motion */
     const struct ndt_cloud *map_points;      /* thinned for keyframes; borrowed from for_map */
-    const struct ndt_cloud *points;          /* those that are aligned; borrowed from for_match */
+    const struct ndt_cloud *points;          /* points of the alignment; borrowed from for_match */
 };
-/* Deskews with the motion of the state and thins: once for keyframes, and from there for the alignment. */
+/* Deskews with the motion of the state and thins: first for keyframes, and from those points for the alignment. */
 NDT_MUST_CHECK enum ndt_status ndt_odometry_scan_prepare(struct ndt_odometry_scan *scan,
                                                          const struct ndt_odometry_params *params,
                                                          const struct ndt_track *track,
                                                          const struct ndt_track_state *state,
                                                          const struct ndt_cloud *raw, struct ndt_error *err);
 
-/* An alignment and what follows from it. */
+/* An alignment and the estimate that follows from it. */
 struct ndt_odometry_match {
     struct ndt_align_result result;
     struct ndt_track_state updated;
     double fit, innovation, weakest;
     int guesses;
     int is_usable;
-    int is_doubtful; /* it fits worse than scans usually do, and is not where it was expected */
+    int is_doubtful; /* it fits worse than usual, and is not at the expected pose */
 };
 
-/* Buffers for many guesses at once. */
+/* Buffers for alignments from many guesses at once. */
 struct ndt_odometry_batch {
     struct ndt_align_item items[NDT_ODOMETRY_GUESSES];
     struct ndt_align_result results[NDT_ODOMETRY_GUESSES];
@@ -56,8 +56,8 @@ struct ndt_odometry_matcher {
     const struct ndt_recent_fits *fits;
     struct ndt_odometry_batch *batch;
 };
-/* Aligns from the prediction, in doubt from many guesses, and again where the motion within the sweep turns out to
- * be another one. */
+/* Aligns from the prediction, in doubt from many guesses, and again where another motion within the sweep is found.
+ */
 NDT_MUST_CHECK enum ndt_status ndt_odometry_match(const struct ndt_odometry_matcher *matcher,
                                                   struct ndt_odometry_scan *scan,
                                                   const struct ndt_track_state *predicted,

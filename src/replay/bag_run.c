@@ -1,5 +1,5 @@
 /** @file
- * @brief Records of a recording to the pipeline, results to the caller. */
+ * @brief Passes the records of a recording to the pipeline, and results to the caller. */
 #include "ndtd/bag_run.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 
 enum { KIND_COUNT = NDT_MESSAGE_END }; /* kind 0: unknown types */
 
-/* Cancelled by ndtd_bag_run_stop; also the reading of a stream waits with it. */
+/* Stop flag that ndtd_bag_run_stop sets; the reading of a stream waits with it. */
 static struct ndt_progress stop;
 
 /* Frames of one kind that could not be decoded. */
@@ -36,16 +36,16 @@ struct ndtd_bag_run {
     uint64_t config_hash;
     struct ndtd_pipeline *pipeline;
     struct ndtd_record_source *source;
-    uint64_t scans_seen; /* in the bag so far, including skipped ones */
-    uint64_t scans;      /* replayed */
+    uint64_t scans_seen; /* scans in the bag so far, including skipped ones */
+    uint64_t scans;      /* replayed scans */
     int started;         /* set by the first replayed scan */
-    int truth_is_known;  /* all ground truth was read before the replay */
+    int truth_is_known;  /* all ground truth was read in advance */
     int bag_is_damaged;
     char damage[512];
     struct bad_frames bad[KIND_COUNT];
     struct ndtd_hints hints;
-    uint64_t untrusted; /* scans */
-    int has_hints;      /* they are complete */
+    uint64_t untrusted; /* number of such scans */
+    int has_hints;      /* the hints are complete */
 };
 
 void ndtd_bag_run_stop(void)
@@ -114,14 +114,14 @@ static enum ndt_status collect_truth(struct ndtd_bag_run *run, struct ndt_error 
     return ndtd_record_source_rewind(run->source, err);
 }
 
-/* A start in the middle of the bag without a configured pose begins at the true one, if that is allowed. */
+/* Whether a start in the middle of the bag uses the true pose: without a configured one, if that is allowed. */
 static int wants_truth(const struct ndtd_bag_run *run)
 {
     return run->skip > 0 && run->map && !ndtd_settings_starts_at_pose(&run->settings) &&
            run->settings.initial_pose_mode != NDTD_POSE_SEARCH;
 }
 
-/* Without a pose at the start the first scans are searched for in the map. */
+/* Whether the first scans are searched for in the map, because there is no pose at the start. */
 static int is_searched(const struct ndtd_bag_run *run)
 {
     return run->settings.recovery.enable && run->settings.initial_pose_mode != NDTD_POSE_GIVEN;
@@ -163,7 +163,7 @@ static struct ndtd_message frame_of(const struct ndt_bag_record *record)
         .type = (enum ndt_message_type)record->type, .data = record->payload, .size = record->length};
 }
 
-/* *has_result: 1 when `out` is the result of a replayed scan. */
+/* Replays a scan. *has_result: 1 when `out` is its result. */
 static enum ndt_status replay_scan(struct ndtd_bag_run *run, const struct ndt_bag_record *record,
                                    struct ndtd_scan_record *out, int *has_result, struct ndt_error *err)
 {
@@ -199,7 +199,7 @@ static void look(struct ndtd_bag_run *run, const char *what, const double t_m[3]
         ndtd_hints_start(&run->hints, run->map, what, t_m);
 }
 
-/* Notes where the drive begins, by a message that the pipeline has taken. */
+/* Notes the start of the drive, by a message that the pipeline has taken. */
 static void look_at_start(struct ndtd_bag_run *run, const struct ndt_bag_record *record)
 {
     struct ndt_pose_message pose;
@@ -228,7 +228,7 @@ static enum ndt_status replay_message(struct ndtd_bag_run *run, const struct ndt
     return NDT_OK;
 }
 
-/* Initial poses of the bag count unless the start is known otherwise. */
+/* Whether the start is known, so that initial poses of the bag do not count. */
 static int is_start_known(const struct ndtd_bag_run *run)
 {
     return !run->started && (ndtd_settings_starts_at_pose(&run->settings) || run->skip ||
@@ -251,7 +251,7 @@ static enum ndt_status replay_record(struct ndtd_bag_run *run, const struct ndt_
     case NDT_MESSAGE_IMU:
     case NDT_MESSAGE_TRANSFORM:
         return replay_message(run, record, err);
-    case NDT_MESSAGE_RESULT: /* messages that a daemon has sent, and control messages, are ignored */
+    case NDT_MESSAGE_RESULT: /* output of a daemon and control messages are ignored */
     case NDT_MESSAGE_POINTS:
     case NDT_MESSAGE_REQUEST:
     case NDT_MESSAGE_REPLY:
@@ -263,21 +263,22 @@ static enum ndt_status replay_record(struct ndtd_bag_run *run, const struct ndt_
     }
 }
 
-/* Reads only the headers of what is skipped: a start in the middle of a large bag costs what it replays. */
+/* Reads only the headers of skipped scans: a start in the middle of a large bag costs only the replayed part. */
 static void pass_skipped(struct ndtd_bag_run *run)
 {
     const uint32_t unused = bit_of(NDT_MESSAGE_SCAN) | bit_of(NDT_MESSAGE_RESULT) | bit_of(NDT_MESSAGE_POINTS);
     ndtd_record_source_pass(run->source, run->scans_seen < run->skip ? unused : 0);
 }
 
-/* Stops at the scan after the last replayed one: the ground truth of the last scan may follow it. */
+/* Whether the record ends the replay: the scan after the last replayed one, because the ground truth of the last
+ * scan may follow it. */
 static int is_past_limit(const struct ndtd_bag_run *run, const struct ndt_bag_record *record)
 {
     uint64_t limit = run->limit;
     return limit && run->scans >= limit && record->type == NDT_MESSAGE_SCAN;
 }
 
-/* A damaged bag is replayed as far as it is intact. */
+/* Ends a bag: a damaged one is replayed as far as it is intact. */
 static enum ndt_status end_of_bag(struct ndtd_bag_run *run, enum ndt_status status, const struct ndt_error *why,
                                   struct ndt_error *err)
 {
@@ -373,7 +374,7 @@ void ndtd_bag_run_close(struct ndtd_bag_run *run)
     free(run);
 }
 
-/* The most specific reason. */
+/* Gives the most specific reason. */
 enum ndt_status ndtd_bag_run_check(const struct ndtd_bag_run *run, struct ndt_error *err)
 {
     if (run->scans)

@@ -10,12 +10,12 @@ static const double DEG = 0.017453292519943295;
 
 /* ---- thresholds: each far from what a run that is right has ---- */
 
-static const double LEAST_SWEEP_S = 5e-3;                    /* between the times of the points of a scan */
-static const double BEYOND_SENSOR_M = 5000;                  /* no lidar measures that far */
-static const double OUTSIDE_M = 100, BELOW_OR_ABOVE_M = 200; /* of the box of the map */
-static const double SAME_M = 0.3, SAME_RAD = 0.05;           /* within which transforms are the same */
-static const double OFF_M = 0.5, OFF_RAD = 0.1;              /* beyond one of which they are not the identity */
-static const double SAME_PART = 0.7;                         /* of the scans */
+static const double LEAST_SWEEP_S = 5e-3;                    /* span of the point times of a scan */
+static const double BEYOND_SENSOR_M = 5000;                  /* range beyond that of any lidar */
+static const double OUTSIDE_M = 100, BELOW_OR_ABOVE_M = 200; /* distances from the box of the map */
+static const double SAME_M = 0.3, SAME_RAD = 0.05;           /* limits within which transforms are the same */
+static const double OFF_M = 0.5, OFF_RAD = 0.1;              /* limits, one of which other ones exceed */
+static const double SAME_PART = 0.7;                         /* part of the scans */
 enum { LEAST_PAIRS = 10, LEAST_POINTS = 500 };
 
 __attribute__((format(printf, 2, 3))) static void add(struct ndtd_hints *hints, const char *format, ...)
@@ -54,7 +54,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A road is the layer with the most points, and below it is next to nothing; upside down, above it. */
+/* Whether a scan is upside down. A road is the layer with the most points, with next to nothing below it; upside
+ * down, above it. */
 static int is_upside_down(float *z_m, size_t count)
 {
     size_t best = 0, best_count = 0;
@@ -124,7 +125,7 @@ void ndtd_hints_scan(struct ndtd_hints *hints, const uint8_t *data, size_t size,
 
 /* ---- where it starts ---- */
 
-/* Corners of the box of all voxels of the coarsest level. Returns 0 for an empty map. */
+/* Finds the corners of the box of all voxels of the coarsest level. Returns 0 for an empty map. */
 static int box_of(const struct ndt_map *map, double low_m[3], double high_m[3])
 {
     const struct ndt_map_level *level = &map->levels[0];
@@ -168,8 +169,8 @@ void ndtd_hints_start(struct ndtd_hints *hints, const struct ndt_map *map, const
 /* ---- the errors ---- */
 
 struct pair {
-    struct ndt_pose T_truth_result; /* of the vehicle */
-    struct ndt_pose T_result_truth; /* of the map: takes the truth to the result */
+    struct ndt_pose T_truth_result; /* difference in the frame of the vehicle */
+    struct ndt_pose T_result_truth; /* difference in the frame of the map: takes the truth to the result */
 };
 
 static size_t find_pairs(struct ndtd_trajectory_error *error, struct pair *pairs)
@@ -187,11 +188,11 @@ static size_t find_pairs(struct ndtd_trajectory_error *error, struct pair *pairs
     return count;
 }
 
-/* The transform that most pairs share, if it is not the identity; returns their part, or 0. */
+/* Finds the transform that most pairs share, if it is not the identity; returns their part, or 0. */
 static double shared(const struct pair *pairs, size_t count, size_t offset, struct ndt_pose *out)
 {
     const struct ndt_pose identity = ndt_pose_identity();
-    for (size_t k = 1; k <= 3; k++) { /* one of three scans is not an outlier */
+    for (size_t k = 1; k <= 3; k++) { /* several candidates: one of three scans is not an outlier */
         memcpy(out, (const char *)&pairs[k * count / 4] + offset, sizeof(*out));
         size_t same = 0;
         for (size_t i = 0; i < count; i++) {

@@ -22,12 +22,12 @@
 
 enum {
     LINE_BYTES = 400,
-    PIPE_BYTES = 1 << 20, /* the import works on while a scan is matched */
+    PIPE_BYTES = 1 << 20, /* so that the import works on while a scan is matched */
     LOG_PIPE_BYTES = PIPE_BYTES / 16,
     WAIT_MS = 20,
-    KILL_MS = 2000, /* between SIGTERM and SIGKILL */
+    KILL_MS = 2000, /* time between SIGTERM and SIGKILL */
     LINES_SHOWN = 1000,
-    FIXED_ARGS = 6 /* ndt-import RECORDING -o - --quiet NULL */
+    FIXED_ARGS = 6 /* number of fixed arguments: ndt-import RECORDING -o - --quiet NULL */
 };
 static const char PROGRAM[] = "ndt-import", PREFIX[] = "ndt-import: ";
 
@@ -35,17 +35,17 @@ extern char **environ;
 
 struct ndtd_importer {
     char recording[PATH_MAX];
-    pid_t process; /* 0: it has been waited for */
+    pid_t process; /* 0: it has ended and was waited for */
     int exit_status;
-    int is_unknown; /* the exit status */
+    int is_unknown; /* the exit status is unknown */
     int log_fd;
     pthread_t log_thread;
-    atomic_int is_over; /* the process has ended: what is left in the pipe is all */
+    atomic_int is_over; /* the process has ended: the pipe has all its output */
     /* Members of the thread until it is joined. */
-    char line[LINE_BYTES]; /* the part that was read */
+    char line[LINE_BYTES]; /* part of a line read so far */
     size_t length;
-    char last[LINE_BYTES]; /* the last whole line, not shown yet */
-    uint64_t lines;        /* further ones than LINES_SHOWN are counted only */
+    char last[LINE_BYTES]; /* last whole line, not shown yet */
+    uint64_t lines;        /* number of lines; those beyond LINES_SHOWN are only counted */
 };
 
 /* ---- what is imported, and with what ---- */
@@ -99,7 +99,7 @@ static void end_line(struct ndtd_importer *importer)
     importer->length = 0;
 }
 
-/* Longer lines are cut; control characters do not reach the terminal. */
+/* Adds text to the current line. Longer lines are cut; control characters do not reach the terminal. */
 static void add_text(struct ndtd_importer *importer, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -117,15 +117,15 @@ static void sleep_ms(long ms)
     nanosleep(&pause, NULL);
 }
 
-/* Whether the process has ended; its number stays taken until it is waited for. */
+/* Whether the process has ended; its number stays taken until the process is waited for. */
 static int has_ended(const struct ndtd_importer *importer, siginfo_t *info)
 {
     *info = (siginfo_t){0};
     return waitid(P_PID, (id_t)importer->process, info, WEXITED | WNOHANG | WNOWAIT) == 0 && info->si_pid != 0;
 }
 
-/* Ends what a failed import has started: it would keep the pipe of the bag open. Returns whether the process has
- * ended. */
+/* Ends processes that a failed import has started, which would keep the pipe of the bag open. Returns whether the
+ * import has ended. */
 static int end_the_rest(const struct ndtd_importer *importer)
 {
     siginfo_t info;
@@ -136,7 +136,8 @@ static int end_the_rest(const struct ndtd_importer *importer)
     return 1;
 }
 
-/* Until the end of the pipe, or of the process: one that it has started may keep the pipe open, and write on. */
+/* Reads the log until the end of the pipe or of the process: a process that the import has started may keep the
+ * pipe open, and write on. */
 static void *read_log(void *context)
 {
     struct ndtd_importer *importer = context;
@@ -169,11 +170,11 @@ static int make_pipe(int ends[2], int bytes)
 {
     if (pipe2(ends, O_CLOEXEC) != 0)
         return 0;
-    (void)fcntl(ends[1], F_SETPIPE_SZ, bytes); /* may be beyond the limit of the user */
+    (void)fcntl(ends[1], F_SETPIPE_SZ, bytes); /* fails beyond the limit of the user */
     return 1;
 }
 
-/* Returns 0 or the number of the error. */
+/* Starts the import; returns 0 or the number of the error. */
 static int spawn(pid_t *process, const char *program, char *const *argv, int bag_fd, int log_fd)
 {
     posix_spawn_file_actions_t files;
@@ -189,7 +190,7 @@ static int spawn(pid_t *process, const char *program, char *const *argv, int bag
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigdefault(&attributes, &reset);
     posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setpgroup(&attributes, 0); /* Ctrl-C is for us, who end it */
+    posix_spawnattr_setpgroup(&attributes, 0); /* Ctrl-C reaches this program only, which ends the import */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     int failure = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (failure == 0)
@@ -203,7 +204,7 @@ static int spawn(pid_t *process, const char *program, char *const *argv, int bag
     return failure;
 }
 
-/* Refuses arguments that a replay decides itself, or that write no bag. */
+/* Refuses arguments that the replay sets itself, or that write no bag. */
 static enum ndt_status check_arguments(const char *recording, const char *const *args, size_t count,
                                        struct ndt_error *err)
 {
@@ -220,7 +221,7 @@ static enum ndt_status check_arguments(const char *recording, const char *const 
     return NDT_OK;
 }
 
-/* argv of the import; a name that begins with '-' is no option. NULL: no memory. */
+/* Makes argv of the import; a name that begins with '-' is not taken for an option. NULL: no memory. */
 static char **make_arguments(char *recording, size_t room, const char *const *args, size_t arg_count)
 {
     char **argv = calloc(arg_count + FIXED_ARGS, sizeof(*argv));
@@ -331,7 +332,7 @@ static enum ndt_status result_of(const struct ndtd_importer *importer, struct nd
     if (strncmp(reason, PREFIX, strlen(PREFIX)) == 0)
         reason += strlen(PREFIX);
     if (strncmp(reason, importer->recording, name) == 0 && strncmp(reason + name, ": ", 2) == 0)
-        reason += name + 2; /* it is said already */
+        reason += name + 2; /* the message has it already */
     if (importer->is_unknown)
         return ndt_fail(err, NDT_ERR_IO, "%s: whether ndt-import failed is not known: this process ignores SIGCHLD",
                         importer->recording);

@@ -15,8 +15,8 @@ struct ndtd_record_source {
     size_t import_arg_count;
     struct ndt_progress *progress;
     struct ndtd_importer *importer; /* NULL: a bag or a stream */
-    int fd;                         /* of the import, which `bag` reads through another one; else -1 */
-    struct ndt_bag_reader *bag;     /* of an import: NULL before the first record, whose wait the caller can use */
+    int fd;                         /* descriptor of the import, which `bag` reads through another one; else -1 */
+    struct ndt_bag_reader *bag;     /* NULL before the first record of an import, whose wait the caller can use */
 };
 
 static enum ndt_status start_import(struct ndtd_record_source *source, struct ndt_error *err)
@@ -65,15 +65,15 @@ enum ndt_status ndtd_record_source_open(struct ndtd_record_source **out, const c
     return status;
 }
 
-/* Whether all has been read, and no writer is left. */
+/* Whether everything was read, and no writer is left. */
 static int is_at_end(int fd)
 {
     struct pollfd pipe = {.fd = fd, .events = POLLIN};
     return poll(&pipe, 1, 0) > 0 && !(pipe.revents & POLLIN);
 }
 
-/* A bag that ends is complete when the import says so. One that is damaged is not read on: its import would wait
- * for ever. */
+/* Ends an import: a bag that ends is complete if the import succeeded. A damaged bag is not read on, because its
+ * import would wait for ever. */
 static enum ndt_status end_of_import(struct ndtd_record_source *source, enum ndt_status status,
                                      const struct ndt_error *why, struct ndt_error *err)
 {

@@ -44,7 +44,7 @@ uint64_t ndtd_trajectory_hash(uint64_t hash, uint64_t seq, int64_t stamp_ns, enu
 
 /* ---- file ---- */
 
-/* Exactly 16 hexadecimal digits, after quotes, colons and white space. */
+/* Parses exactly 16 hexadecimal digits, after quotes, colons and white space. */
 static int parse_hash(const char *text, uint64_t *hash)
 {
     text += strspn(text, " \t\":");
@@ -66,7 +66,7 @@ static int find_number(const char *text, const char *key, double *value)
     return end != at + strlen(key) && isfinite(*value) && *value >= 0;
 }
 
-/* The text is one hash and white space. */
+/* Whether the text is one hash and white space. */
 static int is_bare_hash(const char *text, uint64_t *hash)
 {
     text += strspn(text, " \t\r\n");

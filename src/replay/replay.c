@@ -1,5 +1,5 @@
 /** @file
- * @brief The replay: the scans of a bag to the sinks, then the table. */
+ * @brief The replay: passes the scans of a bag to the sinks, then prints the table. */
 #include "ndtd/replay.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ struct replay {
     struct ndtd_sink_paths files;
     struct ndtd_replay_folder *folder; /* NULL: none */
     char reporter[PATH_MAX];           /* the program of --report */
-    char bag_path[NDTD_PATH_MAX];      /* path of the bag, as the folder tells it */
+    char bag_path[NDTD_PATH_MAX];      /* path of the bag, as written into the folder */
     char map_path[NDTD_PATH_MAX];
     int has_dumped;
 };
@@ -91,7 +91,7 @@ static enum ndt_status run(struct replay *replay, struct ndt_error *err)
     return status == NDT_END ? NDT_OK : status;
 }
 
-/* A run without a scan, or without the scan to dump, is an error. */
+/* Checks that the run had a scan, and the scan to dump. */
 static enum ndt_status check_ran(const struct replay *replay, struct ndt_error *err)
 {
     if (replay->sinks.summary.scans && replay->options->dump && !replay->has_dumped)
@@ -100,7 +100,8 @@ static enum ndt_status check_ran(const struct replay *replay, struct ndt_error *
     return ndtd_bag_run_check(replay->bag, err);
 }
 
-/* The path from the root, for a folder that is read from elsewhere. As it is: "-", and where it has no room. */
+/* The path from the root, for a folder that is read from elsewhere. "-" stays, and so does a path that has no room.
+ */
 static const char *from_root(const char *path, char *out, size_t size)
 {
     char here[PATH_MAX];
@@ -110,7 +111,7 @@ static const char *from_root(const char *path, char *out, size_t size)
     return out;
 }
 
-/* The id of the overlay at this path; 0: the map is none. */
+/* The id of the overlay at this path; 0: the map is no overlay. */
 static uint64_t overlay_id(const char *map_path)
 {
     struct ndt_map_overlay overlay;
@@ -160,7 +161,7 @@ static void warn(const struct replay *replay)
         fprintf(stderr, "ndtd: warning: %s: no initial pose in it; give --initial-pose\n", replay->options->bag);
 }
 
-/* The checks that the exit code tells: --expect and --max-untrusted. */
+/* Checks the conditions of the exit code: --expect and --max-untrusted. */
 static int has_failed(struct replay *replay)
 {
     struct ndtd_sinks *sinks = &replay->sinks;
@@ -197,7 +198,7 @@ static enum ndt_status finish(struct replay *replay, int *failed, struct ndt_err
     return NDT_OK;
 }
 
-/* The names of the files, of a folder where one is asked for. */
+/* Sets the names of the files, those of a folder where one is asked for. */
 static enum ndt_status prepare_files(struct replay *replay, struct ndt_error *err)
 {
     const struct ndtd_replay_options *options = replay->options;
@@ -259,7 +260,7 @@ enum ndt_status ndtd_replay(const struct ndtd_settings *settings, const struct n
     if (is_complete && options->report)
         status =
             ndtd_replay_report_run(replay.reporter, ndtd_replay_folder_path(replay.folder), options->report, err);
-    if (status == NDT_ERR_CANCELLED) /* while the map was read, or later */
+    if (status == NDT_ERR_CANCELLED) /* stopped while the map was read, or later */
         status = ndt_fail(err, NDT_ERR_IO, "stopped after %" PRIu64 " scans; nothing was written",
                           replay.sinks.summary.scans);
     ndtd_bag_run_close(replay.bag);

@@ -16,7 +16,7 @@
 static const char MARK[] = ".ndtd-replay", MARK_TEXT[] = "written by ndtd --replay --output\n";
 enum { PATH_BYTES = NDTD_PATH_MAX + 32 };
 
-/* Files of a folder; those of the sinks first. */
+/* Files of a folder, those of the sinks first. */
 enum file { POSES, TIMING, RESULTS, SUMMARY, CONFIG, TRUTH, POINTS, POINTS_TEMPORARY, FILES };
 static const char *const names[FILES] = {"poses.tum",   "timing.csv", "results.jsonl", "summary.json",
                                          "config.yaml", "truth.tum",  "points.bag",    "points.bag.tmp"};
@@ -24,7 +24,7 @@ static const char *const names[FILES] = {"poses.tum",   "timing.csv", "results.j
 struct ndtd_replay_folder {
     char path[NDTD_PATH_MAX], mark[PATH_BYTES], files[FILES][PATH_BYTES];
     int is_temporary, is_new, is_finishing;
-    int mark_fd; /* locked while it is written */
+    int mark_fd; /* locked while the folder is written */
     struct ndt_bag_writer *bag;
     struct ndt_points_message message;
     struct ndt_cloud points;
@@ -69,7 +69,7 @@ static enum ndt_status make_folder(struct ndtd_replay_folder *folder, const char
     return NDT_OK;
 }
 
-/* Makes the mark, or finds it: without one nothing is written to a folder that has files. */
+/* Makes the mark, or finds it: nothing is written to a folder that has files and no mark. */
 static enum ndt_status take_mark(struct ndtd_replay_folder *folder, struct ndt_error *err)
 {
     struct stat info;
@@ -83,7 +83,7 @@ static enum ndt_status take_mark(struct ndtd_replay_folder *folder, struct ndt_e
     if (folder->mark_fd < 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: %s", folder->mark, strerror(errno));
     if (flock(folder->mark_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        close(folder->mark_fd); /* its files stay: they are of the other one */
+        close(folder->mark_fd); /* the files stay: they belong to the other replay */
         folder->mark_fd = -1;
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--output %s: another replay is writing to it", folder->path);
     }
@@ -103,7 +103,7 @@ static enum ndt_status open_parts(struct ndtd_replay_folder *folder, const char 
     status = take_mark(folder, err);
     if (status != NDT_OK)
         return status;
-    (void)unlink(folder->files[POINTS_TEMPORARY]); /* of a replay that was ended */
+    (void)unlink(folder->files[POINTS_TEMPORARY]); /* left by a replay that was stopped */
     return ndt_bag_create(&folder->bag, folder->files[POINTS_TEMPORARY], 0, err);
 }
 
@@ -146,7 +146,7 @@ enum ndt_status ndtd_replay_folder_add(struct ndtd_replay_folder *folder, struct
         return NDT_OK;
     if (status == NDT_OK)
         status = ndt_points_encode(&folder->frame, &folder->message, &folder->points, err);
-    if (status == NDT_ERR_ARGUMENT) /* numbers that are not finite: that scan is without points */
+    if (status == NDT_ERR_ARGUMENT) /* numbers that are not finite: the scan has no points */
         return NDT_OK;
     if (status != NDT_OK)
         return status;
@@ -168,13 +168,13 @@ static enum ndt_status write_config(const struct ndtd_replay_folder *folder, con
     return ndt_output_commit(&output, err);
 }
 
-/* The ground truth of the bag, where it has some. */
+/* Writes the ground truth of the bag, if it has any. */
 static enum ndt_status write_truth(const struct ndtd_replay_folder *folder, const struct ndtd_timed_poses *truth,
                                    struct ndt_error *err)
 {
     struct ndt_output output = {0};
     if (!truth->count) {
-        (void)unlink(folder->files[TRUTH]); /* the file of the replay before */
+        (void)unlink(folder->files[TRUTH]); /* file of an earlier replay */
         return NDT_OK;
     }
     const enum ndt_status status = ndt_output_open(&output, folder->files[TRUTH], err);
@@ -193,8 +193,7 @@ enum ndt_status ndtd_replay_folder_finish(struct ndtd_replay_folder *folder, con
     folder->bag = NULL;
     folder->is_finishing = 1;
     enum ndt_status status = ndt_bag_finish(bag, err);
-    if (unlink(folder->files[SUMMARY]) != 0 && errno != ENOENT &&
-        status == NDT_OK) /* the file of the replay before */
+    if (unlink(folder->files[SUMMARY]) != 0 && errno != ENOENT && status == NDT_OK) /* file of an earlier replay */
         status = ndt_fail(err, NDT_ERR_IO, "%s: %s", folder->files[SUMMARY], strerror(errno));
     if (status == NDT_OK && rename(written, points) != 0)
         status = ndt_fail(err, NDT_ERR_IO, "%s: %s", points, strerror(errno));

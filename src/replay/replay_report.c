@@ -41,7 +41,7 @@ enum ndt_status ndtd_replay_report_check(const char *file, struct ndt_error *err
                : ndt_fail(err, NDT_ERR_IO, "--report %s: there is no folder %s", file, folder);
 }
 
-/* Returns 0 or the number of the error. */
+/* Starts the program; returns 0 or the number of the error. */
 static int spawn(pid_t *process, const char *program, char *const *argv)
 {
     posix_spawn_file_actions_t files;

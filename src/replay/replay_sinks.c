@@ -74,8 +74,8 @@ static void write_timing(struct ndtd_sinks *sinks, const struct ndtd_scan_record
     write_row(sinks->timing.file, record, NULL);
 }
 
-/* One line with the keys of the result message. A result that cannot be sent, such as one with a covariance that is
- * not finite, leaves its number and the reason. */
+/* Writes one line with the keys of the result message. A result that cannot be sent, such as one with a covariance
+ * that is not finite, is written as its number and the reason. */
 static enum ndt_status write_result(struct ndtd_sinks *sinks, const struct ndtd_scan_record *record,
                                     struct ndt_error *err)
 {

@@ -8,7 +8,7 @@
 
 /* ---- summary ---- */
 
-/* Stages of a scan and where struct ndtd_scan_record has their times [us]. */
+/* Stages of a scan, and the members of struct ndtd_scan_record with their times [us]. */
 static const struct {
     const char *name;
     size_t offset;
@@ -76,7 +76,7 @@ void ndtd_summary_free(struct ndtd_summary *summary)
 
 /* ---- table and JSON ---- */
 
-enum { OVERRIDE_BYTES = 2048 }; /* of an option and its value; longer ones are cut */
+enum { OVERRIDE_BYTES = 2048 }; /* bytes of an option and its value; longer ones are cut */
 
 static double largest(struct ndtd_samples *samples)
 {
@@ -152,7 +152,7 @@ static size_t kept_overrides(const struct ndtd_run_inputs *inputs)
     return inputs->override_count < NDTD_OVERRIDES_KEPT ? inputs->override_count : NDTD_OVERRIDES_KEPT;
 }
 
-/* KEY=VALUE */
+/* Text KEY=VALUE of an override. */
 static const char *override_text(const struct ndtd_override *override, char *text, size_t size)
 {
     snprintf(text, size, "%s%s%s", override->key ? override->key : "", override->key ? "=" : "", override->value);

@@ -54,7 +54,7 @@ static void sort_truth(struct ndtd_trajectory_error *error)
     error->truth_is_sorted = 1;
 }
 
-/* Stamps are untrusted: their difference may overflow int64. */
+/* Seconds between stamps, which are untrusted: their difference may overflow int64. */
 static double seconds_between(int64_t from_ns, int64_t to_ns)
 {
     return ((double)to_ns - (double)from_ns) * 1e-9;

@@ -1,4 +1,4 @@
-/* The object: references, look-up, sizes. */
+/* The field as an object: references, look-up, sizes. */
 #include "ndt_search/field.h"
 
 #include <math.h>

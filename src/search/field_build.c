@@ -1,4 +1,4 @@
-/* From a map to its field: layer by layer, ground first, then the bits of what stands above it. */
+/* Builds a field from a map: layer by layer, ground first, then the bits of the objects above it. */
 #include "field_build.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static void set_samples(struct ndt_layer *layer, const struct ndt_shapes *shapes
 
 /* ---- levels ---- */
 
-/* Halves a square of `side` cells: 2x2 into one. */
+/* Halves a square of `side` cells: 2x2 cells become one. */
 static void halve(const uint8_t *from, int side, uint8_t *to)
 {
     for (int y = 0; y < side / 2; y++)
@@ -56,7 +56,7 @@ static void halve(const uint8_t *from, int side, uint8_t *to)
         }
 }
 
-/* Each of the inner cells gets the bits of the 3x3 around it. */
+/* Gives each of the inner cells the bits of the 3x3 cells around it. */
 static void dilate(const uint8_t *from, int side, int halo, uint8_t *to)
 {
     const int inner = side - 2 * halo;

@@ -1,4 +1,4 @@
-/* Private to the search: the parts that a field is built from.
+/* Private to the search: the steps that build a field.
  *
  *     voxels -> shapes (field_shapes.c) -> ground of a layer (field_ground.c) -> bits (field_build.c) */
 #ifndef NDT_FIELD_BUILD_H
@@ -23,24 +23,24 @@ struct ndt_shapes {
     size_t count;
     size_t flat_count;
 };
-/* The shapes of a level; the caller frees items, also after a failure. */
+/* Sets the shapes of a level; the caller frees items, also after a failure. */
 NDT_MUST_CHECK enum ndt_status ndt_shapes_from_level(struct ndt_shapes *out, const struct ndt_map_level *level,
                                                      struct ndt_error *err);
 
-/* A layer that is being built: tiles first .. first + count - 1 of the field, with values of their own. */
+/* A layer under construction: tiles first .. first + count - 1 of the field, with values of their own. */
 struct ndt_layer {
-    struct ndt_field field; /* its tiles only */
+    struct ndt_field field; /* tiles of this layer only */
     float *ground_m;        /* NDT_TILE_CELLS per tile; NAN: none */
     uint8_t *is_measured;   /* NDT_TILE_CELLS per tile */
-    size_t last;            /* the tile that was found last */
+    size_t last;            /* tile that was found last */
 };
 
-/* Makes the layer above `below` (NULL: the ground): tiles, sorted, with keys, ground and known cells, no bits. A
- * layer without any has no tiles. The caller frees the layer, also after a failure. */
+/* Makes the layer above `below` (NULL: the ground): tiles, sorted, with keys, ground and known cells, without bits.
+ * A layer without ground has no tiles. The caller frees the layer, also after a failure. */
 NDT_MUST_CHECK enum ndt_status ndt_layer_ground(struct ndt_layer *out, const struct ndt_shapes *shapes,
                                                 struct ndt_layer *below, struct ndt_error *err);
 void ndt_layer_free(struct ndt_layer *layer);
-/* Number of the tile of a place and of its cell of 1 m; 0 where there is no tile. */
+/* Finds the tile of a place and its cell of 1 m; 0 where there is no tile. */
 int ndt_layer_find(struct ndt_layer *layer, float x_m, float y_m, size_t *tile, size_t *cell);
 
 #endif

@@ -1,4 +1,4 @@
-/* A field as bytes: a header with a hash, then the tiles as they are in memory. */
+/* Encoding of a field: a header with a hash, then the tiles as they are in memory. */
 #include "ndt_search/field.h"
 
 #include <math.h>
@@ -8,14 +8,14 @@
 #include "ndt/hash.h"
 
 static const char MAGIC[8] = "NDTFLD\r\n";
-/* Tiles of maps lie within this: cells of 100 m, 2^20 of them. Ground lies within the same. */
+/* Limits of the coordinates of tiles, and of the height of ground [m]: maps have cells of 100 m, 2^20 of them. */
 #define TILE_LIMIT   (1 << 22)
 #define HEIGHT_LIMIT 2e8f
 
 struct header {
     char magic[8];
     uint32_t version, tile_bytes;
-    uint64_t hash; /* of everything behind this member */
+    uint64_t hash; /* hash of everything behind this member */
     uint64_t map_id;
     double origin_m[3];
     uint32_t tile_count, layer_count;
@@ -82,7 +82,7 @@ static int is_in_range(int32_t tile)
     return tile >= -TILE_LIMIT && tile <= TILE_LIMIT;
 }
 
-/* Tiles are in order, in range, and every layer has one. */
+/* Whether the tiles are in order and in range, and every layer has one. */
 static int tiles_fit(const struct ndt_field_tile *tiles, uint32_t count, uint32_t layers)
 {
     int32_t layer = 0;

@@ -1,4 +1,4 @@
-/* The ground of a layer: which tiles there are, the height of each square metre, and where it was measured. */
+/* The ground of a layer: its tiles, the height of each square metre, and where it was measured. */
 #include "field_build.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ int ndt_layer_find(struct ndt_layer *layer, float x_m, float y_m, size_t *tile, 
 struct keys {
     uint64_t *items;
     size_t count, capacity;
-    uint64_t recent[1024]; /* keys that were added lately, by hash */
+    uint64_t recent[1024]; /* keys that were added last, by hash */
 };
 
 static uint64_t key_of(int32_t y, int32_t x)
@@ -76,7 +76,7 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The tiles within MARGIN_M of a voxel, sorted. */
+/* Collects the tiles within MARGIN_M of a voxel, sorted. */
 static enum ndt_status collect_keys(struct keys *keys, const struct ndt_shapes *shapes, struct ndt_error *err)
 {
     int is_good = 1;
@@ -145,7 +145,7 @@ static enum ndt_status place_tiles(struct ndt_layer *layer, const struct ndt_sha
 /* Height above which a flat voxel belongs to this layer. */
 static float limit_m(const struct ndt_layer *below, size_t at)
 {
-    return below ? below->ground_m[at] + HEADROOM_M : -INFINITY; /* NAN: nothing is above it */
+    return below ? below->ground_m[at] + HEADROOM_M : -INFINITY; /* NAN: there is no ground to be above */
 }
 
 static void find_lowest(struct ndt_layer *layer, const struct ndt_shapes *shapes, const struct ndt_layer *below,
@@ -222,7 +222,7 @@ static void choose_ground(struct ndt_layer *layer, const struct ndt_shapes *shap
 
 /* ---- floors above the ground ---- */
 
-/* Marks the tiles whose floor has something standing on it, and those around them. */
+/* Marks the tiles whose floor has objects standing on it, and those around them. */
 static void mark_floors(struct ndt_layer *layer, const struct ndt_shapes *shapes, uint32_t *objects,
                         uint8_t *is_kept)
 {
@@ -279,7 +279,7 @@ static enum ndt_status keep_floors(struct ndt_layer *layer, const struct ndt_sha
 
 /* ---- holes ---- */
 
-/* The cell to the west, east, south or north; 0 where there is no tile. */
+/* Finds the cell to the west, east, south or north; 0 where there is no tile. */
 static int step(const struct ndt_layer *layer, size_t at, int direction, size_t *next)
 {
     static const int dx[4] = {-1, 1, 0, 0}, dy[4] = {0, 0, -1, 1};
@@ -298,7 +298,7 @@ static int step(const struct ndt_layer *layer, size_t at, int direction, size_t 
     return 1;
 }
 
-/* Every cell that is connected with ground takes the height of the nearest, breadth first. */
+/* Fills every cell that is connected with ground with the height of the nearest ground, breadth first. */
 static enum ndt_status fill_holes(struct ndt_layer *layer, struct ndt_error *err)
 {
     const size_t cells = (size_t)layer->field.tile_count * NDT_TILE_CELLS;

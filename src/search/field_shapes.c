@@ -1,4 +1,4 @@
-/* From voxels to their mean, long axes and whether they are flat. */
+/* Shapes of voxels: their mean and long axes, and whether they are flat. */
 #include "field_build.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 #include "ndt/linalg.h"
 
-/* A flat voxel: its normal is this vertical, and it is this thin vertically. */
+/* Limits of a flat voxel: how vertical its normal is, and how thin it is vertically. */
 static const double FLAT_NORMAL = 0.9, FLAT_DEVIATION_M = 0.2;
 static const double SAMPLE_DEVIATIONS = 1.2, LONGEST_DEVIATION_M = 0.5;
 
@@ -15,7 +15,7 @@ static void set_shape(struct ndt_shape *out, const struct ndt_voxel *voxel, doub
     double upper[6], values[3], V[9];
     for (int i = 0; i < 6; i++)
         upper[i] = (double)voxel->icov[i];
-    ndt_eigen_symmetric(3, upper, values, V); /* of the inverse covariance: the longest axis comes first */
+    ndt_eigen_symmetric(3, upper, values, V); /* of the inverse covariance: longest axis first */
     double vertical_m2 = 0;
     for (int k = 0; k < 3; k++)
         vertical_m2 += V[6 + k] * V[6 + k] / fmax(values[k], 1e-6);

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-/* Calls visit for every tile that the window touches, also where there is none. rows, columns: the cells of the
- * window in this tile, relative to the window. */
+/* Part of a window in one tile, or where a tile is missing; visit_patches calls visit for each. Rows and columns
+ * are the cells of the window in this tile. */
 struct patch {
     const struct ndt_window *window;
     int32_t y0, y1, x0, x1;            /* relative to the window */
     int32_t tile_y, tile_x;            /* cell of the tile at (y0, x0) */
-    const struct ndt_field_tile *tile; /* or NULL */
+    const struct ndt_field_tile *tile; /* NULL: no tile */
 };
 typedef void visit_patch(const struct patch *patch, void *context);
 

@@ -23,12 +23,12 @@ struct ndt_cell_array {
     size_t size;  /* bytes of a cell: 1, 2 or 4 */
 };
 
-/* Copies the cells of the window; those without a tile become `fill`. */
+/* Copies the cells of the window; cells without a tile become `fill`. */
 void ndt_window_copy(const struct ndt_field *field, const struct ndt_cell_array *array,
                      const struct ndt_window *window, const void *fill, void *out);
-/* The bits of a level; 0 without a tile. */
+/* Writes the bits of a level; 0 without a tile. */
 void ndt_window_bits(const struct ndt_field *field, int level, const struct ndt_window *window, uint8_t *out);
-/* 255 where a sensor may be, else 0: near measured ground, or with is_any on any ground. Level 0 or 1. */
+/* Writes 255 where a sensor may be, else 0: near measured ground, or with is_any on any ground. Level 0 or 1. */
 void ndt_window_allowed(const struct ndt_field *field, int level, int is_any, const struct ndt_window *window,
                         uint8_t *out);
 

@@ -6,18 +6,18 @@
 #include "hypothesis_fit.h"
 
 static const double DEG = 0.017453292519943295;
-/* One search says no more than this: its points are not independent. */
+/* Largest significance of one search: its points are not independent. */
 static const double MOST = 8;
-/* A pose that is not found is so much further behind than the second best. */
+/* Significance of a pose that a search has not found, relative to its second candidate. */
 static const double NOT_FOUND = -1;
-/* Weight that is left of a view when the next one begins. */
+/* Weight of a view that is left when the next one begins. */
 static const double FADES = 0.8;
 
 void ndt_hypothesis_features_of(const struct ndt_search_result *result, uint32_t i,
                                 struct ndt_hypothesis_features *out)
 {
     const struct ndt_search_candidate *candidates = result->candidates;
-    double first = 0, second = 0; /* of the others */
+    double first = 0, second = 0; /* largest shares of the other candidates */
     for (uint32_t k = 0; k < result->count; k++) {
         const double inliers = candidates[k].inliers;
         if (k == i)

@@ -11,7 +11,7 @@ enum { TRIES = 400, TESTED = 600, PICKED = 4096, FITS = 3, LEAST_INLIERS = 25 };
 static const double NEAR_M = 20, INLIER_M = 0.15, BELOW_M = 0.5, LEAST_RATIO = 0.04, MOST_BELOW = 0.08;
 static const double LEAST_AREA_M2 = 0.5, LEAST_HEIGHT_M = 0.15;
 
-/* Points near the sensor, evenly taken. */
+/* Points near the sensor, evenly sampled. */
 struct sample {
     double p[PICKED][3];
     int count, low[PICKED], low_count; /* low: may be ground */
@@ -46,7 +46,7 @@ static void take_sample(struct sample *sample, const struct ndt_cloud *points, d
     sample->count = (int)taken;
 }
 
-/* The plane through three points of the sample; 0 when it cannot be ground. */
+/* Fits a plane to three random points of the sample; 0 when it cannot be ground. */
 static int try_plane(const struct sample *sample, struct ndt_random *random, const struct ndt_search_params *params,
                      struct ndt_ground_plane *out)
 {
@@ -78,7 +78,7 @@ static int count_inliers(const struct sample *sample, const struct ndt_ground_pl
     return count;
 }
 
-/* Least squares over the inliers: the normal is the direction of least spread. */
+/* Fits a plane to the inliers by least squares: the normal is the direction of least spread. */
 static void fit(const struct sample *sample, struct ndt_ground_plane *plane)
 {
     double mean[3] = {0}, moments[6] = {0}, values[3], V[9];
@@ -106,7 +106,7 @@ static void fit(const struct sample *sample, struct ndt_ground_plane *plane)
     }
 }
 
-/* Ground has little below it. */
+/* Whether few points lie below the plane, as for ground. */
 static int is_lowest(const struct sample *sample, const struct ndt_ground_plane *plane)
 {
     int below = 0;

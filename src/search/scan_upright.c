@@ -1,10 +1,10 @@
-/* A scan in an upright frame, and what was found back in that of the sensor. */
+/* Turns a scan into an upright frame, and results back into that of the sensor. */
 #include <math.h>
 #include <string.h>
 
 #include "scan_view.h"
 
-/* A frame that leans by less is upright: the points need not be moved. */
+/* Lean below which a frame is upright: its points need not be moved. */
 static const double UPRIGHT_RAD = 1e-6;
 static const double PI = 3.14159265358979323846;
 

@@ -1,4 +1,4 @@
-/* A scan as it is searched with: levelled, without ground, as few points. */
+/* View of a scan for the search: levelled, without ground, with few points. */
 #include "scan_view.h"
 
 #include <math.h>
@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum { COLUMNS = 128, SECTORS = 32 };
-/* Points are above the ground from 0.3 m on, and more the farther they are. Without ground heights are guesses. */
+/* Height above the ground from which points count as above it: at least 0.3 m, and more with distance. Without
+ * ground heights are guesses. */
 static const double ABOVE_M = 0.3, ABOVE_SLOPE = 0.02, GUESS_M = 0.3;
 static const double PI = 3.14159265358979323846;
 
@@ -92,7 +93,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The first point of each square metre and band: keys, azimuth before number, sorted. */
+/* Keeps the first point of each square metre and band. Keys, with the azimuth before the number, are sorted. */
 static size_t thin(struct ndt_scan_view *view, const struct ndt_height_view *height_view)
 {
     static const int BANDS = NDT_FIELD_BANDS;
@@ -116,13 +117,13 @@ static size_t thin(struct ndt_scan_view *view, const struct ndt_height_view *hei
     return count;
 }
 
-/* Element k of n that are taken evenly from `count`. */
+/* Index of element k of n that are taken evenly from `count`. */
 static size_t pick(size_t k, size_t n, size_t count)
 {
     return (2 * k + 1) * count / (2 * n);
 }
 
-/* Evenly by azimuth; every second one first, so that the first half is even, too. */
+/* Takes points evenly by azimuth, every second one first, so that the first half is even, too. */
 static void set_banded(const struct ndt_scan_view *view, const struct ndt_height_view *height_view, size_t count,
                        size_t most, struct ndt_banded_points *banded)
 {
@@ -144,7 +145,7 @@ static void append_point(struct ndt_cloud *to, const struct ndt_cloud *from, siz
     to->z_m[to->count++] = from->z_m[i];
 }
 
-/* Points above the ground, evenly by azimuth, then ground, evenly. */
+/* Takes points above the ground, evenly by azimuth, then points of the ground, evenly. */
 static enum ndt_status set_align(const struct ndt_scan_view *view, const struct ndt_search_params *params,
                                  size_t thinned, struct ndt_height_view *height_view, struct ndt_error *err)
 {

@@ -1,4 +1,4 @@
-/* Private to the search: a scan as it is searched with. */
+/* Private to the search: the view of a scan that is searched for. */
 #ifndef NDT_SCAN_VIEW_H
 #define NDT_SCAN_VIEW_H
 
@@ -9,16 +9,16 @@
 struct ndt_upright {
     struct ndt_pose T_upright_sensor;
     int is_turned;           /* 0: the frame of the sensor is upright, but for its heading */
-    struct ndt_cloud points; /* with is_turned */
+    struct ndt_cloud points; /* points in the upright frame, if is_turned */
 };
 
-/* scan_upright.c: the scan in the upright frame; *out is the scan itself where the sensor is upright. */
+/* Sets the scan in the upright frame (scan_upright.c); *out is the scan itself where the sensor is upright. */
 NDT_MUST_CHECK enum ndt_status ndt_upright_set(struct ndt_upright *upright, const struct ndt_cloud *scan,
                                                const struct ndt_pose *T_upright_sensor,
                                                const struct ndt_cloud **out, struct ndt_error *err);
-/* A region told for the upright frame becomes one for the frame that is searched in. */
+/* Turns a region of the upright frame into one of the frame of the search. */
 void ndt_upright_region(const struct ndt_upright *upright, struct ndt_search_region *region);
-/* Poses and directions of what was found become those of the sensor. */
+/* Turns the poses and directions of a result into those of the sensor. */
 void ndt_upright_result(const struct ndt_upright *upright, struct ndt_search_result *result);
 
 /* Points above the ground, levelled, one per square metre and band. */
@@ -28,12 +28,12 @@ struct ndt_banded_points {
     uint8_t mask[NDT_SEARCH_POINTS];
 };
 
-/* The scan as a sensor at one height above the ground sees it. */
+/* The scan seen by a sensor at one height above the ground. */
 struct ndt_height_view {
     double height_m;
     struct ndt_banded_points dense, refine;
-    struct ndt_cloud align; /* as the scan: points above the ground first */
-    size_t align_above;     /* how many of them */
+    struct ndt_cloud align; /* points of the alignment; those above the ground first */
+    size_t align_above;     /* number of points above the ground among them */
     uint32_t above;         /* points above the ground in all */
 };
 
@@ -44,23 +44,24 @@ struct ndt_scan_view {
     double up[3];      /* normal of the ground, or z */
     double R_level[9]; /* row-major: the frame of the scan to one with `up` as z */
     double ground_ratio;
-    float *level_m[3]; /* points, levelled; in one allocation */
-    uint64_t *keys;    /* scratch for as many */
+    float *level_m[3]; /* levelled points; in one allocation */
+    uint64_t *keys;    /* scratch, one per point */
     size_t capacity;
     uint32_t sight_count; /* 1 with ground */
     struct ndt_height_view height_views[NDT_SEARCH_HEIGHTS];
-    struct ndt_cloud final; /* as the scan */
-    double reach_m;         /* of the points */
+    struct ndt_cloud final; /* points of the final alignment */
+    double reach_m;         /* reach of the points */
     double sectors;
 };
 
 NDT_MUST_CHECK enum ndt_status ndt_scan_view_open(struct ndt_scan_view *view, struct ndt_error *err);
 void ndt_scan_view_close(struct ndt_scan_view *view);
-/* Prepares a scan that is upright. */
+/* Prepares an upright scan. */
 NDT_MUST_CHECK enum ndt_status ndt_scan_view_set(struct ndt_scan_view *view, const struct ndt_search_params *params,
                                                  const struct ndt_cloud *scan, struct ndt_error *err);
 
-/* scan_ground.c: the plane normal . p + height = 0 below the origin; 0 where there is none. */
+/* The plane normal . p + height = 0 below the origin (scan_ground.c); ndt_scan_ground returns 0 where there is
+ * none. */
 struct ndt_ground_plane {
     double normal[3], height_m;
     double ratio; /* inliers over points near the sensor */

@@ -24,7 +24,7 @@ void ndt_score_unit_plain(const uint8_t *cells, ptrdiff_t stride, const struct n
         }
 }
 
-/* The best first. */
+/* Variants, best first. */
 static const struct {
     const char *name;
     ndt_score_unit *unit;
@@ -45,7 +45,7 @@ static const struct {
 };
 enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 
-/* The core knows which variants run here. */
+/* Whether a variant runs here, as the core knows. */
 static int runs_here(const char *name)
 {
     char here[128], *rest = here;

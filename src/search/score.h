@@ -1,7 +1,7 @@
-/* Private to the search: the dense score, in plain C and once per CPU variant (score_wide.c). All are integers, so
- * that every variant gives the same bits.
+/* Private to the search: the dense score, in plain C and once per CPU variant (score_wide.c). All sums are
+ * integers, so that every variant gives the same bits.
  *
- * A unit is 32 x 8 cells, a candidate position each. Point i is at cell + offset[i] and counts where that cell has
+ * A unit has 32 x 8 cells, each a candidate position. Point i is at cell + offset[i] and counts where that cell has
  * a bit of mask[i]. */
 #ifndef NDT_SCORE_H
 #define NDT_SCORE_H
@@ -20,9 +20,9 @@ enum {
     NDT_SCORE_POINTS = 255 /* sums are bytes */
 };
 
-/* cells: the unit's first cell; everything that offsets lead to is readable. allowed: 255 where a sensor may be,
- * else 0; rows of NDT_UNIT_X, allowed_stride apart. sums: of the points at each cell, 0 where not allowed; rows of
- * NDT_UNIT_X. peaks: the largest of each block. */
+/* Scores one unit. cells: its first cell; every cell that offsets lead to is readable. allowed: 255 where a sensor
+ * may be, else 0; rows of NDT_UNIT_X, allowed_stride apart. sums: matched points at each cell, 0 where not allowed;
+ * rows of NDT_UNIT_X. peaks: the largest sum of each block. */
 typedef void ndt_score_unit(const uint8_t *cells, ptrdiff_t stride, const struct ndt_score_points *points,
                             const uint8_t *allowed, ptrdiff_t allowed_stride, uint8_t sums[NDT_UNIT_CELLS],
                             uint8_t peaks[NDT_UNIT_BLOCKS]);

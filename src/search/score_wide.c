@@ -1,4 +1,4 @@
-/* The dense score, compiled once per CPU variant, a row of a unit in one vector or two.
+/* The dense score, compiled once per CPU variant; a row of a unit is one vector or two.
  *
  * Eight rows share the load of a point. Misses are counted: comparing with zero needs one instruction less than
  * comparing for difference. */
@@ -29,7 +29,7 @@ static inline row_u larger(row_u a, row_u b)
     return (a & above) | (b & ~above);
 }
 
-/* WIDTH x 8 cells. */
+/* Scores WIDTH x 8 cells. */
 static inline void score_columns(const uint8_t *cells, ptrdiff_t stride, const struct ndt_score_points *points,
                                  const uint8_t *allowed, ptrdiff_t allowed_stride, uint8_t *sums, uint8_t *peaks)
 {

@@ -1,4 +1,4 @@
-/* A search: what it owns, its parameters, and the order of its steps. */
+/* A search: its members, its parameters, and the order of its steps. */
 #include "search_state.h"
 
 #include <math.h>
@@ -173,7 +173,7 @@ void ndt_search_destroy(struct ndt_search *search)
     free(search);
 }
 
-/* The level nearest to 1 m, of which the field is made, too. */
+/* The level nearest to 1 m, from which the field is built, too. */
 static const struct ndt_map_level *find_fine(const struct ndt_map *map)
 {
     const struct ndt_map_level *best = NULL;
@@ -240,10 +240,10 @@ static enum ndt_status run_tier(struct ndt_search *search, enum ndt_search_tier 
     return status;
 }
 
-/* Views narrower than this are never convincing. */
+/* Coverage below which a view is never convincing. */
 static const double LEAST_COVERAGE = 0.5;
 
-/* Whether the thorough tier need not run: one wide view that stands out. Not a verification. */
+/* Whether one wide view stands out, so that the thorough tier need not run. It is no verification. */
 static int is_convincing(const struct ndt_search_result *result)
 {
     const struct ndt_search_candidate *best = &result->candidates[0];

@@ -1,5 +1,5 @@
-/* From places to candidates: the better ones by score are aligned in one batch, ranked by gaussian_fit, the best
- * again with more points. */
+/* Turns places into candidates: the places with the better scores are aligned in one batch and ranked by
+ * gaussian_fit; the best are aligned again with more points. */
 #include "search_state.h"
 
 #include <math.h>
@@ -9,15 +9,15 @@
 #include "field_window.h"
 
 static const double PI = 3.14159265358979323846;
-/* The slope of the ground is taken from heights this far around; steeper than this it is not believed. */
+/* Distance around a place from which the slope of the ground is taken, and the steepest slope that is accepted. */
 enum { SLOPE_STEPS = 2 };
 static const double SLOPE_STEP_M = 3, MOST_SLOPE = 0.3;
-/* A place whose score is at least this part of the best one's is aligned in any case. */
+/* Part of the best score from which on a place is aligned in any case. */
 static const double NEAR_BEST = 0.75;
 
 /* ---- guesses ---- */
 
-/* Least squares plane through the ground around a place: its height there and its slopes. */
+/* Fits a plane to the ground around a place by least squares: its height there and its slopes. */
 static int fit_slope(const struct ndt_field *field, const struct ndt_place *place, double x_m, double y_m,
                      double slope[2], double *height_m)
 {
@@ -41,7 +41,7 @@ static int fit_slope(const struct ndt_field *field, const struct ndt_place *plac
     return 1;
 }
 
-/* A(3x3) B(3x3) */
+/* out = A B, 3x3 */
 static void multiply(const double A[9], const double B[9], double out[9])
 {
     for (int i = 0; i < 9; i++)
@@ -57,7 +57,7 @@ static void slope_rotation(const double slope[2], double R[9])
     memcpy(R, turned, sizeof(turned));
 }
 
-/* On the ground at the place, with its slope where the scan was levelled by ground. */
+/* Sets a pose on the ground at the place, with its slope where the scan was levelled by ground. */
 static int guess_pose(const struct ndt_search *search, const struct ndt_place *place, struct ndt_pose *out)
 {
     const struct ndt_field *field = search->field;
@@ -80,7 +80,7 @@ static int guess_pose(const struct ndt_search *search, const struct ndt_place *p
 
 /* ---- alignment ---- */
 
-/* The levels of the map up to 2 m, from coarse to fine; with is_final the finest of them only. */
+/* Sets the levels of the map up to 2 m, from coarse to fine; with is_final the finest of them only. */
 static void set_levels(const struct ndt_search *search, int is_final, struct ndt_align_params *params)
 {
     const struct ndt_map *map = search->map;
@@ -114,7 +114,7 @@ static void set_scores(const struct ndt_search *search, const struct ndt_align_r
                             &out->T_map_sensor, &out->gaussian_fit, &out->inliers);
 }
 
-/* Points times evaluations, of the alignments of a batch. */
+/* Adds points times evaluations of the alignments of a batch. */
 static void count_costs(struct ndt_search *search, size_t count)
 {
     const struct ndt_align_item *items = search->items.items;
@@ -123,7 +123,7 @@ static void count_costs(struct ndt_search *search, size_t count)
         search->evaluated_points += (uint64_t)results[i].evaluations * items[i].scan->count;
 }
 
-/* Room for `more` candidates behind those that there are. */
+/* Makes room for `more` candidates behind the existing ones. */
 static struct ndt_search_candidate *append(struct ndt_search *search, size_t more, struct ndt_error *err)
 {
     struct ndt_list *list = &search->candidates;
@@ -139,7 +139,7 @@ static struct ndt_search_candidate *append(struct ndt_search *search, size_t mor
     return (struct ndt_search_candidate *)list->items + list->count;
 }
 
-/* The items of the batch, and the place of each. */
+/* Sets the items of the batch, and the place of each. */
 static size_t set_items(struct ndt_search *search, struct ndt_align_item *items, size_t *from)
 {
     const struct ndt_place *places = search->places.items;
@@ -159,7 +159,7 @@ static int goes_on(void *context, size_t done)
     return !ndt_search_is_cancelled(context);
 }
 
-/* The mean score of the points of every item at its guess, on the level where its alignment begins. */
+/* Computes the mean score of the points of every item at its guess, on the level where its alignment begins. */
 static enum ndt_status score_items(struct ndt_search *search, const struct ndt_align_level *level,
                                    const struct ndt_align_item *items, size_t count, double *scores,
                                    struct ndt_error *err)
@@ -182,15 +182,14 @@ static enum ndt_status score_items(struct ndt_search *search, const struct ndt_a
             }
         if (job.count > 0)
             status = ndt_aligner_score(search->aligner, &job, out, &done, err);
-        for (size_t k = 0; status == NDT_OK && k < job.count;
-             k++) /* cancelled: those that were not scored are last */
+        for (size_t k = 0; status == NDT_OK && k < job.count; k++) /* cancelled: unscored items are last */
             scores[number[k]] = k < done ? out[k].nearest_score / (double)job.scan->count : 0;
     }
     return status;
 }
 
-/* Leaves out places that fit far worse than the best one before they are aligned, at most every second one. The
- * others stay in their order. */
+/* Leaves out places that fit far worse than the best one before they are aligned, every second one at most. The
+ * other places stay in their order. */
 static enum ndt_status choose_items(struct ndt_search *search, const struct ndt_align_level *level,
                                     struct ndt_align_item *items, size_t *from, size_t *count,
                                     struct ndt_error *err)
@@ -259,7 +258,7 @@ static double count_bits(const struct ndt_search *search, const struct ndt_searc
     double R[9], heading_rad;
     uint32_t met = 0;
     ndt_pose_rotation(&candidate->T_map_sensor, R);
-    /* of the levelled x axis: R times the first row of R_level */
+    /* heading of the levelled x axis: R times the first row of R_level */
     heading_rad = atan2(R[3] * level[0] + R[4] * level[1] + R[5] * level[2],
                         R[0] * level[0] + R[1] * level[1] + R[2] * level[2]);
     const double c = cos(heading_rad), s = sin(heading_rad), limit_m = 1e8;
@@ -305,7 +304,7 @@ static int is_distinct(const struct ndt_search_params *params, const struct ndt_
            ndt_pose_angle_rad(&a->T_map_sensor, &b->T_map_sensor) > params->distinct_deg * (PI / 180);
 }
 
-/* Sorts and keeps those that are distinct from every better one; at most `most`. */
+/* Sorts candidates and keeps those that are distinct from every better one; at most `most`. */
 static size_t rank(const struct ndt_search_params *params, struct ndt_search_candidate *items, size_t count,
                    size_t most)
 {
@@ -322,7 +321,7 @@ static size_t rank(const struct ndt_search_params *params, struct ndt_search_can
     return kept;
 }
 
-/* Aligns the best with more points, on the finest level. */
+/* Aligns the best candidates with more points, on the finest level. */
 static enum ndt_status align_again(struct ndt_search *search, struct ndt_search_candidate *items, size_t count,
                                    struct ndt_error *err)
 {

@@ -14,11 +14,11 @@ enum {
     HALO_MAX = NDT_REACH_MAX_M + 2, /* cells of 1 m */
     STRIDE_MAX = (NDT_WINDOW_CELLS + 2 * HALO_MAX + 31) / 32 * 32,
     ROWS_MAX = NDT_WINDOW_CELLS + 2 * HALO_MAX,
-    BLOCKS = NDT_DENSE_PEAKS, /* of a window */
-    AGAIN_PART = 32,          /* of the blocks are scored again, */
+    BLOCKS = NDT_DENSE_PEAKS, /* blocks of a window */
+    AGAIN_PART = 32,          /* one of so many blocks is scored again, */
     AGAIN_BLOCKS = 16,        /* or K1 times this, if that is more */
     MANY_WINDOWS = 32,
-    HYPOTHESES_PER_ITEM = 16 /* where there are few windows for several threads */
+    HYPOTHESES_PER_ITEM = 16 /* where several threads share few windows */
 };
 static const double PI = 3.14159265358979323846;
 
@@ -58,7 +58,7 @@ static enum ndt_status set_offsets(struct ndt_search *search, double cell_m, int
     return status;
 }
 
-/* is_half: the first half of the points. */
+/* The points of hypothesis h; is_half: the first half of them. */
 static struct ndt_score_points points_of(const struct ndt_search *search, size_t h, int is_half)
 {
     const struct ndt_banded_points *banded = &search->view.height_views[search->hypotheses[h].height_view].dense;
@@ -105,7 +105,7 @@ static int by_place(const void *a, const void *b)
     return x->x < y->x ? -1 : x->x > y->x;
 }
 
-/* The windows with tiles where a sensor may be, sorted. */
+/* Sets the windows that have tiles where a sensor may be, sorted. */
 static enum ndt_status set_windows(struct ndt_search *search, struct ndt_error *err)
 {
     const struct ndt_field *field = search->field;
@@ -141,25 +141,25 @@ struct dense {
     struct ndt_search *search;
     double cell_m;
     int32_t halo, stride;
-    size_t chunk, chunks; /* hypotheses of an item, items of a window */
+    size_t chunk, chunks; /* hypotheses per item, items per window */
     enum { ONLY_PASS, FIRST_PASS, SECOND_PASS } pass;
-    uint8_t least;  /* second pass: of the blocks that are scored again */
-    int has_passes; /* two of them */
+    uint8_t least;  /* second pass: least score of the blocks that are scored again */
+    int has_passes; /* the search takes two passes */
     int on_engine;
 };
 
-/* A window that is being scored. */
+/* A window in process. */
 struct scored {
     uint8_t cells[ROWS_MAX * STRIDE_MAX + 32];
     uint8_t allowed[NDT_WINDOW_CELLS * NDT_WINDOW_CELLS];
     uint8_t blocks[NDT_WINDOW_BLOCKS]; /* per row of blocks: bit x is set where block x has an allowed cell */
     uint32_t poses;                    /* allowed cells */
-    size_t first, last;                /* hypotheses */
+    size_t first, last;                /* range of hypotheses */
     uint8_t *peaks;
     size_t histogram[NDT_SCORE_POINTS + 1];
 };
 
-/* The cells where a sensor may be. */
+/* Marks the cells where a sensor may be. */
 static void set_allowed(const struct dense *dense, const struct ndt_dense_window *at, struct scored *scored)
 {
     const struct ndt_search *search = dense->search;
@@ -180,7 +180,7 @@ static void set_allowed(const struct dense *dense, const struct ndt_dense_window
         }
 }
 
-/* The bits around the rows of blocks that have allowed cells; rows keep their places. */
+/* Copies the bits around the rows of blocks that have allowed cells; rows keep their places. */
 static void set_cells(const struct dense *dense, const struct ndt_dense_window *at, struct scored *scored)
 {
     int first = 0, last = NDT_WINDOW_BLOCKS;
@@ -199,7 +199,8 @@ static void set_cells(const struct dense *dense, const struct ndt_dense_window *
                         scored->cells + first * NDT_BLOCK * dense->stride);
 }
 
-/* Hypotheses first .. last - 1 at the unit whose first block is (row, column); is_new: its blocks that count. */
+/* Scores hypotheses first .. last - 1 at the unit whose first block is (row, column); is_new: its blocks that
+ * count. */
 static void score_unit(const struct dense *dense, struct scored *scored, int row, int column, unsigned is_new,
                        size_t first, size_t last)
 {
@@ -220,7 +221,7 @@ static void score_unit(const struct dense *dense, struct scored *scored, int row
     }
 }
 
-/* Units begin at the first block that is left, so that few cover a narrow street. */
+/* Scores the blocks `left` of a row. Units begin at the first of them, so that few cover a narrow street. */
 static void score_row(const struct dense *dense, struct scored *scored, int row, unsigned left, size_t first,
                       size_t last)
 {
@@ -250,7 +251,7 @@ static int any_again(const struct dense *dense, const struct scored *scored)
     return 0;
 }
 
-/* The other blocks no longer count. */
+/* Scores the best blocks again; the others no longer count. */
 static void score_again(const struct dense *dense, struct scored *scored)
 {
     for (size_t h = scored->first; h < scored->last; h++)
@@ -317,7 +318,7 @@ static void set_allowed_bits(void *context, size_t item)
     }
 }
 
-/* Into the histogram; after a second pass, only blocks that were good enough in the first one count. */
+/* Adds a window to the histogram; after a second pass, only blocks that were good enough in the first one count. */
 static void count_window(void *context, size_t item)
 {
     const struct dense *dense = context;
@@ -349,7 +350,7 @@ static enum ndt_status open_engine_pass(struct dense *dense, struct ndt_error *e
     return status;
 }
 
-/* As run_pass; 0: the engine has failed. */
+/* Runs a pass on the engine; 0: the engine has failed. */
 static int run_engine_pass(struct dense *dense, unsigned percent)
 {
     struct ndt_search *search = dense->search;
@@ -376,7 +377,7 @@ static int run_engine_pass(struct dense *dense, unsigned percent)
 
 /* ---- the best blocks ---- */
 
-/* The smallest score that counts, and how many blocks with just this score are taken. */
+/* Finds the smallest score that counts, and the number of blocks with just this score that are taken. */
 static int find_threshold(const struct ndt_search *search, size_t most, size_t *count, size_t *of_least)
 {
     size_t above = 0;
@@ -431,7 +432,7 @@ static enum ndt_status select_blocks(struct ndt_search *search, struct ndt_error
     return NDT_OK;
 }
 
-/* One pass over all windows; 0: the engine has failed. */
+/* Runs one pass over all windows; 0: the engine has failed. */
 static int run_pass(struct dense *dense, unsigned percent)
 {
     struct ndt_search *search = dense->search;
@@ -444,7 +445,7 @@ static int run_pass(struct dense *dense, unsigned percent)
     return 1;
 }
 
-/* Blocks that are scored again after the first pass. */
+/* Number of blocks that are scored again after the first pass. */
 static size_t blocks_again(const struct ndt_search *search)
 {
     return (size_t)AGAIN_BLOCKS * search->tier->blocks;
@@ -481,7 +482,7 @@ static enum ndt_status open_pass(struct dense *dense, struct ndt_error *err)
     return set_offsets(dense->search, dense->cell_m, dense->stride, err);
 }
 
-/* On the engine, if there is one; where it fails, or without it, in the threads. */
+/* Scores the windows on the engine; where it fails, or without it, in the threads. */
 static enum ndt_status score_windows(struct dense *dense, struct ndt_error *err)
 {
     struct ndt_search *search = dense->search;

@@ -1,4 +1,4 @@
-/* The engine of a search, if it has one: its life, and what becomes of the search when it fails. */
+/* The engine of a search, if it has one: life cycle, and fallback to the threads when it fails. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -51,7 +51,7 @@ void ndt_search_engine_set_field(struct ndt_search *search)
         return;
     const enum ndt_status status = copy_field(search, &why);
     search->has_engine_field = status == NDT_OK;
-    if (status == NDT_ERR_MEMORY) /* the next field may be smaller */
+    if (status == NDT_ERR_MEMORY) /* the engine is kept: the next field may be smaller */
         search->engine_failure = why;
     else if (status != NDT_OK)
         fail(search, &why);

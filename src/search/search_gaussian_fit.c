@@ -6,7 +6,7 @@
 
 static const double INLIER = 0.1;
 
-/* max exp(-d^2 / 2) over the voxels whose mean is within a leaf of the point. */
+/* The largest exp(-d^2 / 2) over the voxels whose mean is within a leaf of the point. */
 static double value_at(const struct ndt_map_level *level, const double at_m[3])
 {
     int32_t cell[3];

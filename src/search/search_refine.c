@@ -1,4 +1,4 @@
-/* The best blocks at 0.5 m and 1.5 deg, and the best distinct places among them. */
+/* Refinement: the best blocks at 0.5 m and 1.5 deg, and the best distinct places among them. */
 #include "search_state.h"
 
 #include <math.h>
@@ -19,12 +19,12 @@ static const double SAME_M = 2, SAME_DEG = 8;
 
 struct refine {
     struct ndt_search *search;
-    int32_t scale, side; /* cells of 0.5 m of a cell, and of a block's edge */
+    int32_t scale, side; /* number of cells of 0.5 m in a cell, and in a block's edge */
     int32_t halo, stride;
-    size_t entries; /* of a block */
+    size_t entries; /* number of entries of a block */
 };
 
-/* The best cell of each 8x8 of a unit. */
+/* Adds the best cell of each 8x8 cells of a unit. */
 static void add_best(const struct refine *refine, const struct ndt_block *block, int32_t row, double heading_rad,
                      uint32_t height_view, const uint8_t *sums, const uint8_t *peaks, struct ndt_place *out)
 {
@@ -89,7 +89,7 @@ static void refine_block(void *context, size_t item)
 
 /* ---- distinct places ---- */
 
-/* Best score first; items keep their order otherwise. */
+/* Sorts entries by score, best first; equal ones keep their order. */
 static enum ndt_status sort_entries(struct ndt_search *search, struct ndt_error *err)
 {
     const struct ndt_place *entries = search->entries.items;

@@ -14,16 +14,16 @@ enum {
     NDT_HEADINGS_MAX = 720,
     NDT_BLOCKS_MAX = 4096,    /* K1 */
     NDT_ALIGNMENTS_MAX = 256, /* K2 */
-    NDT_REACH_MAX_M = 60      /* of points */
+    NDT_REACH_MAX_M = 60      /* reach of the points of a scan */
 };
 
-/* A heading at a height: points as offsets. */
+/* A heading and a height that are tried: the points as offsets. */
 struct ndt_hypothesis {
     uint32_t height_view;
     double heading_rad;
 };
 
-/* Eight by eight cells at one heading, with the score of the best. */
+/* Eight by eight cells at one heading, with the score of the best cell. */
 struct ndt_block {
     int32_t layer, y, x; /* first cell */
     uint32_t hypothesis;
@@ -35,13 +35,13 @@ struct ndt_place {
     int32_t layer, y, x;
     uint32_t height_view;
     float heading_rad;
-    uint8_t score; /* of the points of the refinement */
+    uint8_t score; /* score with the points of the refinement */
 };
 
 /* A list that grows. */
 struct ndt_list {
     void *items;
-    size_t count, capacity; /* items */
+    size_t count, capacity; /* number of items in use, and allocated */
 };
 
 struct ndt_search {
@@ -57,13 +57,13 @@ struct ndt_search {
     struct ndt_scan_view view;
     struct ndt_dense_engine *engine; /* NULL: the pool scores */
     int has_engine_field;            /* the engine has the field */
-    int is_engine_unused;            /* ndt_search_use_engine */
-    struct ndt_error engine_failure; /* empty: none */
+    int is_engine_unused;            /* set by ndt_search_use_engine */
+    struct ndt_error engine_failure; /* empty: no failure */
 
-    /* The run. */
+    /* The current run. */
     const struct ndt_search_params *params;
-    struct ndt_search_region region;    /* all zero: nothing is known */
-    struct ndt_search_control *control; /* or NULL */
+    struct ndt_search_region region;    /* all zero: the whole map */
+    struct ndt_search_control *control; /* may be NULL */
     const struct ndt_search_tier_params *tier;
     int is_any; /* sensors may be over unmeasured ground */
     size_t hypothesis_count;
@@ -71,57 +71,57 @@ struct ndt_search {
     struct ndt_list windows;           /* of struct ndt_dense_window */
     struct ndt_list peaks;             /* bytes: windows x hypotheses x 64 blocks */
     struct ndt_list offsets;           /* int32_t: hypotheses x points */
-    struct ndt_list points;            /* of struct ndt_score_points, for an engine, as the next */
+    struct ndt_list points;            /* struct ndt_score_points, for an engine; also the next list */
     struct ndt_list allowed;           /* uint64_t: windows x rows */
-    struct ndt_list peaks_again;       /* as peaks, of a second pass */
+    struct ndt_list peaks_again;       /* peaks of a second pass */
     size_t histogram[NDT_SCORE_POINTS + 1];
     struct ndt_list blocks;         /* of struct ndt_block */
-    struct ndt_list entries;        /* of struct ndt_place, of all blocks */
+    struct ndt_list entries;        /* struct ndt_place, of all blocks */
     struct ndt_list order;          /* uint32_t: the entries, best score first */
     struct ndt_list places;         /* of struct ndt_place, the best distinct ones */
-    struct ndt_list items, results; /* of a batch: struct ndt_align_item, struct ndt_align_result */
+    struct ndt_list items, results; /* batch of struct ndt_align_item, and its struct ndt_align_result */
     struct ndt_list candidates;     /* of struct ndt_search_candidate, over all tiers */
-    uint64_t evaluated_points;      /* of all alignments */
+    uint64_t evaluated_points;      /* sum over all alignments */
     unsigned done, total;           /* items, for the progress */
-    unsigned done_from, done_to;    /* percent */
+    unsigned done_from, done_to;    /* range of the step, in percent */
 };
 
-/* Makes room for `count` items of `size` bytes; what was in the list is lost. Sets count. */
+/* Makes room for `count` items of `size` bytes and sets count; the contents are lost. */
 NDT_MUST_CHECK enum ndt_status ndt_list_resize(struct ndt_list *list, size_t count, size_t size,
                                                struct ndt_error *err);
 int ndt_search_is_cancelled(const struct ndt_search *search);
-/* Percent that the other thread sees. */
+/* Sets the percentage that the other thread sees. */
 void ndt_search_set_progress(struct ndt_search *search, unsigned percent);
-/* One more item is done; any thread. */
+/* Counts one item of the step as done; any thread. */
 void ndt_search_advance(struct ndt_search *search);
-/* Where the items of the next step lead. */
+/* Sets the number of items of the next step, and the percentage at its end. */
 void ndt_search_expect(struct ndt_search *search, unsigned items, unsigned percent);
 
-/* From the scan to search->blocks, best first; *poses: scored. */
+/* Scores the scan and sets search->blocks, best first; *poses: number of poses scored. */
 NDT_MUST_CHECK enum ndt_status ndt_search_dense(struct ndt_search *search, uint64_t *poses, struct ndt_error *err);
-/* search_engine.c: after a failure the search goes on without the engine, or without it for this field. */
+/* Opens the engine (search_engine.c). After a failure the search goes on without it, for this field or for good. */
 void ndt_search_engine_open(struct ndt_search *search);
 void ndt_search_engine_close(struct ndt_search *search);
-/* Once the field is set. */
+/* Gives the field to the engine; called once the search has it. */
 void ndt_search_engine_set_field(struct ndt_search *search);
-/* Needs ndt_search_has_engine. 1: the peaks are set, or the search is cancelled; 0: the engine has failed. Sets how
- * to go on. */
+/* Scores a job on the engine; needs ndt_search_has_engine. 1: the peaks are set, or the search is cancelled; 0: the
+ * engine has failed, and the threads score from now on. */
 int ndt_search_engine_score(struct ndt_search *search, struct ndt_dense_job *job);
 
-/* From the blocks to search->places, best first. */
+/* Refines the blocks and sets search->places, best first. */
 NDT_MUST_CHECK enum ndt_status ndt_search_refine(struct ndt_search *search, struct ndt_error *err);
-/* Aligns the places and appends what they became to search->candidates. */
+/* Aligns the places and appends the results to search->candidates. */
 NDT_MUST_CHECK enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_error *err);
 /* Sorts the candidates, aligns the best again, and fills the result. */
 NDT_MUST_CHECK enum ndt_status ndt_search_finish(struct ndt_search *search, struct ndt_search_result *result,
                                                  struct ndt_error *err);
 
-/* search_gaussian_fit.c: mean and inliers of the first `count` points at a pose. */
+/* Mean and inliers of the first `count` points at a pose (search_gaussian_fit.c). */
 void ndt_search_gaussian_fit(const struct ndt_map *map, const struct ndt_map_level *level,
                              const struct ndt_cloud *points, size_t count, const struct ndt_pose *T_map_sensor,
                              double *gaussian_fit, double *inliers);
 
-/* Offset of a point in cells of cell_m, as positions are centres of cells. */
+/* Offset of a point in cells of cell_m, for positions at the centres of cells. */
 static inline int32_t ndt_cell_offset(double v_m, double cell_m)
 {
     const double cells = v_m / cell_m + 0.5;

@@ -1,4 +1,4 @@
-/* How likely it is that a pose is right; see ndt_track/confidence.h. */
+/* Probability that a pose is right; see ndt_track/confidence.h. */
 #include "ndt_track/confidence.h"
 
 #include <math.h>
@@ -7,14 +7,14 @@
 
 /* Deviation of a direction that the scan observes as well as the best one. */
 static const double BEST_M = 0.017;
-/* Directions with this part of the information of the best one count half as observed. */
+/* Part of the best direction's information at which a direction counts as half observed. */
 static const double OBSERVED_RATIO = 0.01;
-/* A prediction that is surer than a scan can be does not make the scan fit better. */
+/* Limits of the slack: a prediction more certain than any scan does not make the scan fit better. */
 static const double LEAST_SLACK_M = 0.05, TYPICAL_SLACK_M = 0.1, MOST_SLACK_M = 10;
-/* q of right poses in the drives that the numbers are fitted to, and how much less counts as much where it is
- * usual. */
+/* q of right poses in the drives of the fit, and the largest factor for maps in which right poses reach less. */
 static const double NORMAL_QUALITY = 0.5, MOST_SCALE = 5;
-/* A fit of half of the usual one is no fit, whatever else speaks for the pose; and the width of that border. */
+/* Part of the usual fit below which a scan does not fit, whatever else speaks for the pose, and the width of that
+ * border. */
 static const double LEAST_PART = 0.55, PART_WIDTH = 0.03;
 /* Chi-square with 6 degrees of freedom: 99.9 %, and its mean. */
 static const double GATE = 22.5, EXPECTED = 6;
@@ -58,7 +58,7 @@ void ndt_confidence_set_hold(struct ndt_confidence_features *features, const str
     features->moved_m = sqrt(moved_m2);
 }
 
-/* NaN stays NaN, unlike with fmin and fmax. */
+/* Limits a value; NaN stays NaN, unlike with fmin and fmax. */
 static double limited(double value, double least, double most)
 {
     return value < least ? least : value > most ? most : value;
@@ -69,7 +69,7 @@ static double normal_below(double x)
     return 0.5 * erfc(-x / sqrt(2));
 }
 
-/* 1 where right poses fit like this, 0 where they fit far better. */
+/* 1 where right poses usually fit like this, 0 where they fit far better. */
 static double usual_part(const struct ndt_confidence_features *features)
 {
     const double part = features->nvtl_normalized * features->match_ratio / features->usual_quality;

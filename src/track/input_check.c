@@ -5,18 +5,19 @@
 
 #include "track_internal.h"
 
-/* An interval ends where this much moved, or turned; without it after LONGEST_S. */
+/* Motion or turn at which an interval ends; without it the interval ends after LONGEST_S. */
 static const double MOVED_M = 1, TURNED_RAD = 0.1, LONGEST_S = 3;
-/* A motion is off by more than these: part of the longer one, and what noise, lever arms and biases explain. */
+/* Limits of the difference of two motions: part of the longer one, and the effect of noise, lever arms and biases.
+ */
 static const double MOVE_PART = 0.3, MOVE_M = 0.15, TURN_PART = 0.4, TURN_RAD = 0.02, BIAS_RADPS = 0.02;
-/* Least intervals of NDT_TRACK_COMPARED that make a fault. */
+/* Least intervals of NDT_TRACK_COMPARED that make a fault, and newest ones that name it. */
 enum { OFF_LEAST = 3, NAMED_BY = 2 };
-/* Less than this part of the other's motion is none: the first of these at once, the second where the two have no
- * common factor. */
+/* Part of the other motion below which a motion counts as none: the first in any case, the second where the two
+ * have no common factor. */
 static const double STILL_PART = 0.08, NOISE_PART = 0.3;
-/* The part of the motions that a common factor explains, to name it. */
+/* Part of the motions that a common factor has to explain to name the fault. */
 static const double COHERENT = 0.8;
-/* Within this angle of a direction [rad]. */
+/* Largest angle from a direction that counts as along it [rad]. */
 static const double ALONG_RAD = 0.35;
 
 void ndt_track_input_check_break(struct ndt_track_input_check *check)
@@ -40,7 +41,7 @@ static void keep(struct ndt_track_compared *list, const double scan[3], const do
     list->is_off[at] = norm(off) > allowed;
 }
 
-/* How many of the last ones are off. */
+/* Number of the last comparisons that are off. */
 static int count_off(const struct ndt_track_compared *list)
 {
     int count = 0;
@@ -58,7 +59,7 @@ static int told_between(const struct ndt_track *track, enum ndt_track_input inpu
                : ndt_track_gyro_between(track, from_ns, to->stamp_ns, bias, none, out);
 }
 
-/* Both motions since the interval of a list began. Returns 0 where the input does not reach. */
+/* Computes both motions since the interval of a list began. Returns 0 where the input does not reach. */
 static int motions_since(const struct ndt_track_compared *list, const struct ndt_track *track,
                          enum ndt_track_input input, const struct ndt_track_state *confirmed, struct ndt_pose *scan,
                          struct ndt_pose *told)
@@ -113,7 +114,7 @@ static void compare_turns(struct ndt_track_compared *list, const struct ndt_trac
 /* Sums over the newest intervals: an older one may have begun before the fault. */
 struct sums {
     double scan2, told2; /* squared motions */
-    double along;        /* their scalar products */
+    double along;        /* sum of their scalar products */
     double across;       /* about z: scan x told */
 };
 

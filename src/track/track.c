@@ -6,18 +6,18 @@
 #include "track_internal.h"
 
 static const double DEG = 0.017453292519943295;
-/* Sigma of the direction of gravity from an IMU at rest. */
+/* Standard deviation of the direction of gravity from an IMU at rest. */
 static const double LEVEL_RAD = 0.01;
-/* The initial value of a deviation that plays no part yet: keeps the covariance invertible. */
+/* Initial deviation of an unused state: keeps the covariance invertible. */
 static const double TINY = 1e-6;
-/* After a longer gap a mean velocity says nothing. */
+/* Longest gap whose mean velocity tells the current one. */
 static const double LONGEST_GAP_S = 10;
-/* A pose that was given holds for the sweep with its stamp: points were measured up to a sweep before that, on
- * average, where the stamp is that of the last one. */
+/* Time before its stamp for which a given pose holds: the points of the sweep with that stamp were measured up to a
+ * sweep before, on average, where the stamp is that of the last one. */
 static const double GIVEN_SWEEP_S = 0.1;
-/* In metres, radians and per second: no deviation says anything beyond. */
+/* Largest deviation in metres, radians and per second; beyond it nothing is known anyway. */
 static const double MOST_DEVIATION = 1e3;
-/* Odometry and gyros that are this wrong are broken: what was learned of them is forgotten. */
+/* Scale and bias above which odometry or a gyro is broken: its estimates are forgotten. */
 static const double MOST_SCALE = 0.5, MOST_BIAS_RADPS = 1;
 
 void ndt_track_params_default(struct ndt_track_params *params)
@@ -75,7 +75,7 @@ static void set_variance(double P[N * N], int first, int count, double deviation
     }
 }
 
-/* Errors `from`..`from` + count - 1 begin anew: none of those before has a part in them. */
+/* Cuts errors `from`..`from` + count - 1 off from all earlier ones. */
 static void forget_rows(double F[N * N], int from, int count)
 {
     memset(F + N * from, 0, (size_t)(count * N) * sizeof(*F));
@@ -106,7 +106,7 @@ static int gyro_between(const struct ndt_track *track, int64_t from_ns, int64_t 
     return !track->ignores[NDT_TRACK_INPUT_GYRO] && ndt_track_gyro_between(track, from_ns, to_ns, bias, v_mps, out);
 }
 
-/* Odometry and gyro each have a bias of their own. */
+/* Changes the source of the bias, since odometry and gyro each have their own. */
 static void use_bias_of(const struct ndt_track *track, struct ndt_track_state *state, int gyro)
 {
     if (state->bias_of_gyro == gyro)
@@ -116,7 +116,7 @@ static void use_bias_of(const struct ndt_track *track, struct ndt_track_state *s
     set_variance(state->P, AT_BIAS, 3, gyro ? track->params.gyro_bias_radps : track->params.odometry_bias_radps);
 }
 
-/* diag(R, R) P diag(R, R)^T, with R transposed for the other direction. */
+/* out = diag(R, R) P diag(R, R)^T, with R transposed for the other direction. */
 static void turn_pose_covariance(const struct ndt_pose *T, int to_map, const double in[36], double out[36])
 {
     double R[9], turn[36] = {0};
@@ -155,7 +155,7 @@ void ndt_track_pose_covariance(const struct ndt_track_state *state, const struct
     ndt_congruence(6, 6, transposed, block, covariance);
 }
 
-/* Along the least certain axis of the three states from `first` on. */
+/* Deviation along the least certain axis of the three states from `first` on. */
 static double deviation_of(const struct ndt_track_state *state, int first)
 {
     const double *P = state->P + (N + 1) * first;
@@ -182,7 +182,7 @@ double ndt_track_velocity_deviation(const struct ndt_track_state *state)
 
 /* ---- start ---- */
 
-/* Measures the direction of gravity: up = R^T e_z, and R^T e_z moves by up x phi. */
+/* Updates the attitude by the direction of gravity: up = R^T e_z, and R^T e_z moves by up x phi. */
 static void level(struct ndt_track_state *state, const double up[3])
 {
     double R[9], H[3 * N] = {0}, J[N * N], x[N] = {0}, P[N * N];
@@ -265,7 +265,7 @@ void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *stat
 
 /* ---- prediction ---- */
 
-/* F: the identity with Ad(D^-1) for the pose. */
+/* Sets F to the identity with Ad(D^-1) for the pose. */
 static void set_transition(const struct ndt_pose *D, double F[N * N])
 {
     const struct ndt_pose back = ndt_pose_inverse(D);
@@ -289,7 +289,7 @@ static void propagate(const double F[N * N], double P[N * N])
     memcpy(P, out, sizeof(out));
 }
 
-/* White noise on the acceleration for dt_s, on axes of the pose and the twist at the same offset. */
+/* Adds white noise on the acceleration for dt_s, on axes of the pose and the twist at the same offset. */
 static void add_acceleration_noise(struct ndt_track_state *state, int axis, int count, double q, double dt_s)
 {
     const double t = fabs(dt_s), q2 = q * q * fmax(state->process_noise_scale, 1);
@@ -308,7 +308,7 @@ static void add_noise(double P[N * N], int first, int count, double variance)
         P[N * i + i] += variance;
 }
 
-/* The error of the stamp moves the pose along its velocity. */
+/* Adds the error of the stamp, which moves the pose along its velocity. */
 static void add_stamp_noise(const struct ndt_track *track, struct ndt_track_state *state)
 {
     const double *v = state->twist.v_mps, *w = state->twist.w_radps, s = track->params.stamp_deviation_s;
@@ -318,7 +318,7 @@ static void add_stamp_noise(const struct ndt_track *track, struct ndt_track_stat
             state->P[N * i + j] += s * s * (nu[i] * nu[j]);
 }
 
-/* Rotation and translation of an increment without the estimated bias and scale. */
+/* An increment without the estimated bias and scale. */
 static struct ndt_pose corrected(const struct ndt_track_state *state, const struct ndt_pose *D, double dt_s)
 {
     struct ndt_twist rotation = {0};
@@ -385,7 +385,7 @@ static void predict_by_gyro(const struct ndt_track *track, const struct ndt_trac
     state->has_twist = 1;
     add_acceleration_noise(state, AT_POSE, 3, track->params.acceleration_noise, dt_s);
     add_noise(state->P, AT_ROTATION, 3, noise * noise * fabs(dt_s));
-    add_noise(state->P, AT_TURN, 3, noise * noise / 0.01); /* of one sample at 100 Hz */
+    add_noise(state->P, AT_TURN, 3, noise * noise / 0.01); /* noise of one sample at 100 Hz */
     add_acceleration_noise(state, AT_ROTATION, 3, track->params.turn_noise, motion->extrapolated_s);
 }
 
@@ -408,8 +408,8 @@ static int has_jumped(const struct ndt_track *track, double dt_s)
     return fabs(dt_s) > track->params.max_prediction_s;
 }
 
-/* A pose that is lost for long, and contradicted again and again, must not end in a covariance that nothing can
- * invert: every later scan would be refused. */
+/* Bounds the covariance of a pose that is lost for long and contradicted again and again: it must stay invertible,
+ * or every later scan would be refused. */
 static void bound_covariance(const struct ndt_track *track, struct ndt_track_state *state)
 {
     int is_bounded = 1;
@@ -425,8 +425,8 @@ static void bound_covariance(const struct ndt_track *track, struct ndt_track_sta
     forget_twist(track, state);
 }
 
-/* The pose stays; it may have gone anywhere within reach of the velocity at which it may start. Where it is found
- * again then says how fast it has moved. */
+/* Predicts across a gap: the pose stays, with the reach of the largest start velocity as its deviation. The pose
+ * that is found next then tells the velocity. */
 static void predict_across_gap(const struct ndt_track *track, double dt_s, struct ndt_track_state *out)
 {
     double F[N * N];
@@ -440,8 +440,8 @@ static void predict_across_gap(const struct ndt_track *track, double dt_s, struc
     add_noise(out->P, AT_ROTATION, 3, 1);
 }
 
-/* F: of the errors, from those of `state`; where nothing is known of the motion it is zero. Returns whether it is.
- */
+/* Predicts with the transition F of the errors from `state`, zero where the motion is unknown. Returns whether it
+ * is known. */
 static int predict(const struct ndt_track *track, const struct ndt_track_state *state, int64_t stamp_ns,
                    struct ndt_track_state *out, double F[N * N])
 {
@@ -464,7 +464,7 @@ static int predict(const struct ndt_track *track, const struct ndt_track_state *
             predict_by_twist(track, dt_s, out, F);
         }
     }
-    if (out->bias_of_gyro != bias_before) /* another bias */
+    if (out->bias_of_gyro != bias_before) /* the bias is another one */
         for (int i = 0; i < N; i++)
             memset(F + N * i + AT_BIAS, 0, 3 * sizeof(*F));
     return 1;
@@ -536,7 +536,7 @@ int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state
     return 1;
 }
 
-/* Mean twist from dt_s < 0 to the state: that since the last measurement, and how it changed within that time. */
+/* Mean twist from dt_s < 0 to the state: the one since the last measurement, and its change within that time. */
 static struct ndt_twist mean_twist_before(const struct ndt_track_state *state, double dt_s)
 {
     struct ndt_twist twist = state->mean_twist;
@@ -617,7 +617,7 @@ void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *upd
     track->has_gnss = 0;
 }
 
-/* Nothing confirms a velocity for longer than max_prediction_s: it must not carry the pose off the map. */
+/* A velocity that no scan confirms for max_prediction_s is dropped: it must not carry the pose off the map. */
 void ndt_track_coast(struct ndt_track *track, const struct ndt_track_state *predicted)
 {
     if (!track->has_pose || ndt_track_is_late(track, predicted->stamp_ns) ||

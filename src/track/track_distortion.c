@@ -1,17 +1,18 @@
-/* The error of a pose whose points were moved by the motion within the sweep, where nothing has undone it. */
+/* Error of a pose from the motion within the sweep, where that was not undone. */
 #include <math.h>
 #include <string.h>
 
 #include "track_internal.h"
 
-/* The moment of the sweep that an axis of the pose is found at depends on which surfaces hold that axis and when
- * they were seen. It lies anywhere within the sweep: half of it to either side counts as three sigma. */
+/* Standard deviation of the moment of an axis, as a part of the sweep. An axis of the pose is found at some moment
+ * of the sweep, depending on the surfaces that hold it and when they were seen: half a sweep to either side counts
+ * as three sigma. */
 static const double MOMENT_PART = 1.0 / 6;
-/* A turn shears the scan, and where surfaces differ from side to side that looks like a movement: one sigma as a
- * part of how far a typical point moves within the sweep. */
+/* Standard deviation of the apparent movement by a turn, as a part of the motion of a typical point within the
+ * sweep: a turn shears the scan, which looks like a movement where surfaces differ from side to side. */
 static const double SHEAR_PART = 0.05;
 
-/* A typical lever of the points [m], with which a rotation moves them: by the information about both. */
+/* Typical lever of the points [m] with which a rotation moves them, from the information about both. */
 static double lever_of(const struct ndt_observation *observation)
 {
     const double *A = observation->information[0];
@@ -19,8 +20,8 @@ static double lever_of(const struct ndt_observation *observation)
     return moved > 0 && turned > 0 ? sqrt(turned / moved) : 0;
 }
 
-/* The mean square of a component of the twist within the sweep: that of the estimate, its variance, and half of the
- * change since the measurement before, for no more is known of how the carrier moved in between. */
+/* Mean square of a component of the twist within the sweep: that of the estimate, its variance, and half of the
+ * change since the previous measurement, because the motion in between is not known better. */
 static double mean_square(double now, double then, int is_known, double variance)
 {
     const double half = is_known ? (now - then) / 2 : 0;

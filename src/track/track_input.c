@@ -1,26 +1,26 @@
-/* The samples of odometry and IMU: rings, interpolation, integration. */
+/* Samples of odometry and IMU: rings, interpolation, integration. */
 #include <math.h>
 #include <string.h>
 
 #include "ndt/limits.h"
 #include "track_internal.h"
 
-/* Samples at most this much older than a stamp are extrapolated with their last rate. */
+/* Largest age of a sample that is extrapolated with its last rate. */
 static const double REACH_S = 0.3;
-/* A longer hole between two samples of the gyro is not integrated over. */
+/* Longest gap between two gyro samples that is integrated over. */
 static const double GYRO_GAP_S = 0.2;
 static const double GRAVITY_MPS2 = 9.81;
-/* Odometry that differs from its own velocity by more than this distance and this acceleration jumps, and so does
- * one that turns so. Nothing accelerates so for longer than JUMP_S. */
+/* Distance, angle and accelerations above which odometry that differs from its own velocity jumps. Nothing
+ * accelerates like this for longer than JUMP_S. */
 static const double JUMP_M = 1.0, JUMP_MPS2 = 20.0, JUMP_RAD = 0.35, JUMP_RADPS2 = 50.0, JUMP_S = 1.0;
-/* Where the velocity is not known either, a faster motion is a jump. */
+/* Speed above which a motion is a jump where the velocity is not known. */
 static const double FASTEST_MPS = 100.0;
-/* After this pause a pose so near the origin of the odometry is where a source begins that was restarted. */
+/* Pause after which a pose this near the origin of the odometry is that of a restarted source. */
 static const double PAUSE_S = 0.3, ORIGIN_M = 1.0, ORIGIN_RAD = 0.2;
-/* How a gyro goes on is learnt from so many moments of the last seconds. */
+/* Time [s] over which the error of a carried-on gyro rate is measured. */
 static const double ASTRAY_S = 2;
 enum { ASTRAY_STARTS = 64, ASTRAY_LEAST = 8 };
-/* Twists are not integrated over a longer pause. */
+/* Longest pause that twists are integrated over. */
 static const double TWIST_GAP_S = 10.0;
 
 double ndt_track_seconds(int64_t from_ns, int64_t to_ns)
@@ -44,7 +44,7 @@ static const struct ndt_track_imu_sample *imu_at_age(const struct ndt_track *tra
     return &track->imu.samples[index_at(track->imu.head, age)];
 }
 
-/* Whether a sample is taken; one from before a restart of time empties the ring. */
+/* Whether a sample is newer and is taken; one from before a restart of time empties the ring. */
 static int is_newer(const struct ndt_track *track, int64_t last_ns, int64_t stamp_ns, uint32_t *count)
 {
     const double dt_s = ndt_track_seconds(last_ns, stamp_ns);
@@ -64,7 +64,7 @@ int ndt_track_is_plausible(const struct ndt_pose *pose, const struct ndt_twist *
     return plausible;
 }
 
-/* How far a motion may be from the expected one after dt_s. */
+/* Largest difference between a motion and the expected one after dt_s. */
 static double allowance(double at_once, double per_s2, double dt_s)
 {
     return at_once + 0.5 * per_s2 * dt_s * fmin(dt_s, JUMP_S);
@@ -76,8 +76,8 @@ static int is_at_origin(const struct ndt_pose *pose)
     return ndt_pose_distance_m(&origin, pose) <= ORIGIN_M && ndt_pose_angle_rad(&origin, pose) <= ORIGIN_RAD;
 }
 
-/* Whether odometry went elsewhere than its velocity and any acceleration of a vehicle could take it: its source
- * began anew. seen: the mean twist since the last sample. */
+/* Whether odometry moved farther than its velocity and any acceleration of a vehicle allow, which means that its
+ * source restarted. seen: mean twist since the last sample. */
 static int has_jumped(const struct ndt_track_odometry_sample *last, const struct ndt_track_odometry_sample *sample,
                       const struct ndt_twist *seen, double dt_s)
 {
@@ -106,7 +106,7 @@ static void note_restart(struct ndt_track *track, const struct ndt_track_odometr
                                     .gap_s = ndt_track_seconds(last->stamp_ns, sample->stamp_ns)};
 }
 
-/* Completes a sample from the one before. Returns 0 where the sample does not go on from there. */
+/* Completes a sample from the previous one. Returns 0 where the sample does not continue that. */
 static int complete(struct ndt_track *track, const struct ndt_track_odometry_sample *last,
                     struct ndt_track_odometry_sample *sample)
 {
@@ -124,11 +124,11 @@ static int complete(struct ndt_track *track, const struct ndt_track_odometry_sam
     if (sample->has_twist)
         return !jumps;
     sample->twist = jumps || !ndt_track_is_plausible(NULL, &seen) ? last->twist : seen;
-    sample->has_twist = !jumps; /* otherwise it is expected to go on as before, but not known */
+    sample->has_twist = !jumps; /* after a jump the twist is expected to stay, but not known */
     return !jumps;
 }
 
-/* Every stored sample has a pose: twists without one are integrated. */
+/* Stores samples with a pose: twists without one are integrated. */
 void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *odometry)
 {
     struct ndt_track_odometry_ring *ring = &track->odometry;
@@ -233,7 +233,7 @@ static void rate_at(const struct ndt_track_imu_sample *a, const struct ndt_track
         rate[i] = a->angular_velocity_radps[i] + s * (b->angular_velocity_radps[i] - a->angular_velocity_radps[i]);
 }
 
-/* Forwards only: integrates the pieces between samples with the rate in their middle. */
+/* Integrates the pieces between samples with the rate in their middle, forwards only. */
 static int integrate_gyro(const struct ndt_track *track, int64_t from_ns, int64_t to_ns, const double bias[3],
                           const double v_mps[3], struct ndt_track_motion *out)
 {
@@ -289,8 +289,8 @@ int ndt_track_gyro_between(const struct ndt_track *track, int64_t from_ns, int64
     return 1;
 }
 
-/* The angle between the motion that was measured after a sample, for ahead_s, and that at its rate. Returns 0 where
- * the samples end before. */
+/* Angle between the measured motion after a sample, for ahead_s, and that at its rate. Returns 0 where the samples
+ * end before. */
 static int angle_astray(const struct ndt_track *track, uint32_t age, double ahead_s, double angle[3])
 {
     const struct ndt_track_imu_sample *from = imu_at_age(track, age);
@@ -343,7 +343,7 @@ int ndt_track_gravity(const struct ndt_track *track, int64_t stamp_ns, double up
 {
     double sum[3] = {0}, norm2 = 0;
     int count = 0;
-    if (track->ignores[NDT_TRACK_INPUT_GYRO]) /* it may be the whole IMU */
+    if (track->ignores[NDT_TRACK_INPUT_GYRO]) /* the whole IMU may be faulty */
         return 0;
     for (uint32_t age = 0; age < track->imu.count; age++) {
         const struct ndt_track_imu_sample *sample = imu_at_age(track, age);

@@ -9,33 +9,33 @@ enum { AT_POSE = 0, AT_ROTATION = 3, AT_TWIST = 6, AT_TURN = 9, AT_SCALE = 12, A
 
 /* Motion of the base between two stamps, from an input. */
 struct ndt_track_motion {
-    struct ndt_pose D;      /* as measured: neither scale nor bias is applied */
-    struct ndt_twist twist; /* at the end; gyro: the angular part only */
-    double extrapolated_s;  /* beyond the last sample */
-    int has_pose;           /* odometry with poses, not integrated twists */
+    struct ndt_pose D;      /* measured motion: neither scale nor bias is applied */
+    struct ndt_twist twist; /* twist at the end; gyro: the angular part only */
+    double extrapolated_s;  /* time beyond the last sample */
+    int has_pose;           /* odometry has poses, not integrated twists */
 };
 
-/* Whether a twist or a pose can be of this world: finite, and within ndt/limits.h. */
+/* Whether a twist or a pose is plausible: finite, and within ndt/limits.h. */
 int ndt_track_is_plausible(const struct ndt_pose *pose, const struct ndt_twist *twist);
-/* 1 when odometry reaches both stamps. */
+/* Sets the motion by odometry; 1 when odometry reaches both stamps. */
 int ndt_track_odometry_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns,
                                struct ndt_track_motion *out);
-/* 1 when the gyro reaches both stamps. The rotation is that of the measured rates minus `bias`; the translation is
- * that of the velocity v_mps, constant in the base frame. */
+/* Sets the motion by the gyro; 1 when the gyro reaches both stamps. The rotation is that of the measured rates
+ * minus `bias`; the translation is that of the velocity v_mps, constant in the base frame. */
 int ndt_track_gyro_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns, const double bias[3],
                            const double v_mps[3], struct ndt_track_motion *out);
-/* Sets the distortion of a state that a measurement has updated. before: the state that the prediction began at. */
+/* Sets the distortion of a state that a measurement has updated. before: state at which the prediction began. */
 void ndt_track_set_distortion(const struct ndt_track_state *before, const struct ndt_track_measurement *measurement,
                               struct ndt_track_state *state);
-/* ndt_track_predict_from with the transition F of the errors, those of `before` to those of `out`. Returns
- * 0, and F is zero, where the motion is not known: what comes later says nothing about the state before.
- * is_of_scan: 0: without the error of a scan's stamp. */
+/* Predicts as ndt_track_predict_from, with the transition F of the errors, from those of `before` to those of
+ * `out`. Returns 0, with F zero, where the motion is unknown: later scans then tell nothing about the earlier
+ * state. is_of_scan: 0: without the error of a scan's stamp. */
 int ndt_track_propagate(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
                         int is_of_scan, struct ndt_track_state *out, double F[N * N]);
 /* Stamp of the newest sample that predictions use; INT64_MIN: there is none. */
 int64_t ndt_track_newest_sample_ns(const struct ndt_track *track);
-/* How far off the last rate of the gyro is when it is carried on for ahead_s: the mean square per axis [rad^2] of
- * what it would have been at samples of the last 2 s. 0: there are too few. */
+/* Error of the last gyro rate when it is carried on for ahead_s: the mean square per axis [rad^2] of the same error
+ * at samples of the last 2 s. 0: there are too few samples. */
 void ndt_track_gyro_astray(const struct ndt_track *track, double ahead_s, double square[3]);
 /* Adds x to the state and sets the covariance. */
 void ndt_track_apply(struct ndt_track_state *state, const double x[N], const double P[N * N]);

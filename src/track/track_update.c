@@ -1,21 +1,21 @@
-/* Measurements: alignments and positions. */
+/* Measurements of the estimator: alignments and positions. */
 #include <math.h>
 #include <string.h>
 
 #include "ndt/linalg.h"
 #include "track_internal.h"
 
-/* Differences over a shorter time say nothing about the velocity. */
+/* Shortest time whose difference of poses tells a velocity. */
 static const double SHORTEST_S = 0.03;
-/* Between measurements that are farther apart the motion is not that of a constant acceleration. */
+/* Longest time between measurements over which the acceleration counts as constant. */
 static const double LONGEST_S = 0.5;
-/* The mean of chi-square with 6 degrees of freedom. */
+/* Mean of chi-square with 6 degrees of freedom. */
 static const double EXPECTED_INNOVATION = 6;
-/* One sudden turn in five scans is a habit. */
+/* Gain and limit of the process-noise scale: one sudden turn in five scans is a habit. */
 static const double AGILITY_GAIN = 0.2, MOST_AGILITY = 50;
-/* No antenna is known better. */
+/* Least deviation of an antenna [m]. */
 static const double GNSS_LEAST_M = 1e-3;
-/* Chi-square with 3 degrees of freedom, 99.9 %. */
+/* Gate of a GNSS position: chi-square with 3 degrees of freedom, 99.9 %. */
 static const double GNSS_GATE = 16.27;
 
 void ndt_track_apply(struct ndt_track_state *state, const double x[N], const double P[N * N])
@@ -33,8 +33,8 @@ void ndt_track_apply(struct ndt_track_state *state, const double x[N], const dou
     memcpy(state->P, P, N * N * sizeof(*P));
 }
 
-/* Squared distance of z from zero with covariance M P M^T + W^-1, W singular perhaps: with M P M^T = L L^T
- * (W^-1 + L L^T)^-1 = W - W L (I + L^T W L)^-1 L^T W. */
+/* Squared Mahalanobis distance of z from zero with covariance M P M^T + W^-1, where W may be singular: with M P M^T
+ * = L L^T (W^-1 + L L^T)^-1 = W - W L (I + L^T W L)^-1 L^T W. */
 static double innovation_of(const double P12[144], const double M[72], const double W[36], const double z[6])
 {
     double transposed[72], S[36], WL[36], inner[36], Wz[6], LWz[6], sum = 0;
@@ -64,7 +64,8 @@ static double innovation_of(const double P12[144], const double M[72], const dou
  *
  * In a tunnel the null space of W wobbles from scan to scan by the noise of the normals, about a milliradian:
  * together many scans would seem to observe the axis. The null space of the accumulated information, an eigenvector
- * of the covariance of the prediction, is known far better. Along it W counts as in ndt_observation_weigh. */
+ * of the covariance of the prediction, is known far better. Along that null space W counts as in
+ * ndt_observation_weigh. */
 static void discount_along_prediction(const double P[N * N], double discount, double W[36])
 {
     double scaled[36], values[6], U[36], in_U[36], back[36], unit[6];
@@ -106,15 +107,15 @@ struct linear {
 };
 
 /* Adds the motion within the sweep that no constant twist describes. White noise on the acceleration moves the mean
- * of a sweep of T seconds by a variance of q^2 T^3 / 320 from where the twist at its middle puts it. The floor
- * holds what a vehicle does; a more agile carrier adds the rest. */
+ * of a sweep of T seconds by a variance of q^2 T^3 / 320 from the position that the twist at its middle gives. The
+ * floor covers the motion of a vehicle; a more agile carrier adds the rest. */
 static void add_motion_within(const struct ndt_track *track, const struct ndt_track_state *predicted,
                               double sweep_s, struct ndt_observation_noise *noise)
 {
     const double agility = fmax(predicted->process_noise_scale - 1, 0);
     const double part = sqrt(agility * sweep_s * sweep_s * sweep_s / 320);
     noise->floor_m = hypot(noise->floor_m, part * track->params.acceleration_noise);
-    if (predicted->source != NDT_TRACK_GYRO) /* which deskewing follows */
+    if (predicted->source != NDT_TRACK_GYRO) /* deskewing follows the gyro */
         noise->floor_rad = hypot(noise->floor_rad, part * track->params.turn_noise);
 }
 
@@ -154,7 +155,7 @@ static void linearize(const struct ndt_track *track, const struct ndt_track_stat
     out->weakest = weighed.weakest;
 }
 
-/* Without an observation: the pose as found, the twist from the difference to the last state. */
+/* Takes an alignment without an observation: its pose, and the twist from the difference to the last state. */
 static void take_pose(const struct ndt_track *track, const struct ndt_track_state *last,
                       const struct ndt_track_state *predicted, const struct ndt_track_measurement *measurement,
                       struct ndt_track_state *out)
@@ -179,7 +180,7 @@ static void take_pose(const struct ndt_track *track, const struct ndt_track_stat
         memcpy(out->twist.w_radps, predicted->twist.w_radps, sizeof(out->twist.w_radps));
 }
 
-/* Adds the information of the measurement to that of the prediction. 0: the result is no covariance. */
+/* Adds the information of the measurement to that of the prediction. 0: the result is no valid covariance. */
 static int fuse(const struct linear *m, const double P_predicted[N * N], struct ndt_track_state *out)
 {
     double J[N * N], P[N * N], WM[72], MWM[144], right[N] = {0}, x[N];
@@ -204,8 +205,8 @@ static int fuse(const struct linear *m, const double P_predicted[N * N], struct 
     return 1;
 }
 
-/* A prediction that the measurement contradicts was too sure of itself: a sudden turn, a push. Its covariance grows
- * until the distance is the expected one. */
+/* Widens the covariance of a prediction that the measurement contradicts, as after a sudden turn or a push, until
+ * the distance is the expected one. */
 static void widen(double P[N * N], double distance)
 {
     const double factor = distance / EXPECTED_INNOVATION;
@@ -217,8 +218,8 @@ static void widen(double P[N * N], double distance)
         }
 }
 
-/* Where innovations are larger than expected, and again, the vehicle is more agile than assumed; where odometry
- * predicted, they tell of the odometry. */
+/* Updates the process-noise scale: repeated innovations above the expected one mean a more agile vehicle than
+ * assumed. Where odometry predicted, they are about the odometry and do not count. */
 static void follow_agility(double distance, struct ndt_track_state *out)
 {
     if (out->source == NDT_TRACK_ODOMETRY || out->source == NDT_TRACK_ODOMETRY_TWIST) {
@@ -303,7 +304,7 @@ int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicte
             drift[k] += R[3 * k + i] * predicted->twist.v_mps[i] * dt_s;
     }
     for (int k = 0; k < 3; k++) {
-        /* d moves the antenna by R (rho + phi x a) */
+        /* derivative: d moves the antenna by R (rho + phi x a) */
         const double *a = gnss->antenna_m, *r = R + 3 * k;
         const double H[6] = {
             r[0], r[1], r[2], r[2] * a[1] - r[1] * a[2], r[0] * a[2] - r[2] * a[0], r[1] * a[0] - r[0] * a[1]};

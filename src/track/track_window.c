@@ -1,4 +1,4 @@
-/* The pose between, before and after the last scans. */
+/* The pose at, between and after the last scans. */
 #include "ndt_track/track_window.h"
 
 #include <math.h>
@@ -70,7 +70,7 @@ void ndt_track_refusal_line(enum ndt_track_refusal refusal, const struct ndt_tra
 
 /* ---- smoothing ---- */
 
-/* Error of `later` with respect to `before`, as in track.h. A bias of another source says nothing. */
+/* Error of `later` with respect to `before`, as in track.h. The biases of different sources are not compared. */
 static void error_between(const struct ndt_track_state *before, const struct ndt_track_state *later, double x[N])
 {
     const struct ndt_pose off = ndt_pose_between(&before->T_map_base, &later->T_map_base);
@@ -86,7 +86,8 @@ static void error_between(const struct ndt_track_state *before, const struct ndt
     x[AT_SCALE] = later->scale - before->scale;
 }
 
-/* How much less certain the prediction was than the smoothed state; of another bias nothing is known. */
+/* Difference of the covariances of prediction and smoothed state; nothing is known of the bias of another source.
+ */
 static void covariance_change(const struct ndt_track_state *predicted, const struct ndt_track_state *later,
                               double change[N * N])
 {
@@ -99,8 +100,8 @@ static void covariance_change(const struct ndt_track_state *predicted, const str
             change[N * i + k] = change[N * k + i] = 0;
 }
 
-/* One step of Rauch, Tung and Striebel: `state` learns from `later`, the smoothed state of the next scan. Returns
- * 0, and changes nothing, where the motion between the two is not known. */
+/* Makes one step of Rauch, Tung and Striebel: `state` learns from `later`, the smoothed state of the next scan.
+ * Returns 0, and changes nothing, where the motion between the two is not known. */
 static int smooth(const struct ndt_track *track, const struct ndt_track_state *later, struct ndt_track_state *state)
 {
     struct ndt_track_state predicted;
@@ -127,7 +128,7 @@ static int smooth(const struct ndt_track *track, const struct ndt_track_state *l
     return 1;
 }
 
-/* The state of the scan of this age, smoothed by those that follow from it. */
+/* The state of the scan of this age, smoothed by later scans with known motion. */
 static void smoothed_scan(const struct ndt_track_window *window, const struct ndt_track *track, uint32_t age,
                           struct ndt_track_state *out)
 {
@@ -162,7 +163,7 @@ static uint32_t age_before(const struct ndt_track_window *window, int64_t stamp_
     return age;
 }
 
-/* Whether the stamp can be answered from the scan of this age. */
+/* Whether the pose at the stamp can be found from the scan of this age. */
 static enum ndt_track_refusal check(const struct ndt_track_window *window, const struct ndt_track *track,
                                     int64_t stamp_ns, double ahead_s, uint32_t age, double *off_s)
 {
@@ -181,8 +182,8 @@ static enum ndt_track_refusal check(const struct ndt_track_window *window, const
     return *off_s > 0 ? NDT_TRACK_TOO_FAR_AHEAD : NDT_TRACK_NOT_REFUSED;
 }
 
-/* Beyond the samples of the gyro its last rate is carried on. A person with a sensor turns far more abruptly than
- * turn_noise says, which predictions from scan to scan hardly need: how far off that would have been lately counts.
+/* Adds the error of the gyro's last rate, which is carried on beyond its samples. A person with a sensor turns far
+ * more abruptly than turn_noise says, which predictions from scan to scan hardly notice; the recent error counts.
  */
 static void add_turns_ahead(const struct ndt_track *track, struct ndt_track_state *state)
 {
@@ -191,7 +192,7 @@ static void add_turns_ahead(const struct ndt_track *track, struct ndt_track_stat
     if (state->source != NDT_TRACK_GYRO || ahead_s <= 0)
         return;
     const double q2 = track->params.turn_noise * track->params.turn_noise * fmax(state->process_noise_scale, 1);
-    const double assumed = q2 * ahead_s * ahead_s * ahead_s / 3; /* is in the covariance */
+    const double assumed = q2 * ahead_s * ahead_s * ahead_s / 3; /* part of the covariance already */
     ndt_track_gyro_astray(track, ahead_s, square);
     for (int i = 0; i < 3; i++)
         state->P[(N + 1) * (AT_ROTATION + i)] += fmax(square[i] - assumed, 0);

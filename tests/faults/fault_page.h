@@ -27,7 +27,7 @@ enum fault_kind {
 };
 
 enum fault_mode {
-    FAULT_FAILS, /* with `error` */
+    FAULT_FAILS, /* fails with `error` */
     FAULT_SHORT, /* half of the bytes */
     FAULT_SLOW,  /* `amount` microseconds later */
     FAULT_SPACE, /* writes: room for `amount` more bytes, then `error` */
@@ -46,7 +46,7 @@ enum { FAULT_TRACE = 16 };
 
 struct fault_page {
     _Atomic int64_t armed; /* calls are counted and fail only while it is not 0 */
-    _Atomic int64_t base;  /* where the program is loaded: trace - base is an address in its file */
+    _Atomic int64_t base;  /* load address of the program: trace - base is an address in its file */
     struct fault_rule rules[FAULT_KINDS];
     int64_t trace[FAULT_TRACE]; /* return addresses of the newest injected fault */
 };

@@ -1,7 +1,6 @@
-/* What every fuzz target shares. A target is one file fuzz_NAME.c with LLVMFuzzerTestOneInput; libFuzzer calls it
- * with one input after the other, in one process and one thread. An oracle that does not hold ends the process as a
- * crash.
- */
+/* Parts that all fuzz targets share. A target is one file fuzz_NAME.c with LLVMFuzzerTestOneInput; libFuzzer calls
+ * it with one input after the other, in one process and one thread. An oracle that does not hold ends the process
+ * as a crash. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -16,10 +15,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
-/* Of libFuzzer: its own mutations. */
+/* libFuzzer's own mutations. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-/* For mutators: 0 .. count - 1, and 0 for a count of 0. */
+/* A random number for mutators in 0 .. count - 1, and 0 for a count of 0. */
 static inline size_t fuzz_below(struct ndt_random *random, size_t count)
 {
     return count ? (size_t)(ndt_random_next(random) % count) : 0;

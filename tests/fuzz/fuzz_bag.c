@@ -23,7 +23,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 struct contents {
     uint64_t records, bytes, end;
-    uint32_t crc; /* of all payloads */
+    uint32_t crc; /* CRC of all payloads */
 };
 
 static struct contents read_all(struct ndt_bag_reader *reader)
@@ -42,7 +42,7 @@ static struct contents read_all(struct ndt_bag_reader *reader)
     return found;
 }
 
-/* Without payloads: no fewer records than with them, and within the file. */
+/* Reads the bag without payloads: it has no fewer records than with them, and they are within the file. */
 static void read_headers(struct ndt_bag_reader *reader, const struct contents *whole)
 {
     struct ndt_bag_record record;

@@ -39,7 +39,7 @@ void fuzz_file_open(struct fuzz_file *file, const char *name)
     char target[64];
     file->fd = memfd_create(name, 0);
     FUZZ_REQUIRE(file->fd >= 0, "no file in memory");
-    FUZZ_REQUIRE(fchmod(file->fd, 0600) == 0, "no mode"); /* as secret keys need it */
+    FUZZ_REQUIRE(fchmod(file->fd, 0600) == 0, "no mode"); /* mode that secret keys need */
     snprintf(target, sizeof(target), "/proc/self/fd/%d", file->fd);
     snprintf(file->path, sizeof(file->path), "%s/%s", fuzz_folder(), name);
     FUZZ_REQUIRE(symlink(target, file->path) == 0, "%s", file->path);

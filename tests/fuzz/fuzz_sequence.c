@@ -23,7 +23,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* As storm_restart, with one snapshot for all executions: to make one takes longer than all messages. */
+/* Restarts as storm_restart does, with one snapshot for all executions: making one takes longer than all messages.
+ */
 static void restart(void)
 {
     ndtd_pipeline_destroy(storm.pipeline);
@@ -32,7 +33,7 @@ static void restart(void)
 }
 
 struct part {
-    size_t at, size; /* of the message, without its size */
+    size_t at, size; /* range of the message, without its size */
 };
 
 static size_t split(const uint8_t *data, size_t size, struct part parts[MOST_MESSAGES])

@@ -76,7 +76,7 @@ static void check_copy(const char *text, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* Of its own size: reads beyond the end are seen. */
+    /* An allocation of exact size shows reads beyond the end. */
     char *text = malloc(size ? size : 1);
     FUZZ_REQUIRE(text, "no memory");
     memcpy(text, data, size);

@@ -8,7 +8,7 @@
 #include "fuzz.h"
 #include "ndt/hash.h"
 
-/* Of the attached field, as in src/search/field_codec.c. */
+/* Layout of the attached field, as in src/search/field_codec.c. */
 enum { FIELD_HASH = 16, FIELD_HASHED_FROM = 24, FIELD_HEADER = 64 };
 
 /* ---- hashes ---- */
@@ -48,7 +48,7 @@ static struct ndt_file_level level_of(const uint8_t *data, struct ndt_random *ra
     return header.levels[fuzz_below(random, count)];
 }
 
-/* Some item of an array of the level: its offset, or that of the header where the array is not in the file. */
+/* Offset of some item of an array of the level, or that of the header where the array is not in the file. */
 static size_t place_in(const struct ndt_file_level *level, int array, size_t count, size_t item_bytes, size_t size,
                        struct ndt_random *random)
 {
@@ -169,7 +169,7 @@ static void mutate_gently(uint8_t *data, size_t size, struct ndt_random *random)
     switch (fuzz_below(random, 5)) {
     case 0:
         at = place_in(&level, NDT_FILE_VOXELS, level.voxel_count, sizeof(struct ndt_voxel), size, random);
-        if (at >= level.offset[NDT_FILE_VOXELS] + sizeof(struct ndt_voxel)) /* not the null voxel */
+        if (at >= level.offset[NDT_FILE_VOXELS] + sizeof(struct ndt_voxel)) /* leaves out the null voxel */
             put_gaussian(data + at, random);
         break;
     case 1:

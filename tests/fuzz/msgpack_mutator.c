@@ -26,7 +26,7 @@ static uint64_t big_endian(const uint8_t *at, size_t bytes)
     return value;
 }
 
-/* What a head says: bytes of the head, bytes of the body, items that follow. */
+/* Contents of a head: bytes of the head, bytes of the body, items that follow. */
 struct head {
     size_t bytes, body, items;
     int is_map;
@@ -156,7 +156,7 @@ static size_t put_nest(uint8_t *out, struct ndt_random *random)
     return at;
 }
 
-/* Any item; `out` has room for MAX_NEW bytes. */
+/* Writes any item; `out` has room for MAX_NEW bytes. */
 static size_t put_item(uint8_t *out, struct ndt_random *random)
 {
     switch (fuzz_below(random, 8)) {
@@ -220,7 +220,7 @@ static size_t mutate_pair(uint8_t *data, size_t size, size_t max_size, const str
 
 static size_t mutate_once(uint8_t *data, size_t size, size_t max_size, struct ndt_random *random)
 {
-    static struct item_list list; /* one thread */
+    static struct item_list list; /* used by one thread */
     uint8_t fresh[MAX_NEW];
     list.count = 0;
     (void)list_items(&list, data, size, 0, 0, 0);

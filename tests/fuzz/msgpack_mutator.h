@@ -8,8 +8,8 @@
 
 #include "ndt/random.h"
 
-/* One to four mutations of the message in `data`, in place; returns the new size, at most max_size. Bytes that are
- * not msgpack are mutated as far as they are. */
+/* Makes one to four mutations of the message in `data`, in place; returns the new size, at most max_size. Bytes
+ * that are not msgpack are mutated as plain bytes. */
 size_t msgpack_mutate(uint8_t *data, size_t size, size_t max_size, struct ndt_random *random);
 
 #endif

@@ -151,7 +151,7 @@ static size_t move_span(uint8_t *data, size_t size, size_t max_size, int is_line
     if (fuzz_below(random, 3) == 0)
         return fuzz_replace(data, size, max_size, from.at, from.end, copy, 0);
     if (is_line && fuzz_below(random, 2))
-        to.end = to.at; /* before the line, not in place of it */
+        to.end = to.at; /* inserted before the line, not in place of it */
     return fuzz_replace(data, size, max_size, to.at, to.end, copy, count);
 }
 

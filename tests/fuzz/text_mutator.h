@@ -8,7 +8,7 @@
 
 #include "ndt/random.h"
 
-/* One to four mutations in place; returns the new size, at most max_size. */
+/* Makes one to four mutations in place; returns the new size, at most max_size. */
 size_t text_mutate(uint8_t *data, size_t size, size_t max_size, struct ndt_random *random);
 
 #endif

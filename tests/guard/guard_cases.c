@@ -52,7 +52,7 @@ struct guard_work {
     struct ndt_backend *backend;
     struct ndt_aligner *aligner;
     struct ndt_align_params align;
-    struct ndt_align_item *items;     /* of a batch */
+    struct ndt_align_item *items;     /* items of a batch */
     struct ndt_align_result *results; /* theirs */
     struct ndt_preprocessor *preprocessor;
     struct ndt_preprocess_params preprocess;
@@ -115,7 +115,7 @@ static double yard_range_m(const double direction[3])
     return range_m;
 }
 
-/* One revolution of a 64-beam LiDAR in a yard, ring by ring: 120 000 points with times. */
+/* Makes one revolution of a 64-beam LiDAR in a yard, ring by ring: 120 000 points with times. */
 static enum ndt_status guard_lidar_turn(struct guard_work *work, struct ndt_error *err)
 {
     enum { RINGS = 64, COLUMNS = 1875 };
@@ -178,7 +178,7 @@ static enum ndt_status guard_eval_prepare(struct guard_work *work, struct ndt_er
     return status;
 }
 
-/* With the time of a sweep on every point. */
+/* Prepares a scan with the time of a sweep on every point. */
 static enum ndt_status guard_inform_prepare(struct guard_work *work, struct ndt_error *err)
 {
     enum ndt_status status = guard_eval_prepare(work, err);
@@ -189,7 +189,7 @@ static enum ndt_status guard_inform_prepare(struct guard_work *work, struct ndt_
     return status == NDT_OK ? work->backend->ops->set_scan(work->backend, &work->scan, err) : status;
 }
 
-/* At poses a step apart, as in an alignment. */
+/* Evaluates at poses a step apart, as in an alignment. */
 static enum ndt_status guard_eval_run(struct guard_work *work, struct ndt_error *err)
 {
     struct ndt_eval_request request = {.level = 0, .neighbours = work->item->neighbours};
@@ -432,7 +432,7 @@ static enum ndt_status guard_build_run(struct guard_work *work, struct ndt_error
 
 /* ---- the table ---- */
 
-/* One row per case. Without AVX-512, which valgrind does not support. */
+/* Cases, one row each, without AVX-512, which valgrind does not support. */
 static const struct guard_case cases[] = {
 #define EVAL .prepare = guard_eval_prepare, .run = guard_eval_run
     {.name = "eval_radius_4m_avx2", EVAL, .isa = "avx2", .leaf_m = 4, .neighbours = NDT_RADIUS},
@@ -491,7 +491,7 @@ enum { CASES = sizeof(cases) / sizeof(cases[0]) };
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, UNFIT = 77 };
 
-/* Not static and not inlined: callgrind searches for the name. */
+/* Neither static nor inlined: callgrind searches for the name. */
 enum ndt_status guard_measured(struct guard_work *work, struct ndt_error *err);
 __attribute__((noinline)) enum ndt_status guard_measured(struct guard_work *work, struct ndt_error *err)
 {

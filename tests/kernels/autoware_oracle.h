@@ -14,12 +14,12 @@
 struct autoware_oracle_result {
     struct ndt_pose T_map_sensor;
     int iterations;
-    double score; /* at the last pose whose derivatives were taken */
+    double score; /* score at the last pose with derivatives */
     double pairs;
 };
 
 struct autoware_oracle;
-/* From map points; NULL when there is no memory. One owner, one thread. */
+/* Creates an oracle from map points; NULL when there is no memory. One owner, one thread. */
 struct autoware_oracle *autoware_oracle_create(const struct ndt_cloud *points, double leaf_m);
 void autoware_oracle_destroy(struct autoware_oracle *oracle);
 /* step_size 0.1, epsilon 0.01 and 30 iterations are Autoware's. */

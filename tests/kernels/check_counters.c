@@ -30,7 +30,7 @@ static int can_map(void)
 
 struct inputs {
     struct ndt_map *map;
-    struct ndt_cloud scan, timed; /* the same points, and with times */
+    struct ndt_cloud scan, timed; /* the same points without and with times */
 };
 
 static int expect(const char *who, const char *what, uint64_t is, uint64_t wanted)

@@ -9,7 +9,7 @@
 
 struct check_state check;
 
-static size_t crash_length; /* of check.reproduce: a signal handler must not count */
+static size_t crash_length; /* length of check.reproduce, because a signal handler must not count */
 
 static void on_crash(int number)
 {

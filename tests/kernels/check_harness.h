@@ -16,7 +16,7 @@ enum check_exit { CHECK_PASSED = 0, CHECK_FAILED = 1, CHECK_USAGE = 2, CHECK_SKI
 
 /** An option of one program; exactly one of the pointers is set. */
 struct check_option {
-    const char *name; /**< with its dashes; NULL ends the table */
+    const char *name; /**< name with its dashes; NULL ends the table */
     const char **text;
     uint64_t *number;
     int *flag;
@@ -26,7 +26,7 @@ struct check_option {
 struct check_case {
     const char *name;                              /**< NULL ends the table */
     void (*run)(void);                             /**< either this one */
-    void (*run_with)(const char *text, int value); /**< or this one, with the two values below */
+    void (*run_with)(const char *text, int value); /**< called in its place, with the two values below */
     const char *text;
     int value;
 };
@@ -59,7 +59,7 @@ int check_finish(int ran);
 /** check_start, all cases of the table that --case selects, check_finish. Returns the exit code; CHECK_USAGE when
  * no case has the prefix. */
 int check_main(int argc, char **argv, const struct check_case *cases);
-/** The same after check_start. */
+/** Runs the cases after check_start. */
 int check_run(const struct check_case *cases);
 
 #endif

@@ -234,7 +234,7 @@ static int informs(struct run *run, struct kernel_plan *plan, struct ndt_informa
     return sums_close(run, plan, sums, KERNEL_SUMS, KERNEL_ALL) && sums_repeat(run, plan, 1, sums);
 }
 
-/* One pipeline stands for all: they share the kernel. */
+/* Checks the scores of one pipeline, since all share the kernel. */
 static int scores(struct run *run, struct kernel_plan *plan, const struct ndt_eval *sums)
 {
     char why[256];
@@ -307,7 +307,7 @@ static int worth_running(const struct run *run)
     return fail_case(run, pairs > 0 ? "the case has pairs, but should have none" : "the case has no pairs");
 }
 
-/* Over all cases, to compare machines and builds: equal inputs must give equal sums. */
+/* Hashes over all cases, to compare machines and builds: equal inputs must give equal sums. */
 struct hashes {
     uint64_t inputs, sums;
 };
@@ -353,7 +353,7 @@ static void run_case(const struct kernel_case *item, struct kernel_maps *maps, s
     kernel_inputs_free(&run.inputs);
 }
 
-/* What must be refused, and poses that no caller should send but no kernel may crash on. */
+/* Checks inputs that must be refused, and poses that no caller should send but no kernel may crash on. */
 static int refuses(struct run *run, struct kernel_plan *plan)
 {
     struct ndt_error err = {""};

@@ -26,7 +26,7 @@ static struct ndt_cuda_preprocess preprocess;
 static struct ndt_preprocessor *pre;
 static struct ndt_preprocess_params params;
 static struct ndt_cloud raw;
-static float *scan; /* as it lies on the device */
+static float *scan; /* scan in the layout of the device */
 static struct ndt_gpu_preprocess_state *state;
 static struct ndt_random random_state = {1};
 static uint64_t sequence;
@@ -231,7 +231,7 @@ static void check_scans(void)
     compare_modes(0);
     fill_box(3000, -100, 100); /* a cell per point */
     compare_modes(0);
-    fill_box(3000, 0, 1000); /* beyond the limits, most of them */
+    fill_box(3000, 0, 1000); /* most points beyond the limits */
     compare_modes(0);
     fill_limits(1000);
     compare_modes(0);

@@ -122,7 +122,7 @@ static void empty(const char *name, int unused)
     compare(name, &in.empty, &none);
 }
 
-/* One of several scans; a backend without set_scans has one. */
+/* Checks one of several scans; a backend without set_scans has one. */
 static void several(const char *name, int unused)
 {
     const struct ndt_cloud *const scans[SCANS] = {&in.scans[0], &in.scans[1], &in.scans[2]};

@@ -180,7 +180,7 @@ struct shape {
     size_t windows, hypotheses;
     uint32_t points;
     enum bits bits;
-    double share; /* of the tiles that are there */
+    double share; /* share of existing tiles */
     int is_full;
 };
 static const struct shape shapes[] = {
@@ -232,7 +232,7 @@ static enum ndt_status count_score(struct ndt_dense_engine *one, const struct nd
     return engine_ops->score(one, job, err);
 }
 
-/* Where much is searched the score runs twice. */
+/* Number of scores: two in a large region, where the search takes two passes. */
 static size_t expected_scores(const char *name)
 {
     return strstr(name, "twice") ? 2 : 1;

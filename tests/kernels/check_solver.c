@@ -37,13 +37,13 @@ static struct options {
 struct checks {
     struct solve_scene scene;
     struct solve_problem plain[SOLVE_PROBLEMS], with_priors[SOLVE_PROBLEMS];
-    const struct solve_problem *problems; /* one of the two */
+    const struct solve_problem *problems; /* either `plain` or `with_priors` */
     struct solve_host cpu, assess;
     struct solve_plan plans[SOLVE_PLANS];
     struct solve_host hosts[SOLVE_PLANS];
     int plan_count, host_count;
     const struct solve_plan *plan; /* under test; NULL: the host itself */
-    const char *name;              /* of the case */
+    const char *name;              /* name of the case */
     size_t same, close;
     /* Alignments alone: of this plan, of the first plan of its backend, and driven by the host. */
     struct solve_result alone[SOLVE_PROBLEMS], first_alone[SOLVE_PROBLEMS], driven[SOLVE_PROBLEMS];
@@ -102,7 +102,7 @@ static int compare(struct checks *c, const char *what, const struct solve_result
     return 1;
 }
 
-/* Nothing to evaluate: the number of attempts does not matter. */
+/* Checks a solve without anything to evaluate, whose number of attempts does not matter. */
 static int ends_off_map(struct checks *c, const char *what, const struct solve_result *is)
 {
     const struct ndt_newton *n = &is->newton;
@@ -208,7 +208,7 @@ static int check_host(struct checks *c, const struct solve_case *item, const str
 static int cpu_ends_there_too(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules,
                               const struct ndt_pose *here, double part)
 {
-    enum { GUESSES = 1000 }; /* what one in 200 of them does is missed once in 150 times */
+    enum { GUESSES = 1000 }; /* an error in one of 200 is missed once in 150 runs */
     static struct solve_result cpu;
     struct ndt_random random = {options.seed};
     for (int i = 0; i < GUESSES; i++) {
@@ -237,7 +237,7 @@ static int same_end(struct checks *c, const struct solve_case *item, const struc
                           there = solve_pose(c->scene.map, &cpu.newton);
     const size_t points = c->scene.scans[item->scan].count;
     const int has_end = rules->variant == NDT_ROBUST && cpu.newton.stop == NDT_STOP_CONVERGED && points >= 128;
-    const double part = points < 400 ? 1 : 0.2; /* of the last step: 1 mm and 0.01 deg */
+    const double part = points < 400 ? 1 : 0.2; /* part of the last step: 1 mm and 0.01 deg */
     if (has_end && is_far(&here, &there, part * rules->fine.step_m, part * rules->fine.step_rad) &&
         !cpu_ends_there_too(c, item, rules, &here, part))
         return fail(c, "%g m and %g rad from where the CPU ends", ndt_pose_distance_m(&here, &there),
@@ -371,13 +371,13 @@ static int solve_alone(struct checks *c, const struct ndt_newton_rules *rules, i
     return pass();
 }
 
-/* How many rows were kept unchanged: the last one may stand for several. */
+/* Number of rows kept unchanged: the last one may stand for several. */
 static int whole_rows(int capacity, const struct solve_result *result)
 {
     return capacity >= result->newton.row_count ? capacity : capacity - 1;
 }
 
-/* Where rows do not suffice the last place holds the iteration that it is for, or the last one. */
+/* Checks the last row: where rows do not suffice, it holds the iteration of its place, or the last one. */
 static int is_last_row(const struct ndt_newton_row *row, const struct solve_result *alone, int capacity)
 {
     const struct ndt_newton_row *own = &alone->rows[capacity - 1],
@@ -672,7 +672,7 @@ static void refused(struct checks *c, enum ndt_status status, enum ndt_status wa
         pass();
 }
 
-/* One point more than config.max_points holds, counted in whole blocks. */
+/* Gives one point more than config.max_points holds, counted in whole blocks. */
 static enum ndt_status give_too_many(struct checks *c, int blocks, struct ndt_error *err)
 {
     const struct ndt_cloud *scans[SOLVE_MAX_POINTS / 128 + 1];
@@ -730,7 +730,7 @@ static enum ndt_status solve_beyond(struct checks *c, const struct ndt_newton_ru
     return status == NDT_OK ? solve_plainly(c, rules, 1, 1, &out, err) : status;
 }
 
-/* Behind the last level of the chain. */
+/* Solves from behind the last level of the chain. */
 static enum ndt_status solve_from_beyond(struct checks *c, const struct ndt_newton_rules *rules,
                                          struct ndt_error *err)
 {
@@ -845,7 +845,7 @@ static size_t find_backends(const struct ndt_backend_ops *found[SOLVE_PLANS])
         if (!ops->pipelines || (options.backend && strcmp(options.backend, ops->name) != 0))
             continue;
         if (ops->probe(0, &err) == NDT_OK)
-            found[count++] = ndt_backend_at(i); /* with what the probe has loaded */
+            found[count++] = ndt_backend_at(i); /* as loaded by the probe */
         else
             printf("skipped: %s: %s\n", ops->name, err.text);
     }

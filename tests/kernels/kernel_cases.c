@@ -482,7 +482,7 @@ static enum ndt_status make_scan(struct ndt_cloud *cloud, const struct kernel_in
     return NDT_OK;
 }
 
-/* Where to evaluate: the pose of the scan, moved a little, relative to the origin of the map. */
+/* Pose of an evaluation: that of the scan, moved a little, relative to the origin of the map. */
 static void eval_vector(const struct kernel_case *item, const struct ndt_map *map, double p[6])
 {
     static const double off[6] = {0.11, -0.07, 0.05, 0.004, -0.003, 0.006};

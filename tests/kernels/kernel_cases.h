@@ -1,5 +1,5 @@
 /** @file
- * @brief What check_kernels computes: a list of named cases, and the map, scan and pose of each.
+ * @brief Cases of check_kernels: a list of names, and the map, scan and pose of each.
  *
  * A case is GROUP/ITEM/NEIGHBOURS, such as sizes/257/radius. Inputs follow from the name and the seed. */
 #ifndef KERNEL_CASES_H
@@ -20,9 +20,9 @@ struct guarded_cloud {
     struct ndt_cloud cloud;
     unsigned char *region;
     size_t region_bytes;
-    unsigned char *copy; /* of the readable part, to compare with */
+    unsigned char *copy; /* copy of the readable part, to compare with */
     size_t array_bytes;  /* readable bytes per array, guard included */
-    size_t stride;       /* from one array's readable part to the next */
+    size_t stride;       /* distance from one array's readable part to the next */
 };
 
 /* Returns 0 when memory could not be had. */
@@ -34,9 +34,9 @@ int guarded_cloud_intact(const struct guarded_cloud *guarded);
 void guarded_cloud_spoil(struct guarded_cloud *guarded);
 void guarded_cloud_restore(struct guarded_cloud *guarded);
 
-/* Not cryptographic, eight bytes at a time; start with hash = 0. */
+/* Hash that is not cryptographic, eight bytes at a time; starts with hash = 0. */
 uint64_t guard_hash(uint64_t hash, const void *data, size_t size);
-/* Over every array of every level of the map. */
+/* Hash over every array of every level of the map. */
 uint64_t guard_hash_map(const struct ndt_map *map);
 
 enum kernel_map {
@@ -103,7 +103,7 @@ struct kernel_inputs {
     int exact; /* the transform of these points is exact in float */
     struct guarded_cloud scan;
 };
-/* Everything from the case and the seed alone. */
+/* Makes all inputs from the case and the seed alone. */
 NDT_MUST_CHECK enum ndt_status kernel_inputs_make(struct kernel_inputs *out, struct kernel_maps *maps,
                                                   const struct kernel_case *item, struct ndt_error *err);
 void kernel_inputs_free(struct kernel_inputs *inputs);

@@ -6,7 +6,7 @@
 
 enum { SWEEPS = 12 };
 
-/* One Jacobi rotation: makes M[p][q] zero and turns the columns of V with it. */
+/* Makes one Jacobi rotation: M[p][q] becomes zero, and the columns of V turn with it. */
 static void rotate(long double M[3][3], long double V[3][3], int p, int q)
 {
     if (M[p][q] == 0.0L)

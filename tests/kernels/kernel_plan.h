@@ -27,7 +27,7 @@ struct kernel_plan {
     int threads;
     const struct kernel_tolerance *tolerance;
     struct ndt_backend *backend; /* NULL: cannot run here */
-    char skipped[512];           /* why */
+    char skipped[512];           /* reason why it is skipped */
     size_t passed, failed;
     double worst; /* largest error as part of what is allowed */
     char worst_name[128];

@@ -23,9 +23,9 @@ static const long double rounding_unit[KERNEL_ROUNDINGS] = {0x1p-24L, 0x1p-53L};
 /* A voxel as the reference sees it. */
 struct voxel {
     int32_t cell[3];
-    long double mean_m[3]; /* in the map frame */
+    long double mean_m[3]; /* mean in the map frame */
     long double B[6];      /* xx xy xz yy yz zz */
-    long double sigma_m;   /* not above the smallest deviation */
+    long double sigma_m;   /* at most the smallest deviation */
     struct kernel_normal normal;
 };
 
@@ -35,8 +35,8 @@ struct kernel_reference {
     uint32_t *slots; /* open addressing by cell; 0 = free */
     uint32_t slot_count;
     struct kernel_finite_difference *stencils[SIGMA_CLASSES][RANGE_CLASSES];
-    int made[SIGMA_CLASSES][RANGE_CLASSES]; /* for the pose of the present question */
-    struct kernel_quarter_turns turns;      /* of that pose */
+    int made[SIGMA_CLASSES][RANGE_CLASSES]; /* made for the pose of the present question */
+    struct kernel_quarter_turns turns;      /* quarter turns of that pose */
 };
 
 struct candidate {
@@ -44,19 +44,19 @@ struct candidate {
     int member, unsure[KERNEL_ROUNDINGS];
 };
 
-/* One point of the question and where it falls. */
+/* One point of the question, and its place. */
 struct placed_point {
     long double x_m[3];                     /* sensor frame */
     long double map_m[3];                   /* map frame */
-    long double range_m, offset_m;          /* of the point from the sensor, of the sensor from the map's origin */
+    long double range_m, offset_m;          /* of the point from the sensor; of the sensor from the map's origin */
     long double border_m[KERNEL_ROUNDINGS]; /* closer to a border than this is unsure */
     int near_border[KERNEL_ROUNDINGS];      /* closer than that to the border of its cell */
     long double time_s;
-    long double weight; /* of all its terms */
+    long double weight; /* weight of all its terms */
     long double J[6][3];
 };
 
-/* One pair's share of score, gradient and Hessian. */
+/* Share of one pair in score, gradient and Hessian. */
 struct pair_terms {
     long double value[DERIVED], weight[DERIVED];
     long double own[DERIVED];
@@ -187,7 +187,7 @@ static long double pair_score(const struct ndt_map_level *level, const struct pl
     return point->weight * -(long double)level->d1 * expl(-0.5L * (long double)level->d2 * distance2);
 }
 
-/* How far off the differences may be: truncation, by the fourth power of the step, and the rounding of places,
+/* Bounds the error of the differences: truncation, by the fourth power of the step, and the rounding of places,
  * LDBL_EPSILON of their coordinates, divided by the steps. */
 static void bound_own_error(const struct kernel_finite_difference *points, const struct placed_point *point,
                             const struct voxel *voxel, long double slope, struct pair_terms *terms)
@@ -310,7 +310,7 @@ static int is_near_border(const long double map_m[3], long double leaf_m, long d
     return 0;
 }
 
-/* Does membership of the voxel depend on which side of a border the point falls? */
+/* Whether membership of the voxel depends on the side of a border on which the point falls. */
 static int border_matters(const struct kernel_reference *reference, const struct placed_point *point,
                           enum ndt_neighbours neighbours, const struct voxel *voxel, int rounding, int member)
 {
@@ -403,7 +403,7 @@ static void add_slack(long double slack[KERNEL_ALL], const struct pair_terms *te
     slack[KERNEL_PAIRS] += 1.0L;
 }
 
-/* What the point adds to the sums over matched points. */
+/* Adds the point to the sums over matched points. */
 static void add_nearest(struct kernel_expected *out, const struct pair_terms *best, int members)
 {
     if (members == 0)

@@ -67,7 +67,8 @@ struct kernel_reference;
 /* Borrows the level; NULL when there is no memory. */
 struct kernel_reference *kernel_reference_create(const struct ndt_map_level *level);
 void kernel_reference_destroy(struct kernel_reference *reference);
-/* One thread; a few ms per 100 pairs with derivatives. Returns 0 when there was no memory. */
+/* Evaluates the reference by one thread; a few ms per 100 pairs with derivatives. Returns 0 when there was no
+ * memory. */
 int kernel_reference_eval(struct kernel_reference *reference, const struct kernel_question *question,
                           struct kernel_expected *out);
 

@@ -35,7 +35,7 @@ enum ndt_status kernel_scores_expect(struct kernel_scores *out, const struct ker
     return ndt_score_poses_plain(inputs->map, &inputs->scan.cloud, &out->request, out->expected, &done, err);
 }
 
-/* Against the evaluation, which is checked against a reference of its own. */
+/* Compares a score with the evaluation, which is checked against a reference of its own. */
 static int is_near(const struct ndt_pose_score *score, const struct ndt_eval *sums, char *why, size_t size)
 {
     const double allowed = 1e-12 + 2e-6 * (sums->pairs > 1 ? sums->pairs : 1);

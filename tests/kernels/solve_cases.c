@@ -77,7 +77,7 @@ struct ndt_pose solve_pose(struct ndt_map *map, const struct ndt_newton *newton)
     return pose;
 }
 
-/* As a device does it: one evaluation more, at the answer. */
+/* Computes the information as a device does: one more evaluation at the answer. */
 static enum ndt_status inform_on_host(struct solve_host *host, const struct ndt_newton *newton,
                                       struct ndt_information *out, struct ndt_error *err)
 {

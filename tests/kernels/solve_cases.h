@@ -70,7 +70,7 @@ enum { SOLVE_PROBLEMS = 24 };
 struct solve_problem {
     int scan;
     struct ndt_pose guess;
-    double prior_per_m2; /* its information about the first axis */
+    double prior_per_m2; /* information of the prior about the first axis */
     int first_level;
 };
 void solve_problems_make(const struct solve_scene *scene, uint64_t seed, struct solve_problem out[SOLVE_PROBLEMS]);

@@ -9,9 +9,9 @@
 /* ---- comparison ---- */
 
 static const double POSE_M = SOLVE_POSE_M, POSE_RAD = SOLVE_POSE_RAD, SUM_PART = 1e-5;
-/* What prior and GNSS add to a sum takes some fifty operations in double, each wrong by 2^-53 of its terms at most.
- * A pair scores 6.3 at most (4 m), and both of them only lower the score: together the terms are within 13 per pair
- * and the score itself. */
+/* Tolerance of the terms that prior and GNSS add to a sum: some fifty operations in double, each wrong by 2^-53 of
+ * its terms at most. A pair scores 6.3 at most (4 m), and prior and GNSS only lower the score: together the terms
+ * are within 13 per pair and the score itself. */
 static const double ADDED_PART = 1e-13;
 /* Sums in float against double: most that a point, matched by the one and not by the other, changes, and rounding.
  */
@@ -147,8 +147,8 @@ static int close_sums(const struct ndt_eval *is, const struct ndt_eval *wanted, 
     return 1;
 }
 
-/* At the same pose a device evaluates with the same bits: only what is added to its sums may be rounded otherwise.
- */
+/* Whether two scores agree: at the same pose a device evaluates with the same bits, and only the terms added to its
+ * sums may be rounded otherwise. */
 static int same_score(const struct ndt_eval *is, const struct ndt_eval *wanted, struct solve_difference *out)
 {
     return close_one("at the same pose score", is->score, wanted->score,

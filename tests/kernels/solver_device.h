@@ -27,7 +27,7 @@ struct solve_difference {
  * rows that were kept (`rows`, at most) everything but took_us. 1: equal. */
 int solve_same_bits(const struct solve_result *is, const struct solve_result *wanted, int rows,
                     struct solve_difference *out);
-/* The same within the tolerance above. */
+/* Compares results within the tolerance above. */
 int solve_close(const struct solve_result *is, const struct solve_result *wanted, int rows,
                 struct solve_difference *out);
 /* Sums at one place, by a float backend and in double. */
@@ -38,7 +38,7 @@ int solve_information_close(const struct ndt_information *is, const struct ndt_i
 
 enum { SOLVE_PLANS = 16, SOLVE_MOST = 200, SOLVE_MAX_POINTS = 8192 };
 
-/* One pipeline, and a host that evaluates on the same device. */
+/* A pipeline, and a host that evaluates on the same device. */
 struct solve_plan {
     const struct ndt_backend_ops *ops;
     const char *pipeline;
@@ -57,7 +57,7 @@ NDT_MUST_CHECK enum ndt_status solve_host_open(struct solve_host *out, const str
                                                struct ndt_map *map, struct ndt_error *err);
 void solve_host_close(struct solve_host *host);
 
-/* One call of solve: problems[i] with capacity for rows[i] (NULL: SOLVE_ROWS each). */
+/* A call of solve: problems[i] with capacity for rows[i] (NULL: SOLVE_ROWS each). */
 struct solve_call {
     const struct solve_scene *scene;
     const struct ndt_newton_rules *rules;
@@ -69,7 +69,7 @@ struct solve_call {
 /* set_scans of all of the scene's scans, or of this one only (>= 0); then the call counts its scans accordingly. */
 NDT_MUST_CHECK enum ndt_status solve_set_scans(const struct solve_plan *plan, const struct solve_scene *scene,
                                                int only, struct ndt_error *err);
-/* One call of solve. NDT_ERR_FORMAT: it wrote outside of the results, or a result is not valid. */
+/* Makes one call of solve. NDT_ERR_FORMAT: it wrote outside of the results, or a result is not valid. */
 NDT_MUST_CHECK enum ndt_status solve_on_device(const struct solve_plan *plan, const struct solve_call *call,
                                                int only, struct solve_result *out, struct ndt_error *err);
 
@@ -81,7 +81,7 @@ extern const struct ndt_backend_ops solve_fake_backend;
 const char *solve_fault_name(int i);
 /* The prefix of the cases that have to detect fault i. */
 const char *solve_fault_case(int i);
-/* For all of solve_fake_backend from now on. */
+/* Plants a fault in all calls of solve_fake_backend from now on. */
 void solve_fault_plant(int i);
 
 #endif

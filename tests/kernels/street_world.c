@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-static const double SLOPE = 0.02;   /* of the ground, along x */
+static const double SLOPE = 0.02;   /* slope of the ground along x */
 static const double BAY_M = 7.0;    /* length of a facade of one depth */
-static const double HEIGHT_M = 8.0; /* of a facade */
+static const double HEIGHT_M = 8.0; /* height of a facade */
 
 double world_normal(struct ndt_random *random)
 {
@@ -14,7 +14,7 @@ double world_normal(struct ndt_random *random)
     return sum;
 }
 
-/* How far the facade stands back in the bay at x: 0 to 1.6 m, different on both sides. */
+/* Distance that the facade is set back in the bay at x: 0 to 1.6 m, different on both sides. */
 static double facade_y(double x, int side)
 {
     struct ndt_random bay = {(uint64_t)(int64_t)floor(x / BAY_M) * 2u + (side > 0)};

@@ -42,19 +42,19 @@ struct probe {
     double latency_us[MAX_SCANS];
     double running_us[MAX_SCANS]; /* latency less the scheduling delay */
     double stages_us[MAX_SCANS];  /* all stages, as the daemon reports them */
-    double work_us[MAX_SCANS];    /* the same without the wait in its queue */
+    double work_us[MAX_SCANS];    /* time without the wait in its queue */
     unsigned answers[MAX_SCANS];
     uint8_t outcome[MAX_SCANS]; /* enum ndt_outcome of the latest answer */
     unsigned sent, answered, twice, unknown;
     unsigned outcomes[NDT_OUTCOME_COUNT];
-    struct ndt_pose truth[MAX_SCANS]; /* of the scan with that number; precedes the scan in the bag */
+    struct ndt_pose truth[MAX_SCANS]; /* truth of the scan with that number, which precedes the scan in the bag */
     int has_truth[MAX_SCANS], next_has_truth;
     struct ndt_pose next_truth;
     double error_max_m;
     uint64_t first_seq;
     int64_t last_stamp_ns;
-    const char *daemon; /* its process id; may be NULL (not measured) */
-    size_t points;      /* of every scan; 0: those of the bag */
+    const char *daemon; /* process id of the daemon; may be NULL (not measured) */
+    size_t points;      /* points of every scan; 0: those of the bag */
     int hostile;
     unsigned refused; /* hostile mode: malformed frames with readable seq are answered too */
 };
@@ -283,8 +283,8 @@ static void keep_truth(const struct ndt_bag_record *record)
     probe.next_has_truth = 1;
 }
 
-/* Until next_us, and longer by the time in which the daemon's threads wait for a core from now on: what works
- * beside the matching, such as a search, has the processor time between two scans that it has on an idle machine.
+/* Waits until next_us, and longer by the time in which the daemon's threads wait for a core from now on: work
+ * beside the matching, such as a search, then has the same processor time between two scans as on an idle machine.
  */
 static void pace(double next_us)
 {
@@ -331,8 +331,8 @@ static void damage(uint8_t *data, size_t size, struct ndt_random *random)
     data[at] = (uint8_t)ndt_random_next(random);
 }
 
-/* One malformed frame: random bytes, a truncated scan, a scan with some changed bytes in its header, a header that
- * declares gigabytes, nested containers, or an empty frame. */
+/* Sends one malformed frame: random bytes, a truncated scan, a scan with some changed bytes in its header, a header
+ * that declares gigabytes, nested containers, or an empty frame. */
 static void send_malformed(struct ndt_random *random, const struct ndt_bag_record *good)
 {
     static uint8_t frame[4096];
@@ -403,8 +403,8 @@ static void flood(uint32_t points, double rate_hz, double seconds)
     ndt_buffer_free(&frame);
 }
 
-/* After the overload: sends five scans, each after the answer to the previous one, and returns how many were
- * neither lost nor dropped. */
+/* Sends five scans after the overload, each after the answer to the previous one, and returns the number of those
+ * that were neither lost nor dropped. */
 static unsigned recovery(uint32_t points)
 {
     struct ndt_buffer frame;

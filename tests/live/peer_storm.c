@@ -128,7 +128,7 @@ static void hoard(void *context, int clients, const char *pid)
     ndt_buffer_free(&frame);
 }
 
-/* In ZMTP of its own: a client of libzmq is slower. Connects again when it is disconnected. */
+/* Sends topics in ZMTP of its own, since a client of libzmq is slower. Connects again when it is disconnected. */
 static void topics(void)
 {
     uint8_t out[4096], topic[30] = "\tSUBSCRIBE";

@@ -1,4 +1,4 @@
-/* For tests of bags: one to write, and what is in it. */
+/* Cases of tests of bags: a bag to write, and its contents. */
 #ifndef BAG_CASES_H
 #define BAG_CASES_H
 

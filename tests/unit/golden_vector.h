@@ -11,7 +11,7 @@
 struct golden_vector {
     uint8_t bytes[2048];
     size_t size;
-    size_t parts[40]; /* where each begins */
+    size_t parts[40]; /* begin of each part */
     size_t part_count;
 };
 

@@ -230,7 +230,7 @@ struct storm {
     struct ndt_buffer encoded, answer;
     struct storm_bytes bytes;
     struct storm_counts counts;
-    struct ndtd_scan_record last; /* of the last scan that reached the pipeline */
+    struct ndtd_scan_record last; /* record of the last scan that reached the pipeline */
     int64_t now_ns;
     uint64_t seq;
     size_t at;         /* the next good scan */
@@ -246,7 +246,7 @@ static const char *storm_fail(struct storm *storm, const char *what, const char 
     return storm->failure;
 }
 
-/* To and fro along the street, 1 m to each side, once in STORM_SCANS. */
+/* Pose that moves to and fro along the street, 1 m to each side, once in STORM_SCANS. */
 static struct ndt_pose storm_pose(size_t i)
 {
     const double phase = 6.283185307179586 * (double)(i % STORM_SCANS) / STORM_SCANS;
@@ -271,9 +271,9 @@ static enum ndt_status storm_make_world(struct storm *storm, struct ndt_error *e
     return status;
 }
 
-/* What differs from the defaults: without searches a storm of hundreds of scans takes a second. 0: nothing else; 1:
- * GNSS in the alignment; 2: times of points and two passes; 3: with searches, a tenth as fast; 4: and with odometry
- * beyond the edge of the map. */
+/* Sets options that differ from the defaults: without searches a storm of hundreds of scans takes a second. 0:
+ * nothing else; 1: GNSS in the alignment; 2: times of points and two passes; 3: with searches, a tenth as fast; 4:
+ * also with odometry beyond the edge of the map. */
 static enum ndt_status storm_set(struct storm *storm, int variant, struct ndt_error *err)
 {
     static const char *const options[STORM_VARIANTS][8] = {
@@ -395,7 +395,7 @@ static const char *storm_refuse(struct storm *storm, const uint8_t *data, size_t
     return storm_check_result(storm, &record);
 }
 
-/* As the receiver and the worker: any bytes. */
+/* Feeds any bytes, as receiver and worker do. */
 STORM_UNUSED const char *storm_feed(struct storm *storm, const uint8_t *data, size_t size)
 {
     struct ndtd_message frame = {.data = data, .size = size};
@@ -587,7 +587,7 @@ static void storm_make_odometry(struct storm_choices *choices, struct storm *sto
     storm_put_reals(&storm->bytes, "pose", pose, 7);
 }
 
-/* One message of the storm: good ones among them. */
+/* Makes one message of the storm, which may be a good one. */
 STORM_UNUSED const char *storm_step(struct storm *storm, struct storm_choices *choices)
 {
     switch (storm_pick(choices, 12)) {

@@ -35,7 +35,7 @@ struct entry {
     int level, phase;
 };
 
-/* One solve, and all its queries. */
+/* A solve, and all its queries. */
 struct trace {
     struct ndt_newton newton;
     struct ndt_newton_row rows[ROWS + 1];
@@ -46,7 +46,7 @@ struct trace {
 static struct ground ground;
 static struct ndt_newton_rules rules;
 static struct trace trace;
-/* Of the solves to come. */
+/* Prior of the next solves. */
 static double prior[21], prior_offset[6];
 static int first_level;
 
@@ -129,7 +129,7 @@ static inline void place(struct ndt_newton *newton)
 {
     static const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
     static const double second_m2[6] = {120, 8, -3, 70, 2, 10};
-    memset(newton, 0xff, sizeof(*newton)); /* what is not set is NaN */
+    memset(newton, 0xff, sizeof(*newton)); /* members that are not set are NaN */
     memcpy(newton->guess, GUESS, sizeof(GUESS));
     memcpy(newton->prior, prior, sizeof(prior));
     memcpy(newton->prior_offset, prior_offset, sizeof(prior_offset));
@@ -201,7 +201,8 @@ static inline void assert_taken_at(const struct ndt_eval *eval, const double p[6
     ck_assert_mem_eq(eval, &there, sizeof(there));
 }
 
-/* The same, or p follows from a last step that was not evaluated: then `eval` is that of its start. */
+/* Asserts that sums belong to a pose, or that p follows from a last step that was not evaluated: then `eval` is
+ * that of its start. */
 static inline void assert_belongs_to(const struct trace *w, const struct ndt_eval *eval, const double p[6],
                                      int level)
 {
@@ -233,7 +234,7 @@ static inline void assert_rows_tell_the_steps(const struct trace *w)
     ck_assert_int_eq(evaluations + w->newton.row_evaluations, w->newton.evaluations);
 }
 
-/* One direction without information, across y and yaw; v is a unit vector with rotations in metres. */
+/* Makes one direction without information, across y and yaw; v is a unit vector with rotations in metres. */
 static inline void make_weak(struct hill *hill, const double v[6])
 {
     double scaled[36], rotation_scale[36] = {0};

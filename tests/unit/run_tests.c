@@ -3,7 +3,7 @@
 /* Seconds of one test, which end only one that hangs. CTest ends the program without naming the test, later. */
 static const double LIMIT_S = 1200;
 
-static struct test_row *rows; /* by their lines */
+static struct test_row *rows; /* rows in the order of their lines */
 
 void add_test_row(struct test_row *row)
 {

@@ -1,4 +1,4 @@
-/* For all programs of this folder: how a test is written, and calls that have to succeed.
+/* Macros of all programs of this folder: for writing tests, and for calls that have to succeed.
  *
  *     FIXTURE(setup, teardown)     // around each test below, up to the next fixture; either may be NULL
  *

@@ -106,7 +106,8 @@ static inline struct ndt_field *world_field(const struct ndt_map *map)
     return field;
 }
 
-/* One of `every` points of the world within 45 m of the pose, from low_m to high_m above the sensor. */
+/* Makes a scan from one of `every` points of the world within 45 m of the pose, from low_m to high_m above the
+ * sensor. */
 static inline void world_scan(const struct ndt_cloud *world, const struct ndt_pose *T_map_sensor, int every,
                               double low_m, double high_m, struct ndt_cloud *scan)
 {

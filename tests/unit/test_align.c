@@ -142,7 +142,7 @@ static int same_result(const struct ndt_align_result *a, const struct ndt_align_
            memcmp(a->covariance, b->covariance, sizeof(a->covariance)) == 0;
 }
 
-/* What follows the points of a scan in memory does not count: those of a larger scan before, in this case. */
+/* Memory behind the points of a scan does not count: here it holds those of an earlier, larger scan. */
 TEST(points_of_an_earlier_scan_do_not_count)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 4, 0.5, 0.3);
@@ -192,7 +192,7 @@ TEST(costs_follow_the_size_of_the_scan)
     ck_assert_double_eq_tol(seen.levels[1].fixed_us, 40 * 30 / 80., 1e-9);
 }
 
-/* On a plane that is full of voxels. */
+/* Coverage on a plane that is full of voxels. */
 static double coverage_of(const struct ndt_map *map, const double *angles_deg, size_t count)
 {
     struct ndt_newton newton = {.level = 0, .p = {0, 0, 0.5, 0, 0, 0}};
@@ -483,7 +483,7 @@ TEST(a_prior_chooses_the_level)
     ck_assert_int_eq(newton.first_level, 0);
 }
 
-/* Along x 1/4, along y and z 1 of the sensor, which looks along y of the map. */
+/* Prior of 1/4 along x and 1 along y and z of the sensor, which looks along y of the map. */
 TEST(the_information_of_a_prior_turns_into_the_map)
 {
     const struct ndt_pose mean = {{0, 0, 0}, {0, 0, sqrt(0.5), sqrt(0.5)}};

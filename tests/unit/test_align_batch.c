@@ -220,7 +220,7 @@ TEST(after_a_change_of_the_map)
     close_aligner();
 }
 
-/* Also by a batch of one, which is aligned as if alone. */
+/* A batch keeps the trace, even a batch of one, which is aligned as if alone. */
 TEST(the_trace_stays_that_of_the_last_alignment)
 {
     static struct ndt_iteration before[NDT_MAX_ITERATIONS];
@@ -279,8 +279,8 @@ TEST(an_item_that_fails_does_not_stop_the_others)
     }
 }
 
-/* Only the first item begins in any case. `deadline_s` is over at once, or evaluations are expected to take longer.
- */
+/* Checks a deadline: only the first item begins in any case. `deadline_s` is over at once, or evaluations are
+ * expected to take longer. */
 static void check_deadline(int threads, double deadline_s, const struct ndt_align_costs *costs)
 {
     open_aligner(threads);

@@ -81,15 +81,15 @@ static const double rested_us[][4] = {{0, 0, 1500}, {0, 0, 500}, {0, 590, 500}, 
 enum { RESTED_CASES = sizeof(rested_cases) / sizeof(rested_cases[0]), NOT_RESTED = 3 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]), THREE = 2, FOUR = 3, SLOW = 5 };
 
-/* Only alignments move its clock. */
+/* A machine whose clock only alignments move. */
 static struct machine {
     double now_us;
     const struct recorded_case *recorded;
-    double open_us;               /* of row 0 */
+    double open_us;               /* time of opening row 0 */
     size_t fails_at[4], taken[4]; /* the alignment that fails, from 1; 0: none */
-    const char *why;              /* of failures; NULL: a memory access */
-    size_t unlucky_row;           /* its first turn takes ten times as long; 0: none */
-    const double *rested_us;      /* after a rest; 0: as without; NULL: there is none */
+    const char *why;              /* reason of failures; NULL: a memory access */
+    size_t unlucky_row;           /* row whose first turn takes ten times as long; 0: none */
+    const double *rested_us;      /* times after a rest; 0: as without; NULL: no rests */
     int rests, has_rested;
 } machine;
 
@@ -244,7 +244,7 @@ TEST_EACH(ties_budgets_and_gaps_are_decided, 0, DECISIONS)
 }
 
 static const struct together_case {
-    double us[4]; /* of 1, 2 .. scans at once; 0 ends the list */
+    double us[4]; /* times of 1, 2 .. scans at once; 0 ends the list */
     int without_lanes, with_lanes;
 } together_cases[] = {
     {{100, 150, 180, 0}, 3, 3},   /* a launch for all */
@@ -434,7 +434,8 @@ static struct ndtd_autotune_request a_request(void)
     return (struct ndtd_autotune_request){.settings = &drive.settings, .map = drive.map, .time_us = 60e6};
 }
 
-/* Of one voxel with a correlated Gaussian: nine tenths of the points are its draws, a tenth strays by up to 3 m. */
+/* The scan of one voxel with a correlated Gaussian: nine tenths of the points are its draws, a tenth strays by up
+ * to 3 m. */
 TEST(points_are_drawn_from_the_gaussian)
 {
     enum { POINTS = 20000 };
@@ -534,7 +535,8 @@ TEST(a_result_has_times_and_costs)
         ck_assert_msg(tuned.rows[i].samples == 0 && *tuned.rows[i].why, "row %zu", i);
 }
 
-/* Only with batch.together, up to batch.max, where more than one goes at once, and while there is time. */
+/* Groups are measured only with batch.together, up to batch.max, where more than one scan goes at once, and while
+ * there is time. */
 TEST(groups_of_scans_are_measured)
 {
     static const struct {

@@ -345,7 +345,7 @@ TEST(test_killed_while_writing)
     ndt_bag_close(reader);
 }
 
-/* What an import that continues asks for. */
+/* The records and the offset are for an import that continues. */
 TEST(test_append_knows_its_records)
 {
     size_t size;

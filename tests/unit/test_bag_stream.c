@@ -29,7 +29,7 @@ static struct ndt_bag_reader *open_stream(const uint8_t *data, size_t size)
 
 FIXTURE(temp_dir_make, temp_dir_remove)
 
-/* At every length a stream gives the records and the message of a file that is truncated there. */
+/* A stream that ends anywhere gives the records and the message of a file that is truncated there. */
 TEST(test_streams_end_as_files_do)
 {
     size_t size;

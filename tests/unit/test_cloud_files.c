@@ -207,7 +207,7 @@ TEST(test_reuse)
 struct any_type {
     char kind;
     unsigned size;
-    const void *values; /* of 3 points */
+    const void *values; /* values of 3 points */
     double expected[3];
 };
 static const int8_t i8[] = {-128, 0, 127};
@@ -298,7 +298,7 @@ static void put_literals(struct bytes *file, const struct bytes *columns)
     put(file, packed.data, packed.size);
 }
 
-/* One column after the other; padding is left out as PCL does, or kept. */
+/* Writes one column after the other; padding is left out as PCL does, or kept. */
 static void compressed_file(struct bytes *file, const struct any_type *type, int with_padding)
 {
     static struct bytes columns;

@@ -162,7 +162,7 @@ TEST(several_files)
     ck_assert_str_eq(err.text, "--config: more than 16 files");
 }
 
-/* Of the command line and of every file; contradictions only where each option is right. */
+/* Mistakes of the command line and of every file; contradictions only where each option is right. */
 TEST(all_mistakes_are_named)
 {
     static const char *const lines[] = {"--repaly is not known; did you mean '--replay'?",

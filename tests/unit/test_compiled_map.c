@@ -12,7 +12,7 @@
 #include "temp_dir.h"
 
 static struct ndt_error err;
-static unsigned char *image; /* of a good file, to be damaged */
+static unsigned char *image; /* image of a good file, to be damaged */
 static size_t size;
 
 /* A bumpy floor; with `apart_m` another one that far away, so that the index is hashed. */

@@ -76,7 +76,7 @@ TEST(unknown_features_are_no_confidence)
     ck_assert_double_lt(good_with(5, INFINITY), 1e-9);
 }
 
-/* Nothing in the scan holds the axis: only a prediction with a deviation up to about 0.17 m may vouch. */
+/* The scan does not hold the axis: a prediction alone may vouch for it, with a deviation up to about 0.17 m. */
 TEST(a_tunnel_needs_a_prediction)
 {
     ck_assert_double_gt(good_with(3, 0.1), 0.95);
@@ -117,7 +117,7 @@ TEST(scan_and_prediction_hold_a_pose)
     ndt_confidence_set_hold(&features, &observation, prior, NULL);
     ck_assert_double_eq_tol(features.slack_m, 0.9, 1e-9);
     features.innovation = 0;
-    /* Along the tunnel the scan has no say in where the estimate lies; across it has. */
+    /* Along the tunnel the place of the estimate does not count; across it does. */
     const struct ndt_twist along = {{2, 0, 0}, {0, 0, 0}}, across = {{0, 0.3, 0}, {0, 0, 0}};
     const struct ndt_twist turned = {{0, 0, 0}, {0, 0, 0.03}};
     ndt_confidence_set_hold(&features, &observation, prior, &along);

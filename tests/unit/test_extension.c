@@ -1,5 +1,5 @@
-/* Beyond the edge of the map: when a scan leaves it, when it is attached again, and what the way costs in
- * certainty. */
+/* Tests beyond the edge of the map: when a scan leaves it, when the track is attached again, and how the
+ * uncertainty grows on the way. */
 #include <check.h>
 #include <math.h>
 #include <string.h>

@@ -97,7 +97,7 @@ static void sign(uint8_t *data, size_t length)
     memcpy(data + HASH_AT, &hash, sizeof(hash));
 }
 
-/* What a search reads of a field. */
+/* Reads all parts of a field that a search reads. */
 static void read_all(const struct ndt_field *of)
 {
     static uint8_t out[80 * 80];

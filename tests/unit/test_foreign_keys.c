@@ -24,7 +24,7 @@ static enum ndt_status parse(const char *text)
     return ndtd_config_parse(&settings, "a.yaml", text, strlen(text), &err);
 }
 
-/* In the outer sections of a ROS parameter file; text in flow style. */
+/* Reads text in flow style in the outer sections of a ROS parameter file. */
 static void must_read(const char *text)
 {
     char whole[4000];
@@ -166,7 +166,7 @@ TEST(types_of_covariance_before_the_fixed_one)
     ck_assert_int_eq(settings.pose_covariance.kind, NDT_POSE_COVARIANCE_MULTI_NDT);
 }
 
-/* What the file says itself counts, wherever it stands. */
+/* Values of the file itself count, wherever they stand. */
 TEST(defaults_of_such_a_file)
 {
     must_read("frame.map_frame: map");
@@ -186,7 +186,8 @@ TEST(defaults_of_such_a_file)
     ck_assert_int_eq(settings.align.variant, NDT_AUTOWARE);
 }
 
-/* Those of another release of Autoware: warnings. A file without a key that only Autoware has is one of ours. */
+/* Unknown keys, as of another release of Autoware, are warnings. A file without a key that only Autoware has is one
+ * of ours. */
 TEST(unknown_keys)
 {
     must_read("ndt: {step_size: 0.2}, frame: {map_frame: map}, later: {number: 1, list: [1, 2], deep: {text: a}}");

@@ -1,4 +1,4 @@
-/* Where else the vehicle may be: the guesses and their order, optima, places that are followed. */
+/* Tests of other poses of the vehicle: the guesses and their order, optima, pose hypotheses. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -135,7 +135,7 @@ TEST(room_for_optima)
     }
 }
 
-/* From the first scan on there is a mean, from the third on a fit that is too bad. */
+/* A mean is known from the first scan on, and a fit that is too bad from the third. */
 TEST(fit_that_is_usual)
 {
     struct ndtd_usual_fit usual = {0};

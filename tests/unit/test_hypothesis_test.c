@@ -1,5 +1,6 @@
-/* When a place is believed: what one search says, what views add, what guards refuse, and how the recovery weighs
- * the places that it follows. The numbers are those of the fit; the tests hold for every sensible one. */
+/* Tests of accepting a place: evidence of one search, evidence of further views, refusals by guards, and the
+ * weights of the places that recovery follows. The numbers are those of the fit; the tests hold for every sensible
+ * one. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>

@@ -117,7 +117,7 @@ static const struct {
             {NDT_TRACK_INPUT_GYRO, OPPOSITE, NDT_TRACK_OPPOSITE_TURN, 1},
             {NDT_TRACK_INPUT_GYRO, SWAPPED, NDT_TRACK_OTHER_TURN, 0}};
 
-/* Also in mid-drive; when the lie ends, the input is used again. */
+/* Faults are also named in mid-drive; when they end, the input is used again. */
 TEST_EACH(lies_are_named_and_end, 0, (int)(sizeof(lies) / sizeof(lies[0])))
 {
     const enum ndt_track_input input = lies[_i].input;

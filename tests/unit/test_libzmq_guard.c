@@ -49,7 +49,7 @@ static void receives(int count)
         ck_assert_msg(zmq_recv(bound, text, sizeof(text), 0) == 5, "message %d of %d", i, count);
 }
 
-/* One message from a new client. */
+/* Sends one message from a new client. */
 static void is_alive(void)
 {
     void *client = live_connect(context, ZMQ_PUSH, endpoint.address);
@@ -153,7 +153,8 @@ static int tcp_connect(void)
     return fd;
 }
 
-/* Also over tcp, for peers that have shown no key, and with two sockets, each with a limit of its own. */
+/* The limit also holds over tcp, for peers that have shown no key, and with two sockets, each with a limit of its
+ * own. */
 TEST(test_connection_limit_over_tcp)
 {
     void *other;

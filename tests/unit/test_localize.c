@@ -8,7 +8,7 @@
 #include "street_drive.h"
 
 static struct ndt_localize_report report;
-static struct ndt_buffer imu; /* before the scans; empty: none */
+static struct ndt_buffer imu; /* messages of the IMU before the scans; empty: none */
 
 static void take(struct ndtd_pipeline *pipeline, enum ndt_message_type type, const struct ndt_buffer *encoded)
 {
@@ -158,7 +158,7 @@ TEST_EACH(a_sensor_is_mounted_in_any_way, 0, sizeof(attitudes_rad) / sizeof(atti
     ck_assert(!report.accepted || ndt_pose_distance_m(&found, &drive.truth[report.seq % DRIVE_SCANS]) > 1);
 }
 
-/* What carries the sensor lies on its side: an IMU at rest tells. */
+/* The sensor lies on its side, as an IMU at rest tells. */
 TEST(gravity_tells_what_is_upward)
 {
     const struct ndt_pose T_upright_base = ndt_pose_from_rpy((double[3]){0}, (double[3]){M_PI / 2, 0, 0});

@@ -145,7 +145,7 @@ static int unread_pipe(void)
     return ends[0];
 }
 
-/* What can be read until the pipe is empty for a while; counts the lines with a text. */
+/* Reads until the pipe is empty for a while; counts the lines with a text. */
 static unsigned read_lines(int fd, const char *text)
 {
     unsigned count = 0;

@@ -100,7 +100,7 @@ static int same_record(const struct ndtd_scan_record *a, const struct ndtd_scan_
            a->points_used == b->points_used && a->points_raw == b->points_raw && a->state == b->state;
 }
 
-/* The same frames on two pipelines, together and one after the other. */
+/* Runs the same frames on two pipelines, together and one after the other. */
 static size_t run_both(struct ndtd_scan_record *together, struct ndtd_scan_record *alone)
 {
     const size_t frames = queued;
@@ -154,7 +154,7 @@ TEST_EACH(waiting_scans_go_together, 0, 4)
     }
 }
 
-/* Nothing counts but an equal guess: every scan has the bits that it has one after the other. */
+/* Only an equal guess counts: every scan has the bits that it has one after the other. */
 TEST(scans_outside_the_basin_are_aligned_again)
 {
     struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
@@ -201,7 +201,7 @@ TEST(an_initial_pose_ends_the_group)
     ndt_buffer_free(&again);
 }
 
-/* It counts from the next scan on, and not for those before it that wait with it. */
+/* A transform counts from the next scan on, and not for waiting scans before it. */
 TEST(a_transform_ends_the_group)
 {
     struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
@@ -262,11 +262,12 @@ TEST_EACH(a_change_undoes_what_was_done_ahead, 0, 3)
     ndtd_pipeline_destroy(other);
 }
 
-/* As the autotuner found it to pay: two at once, then two of the rest; or each for itself. */
+/* The group has as many scans as the autotuner found to pay: two at once, then two of the rest; or each for itself.
+ */
 TEST_EACH(as_many_go_together_as_pay, 0, 7)
 {
     enum { ALL = 5 };
-    static const size_t first[] = {5, 0, 2, 3, 4, 5, 5}; /* by the number that pays; 0: not measured */
+    static const size_t first[] = {5, 0, 2, 3, 4, 5, 5}; /* first group by the number that pays; 0: not measured */
     const size_t size = first[_i], rest = size > 0 && ALL - size > 1 ? ALL - size < size ? ALL - size : size : 0;
     struct ndtd_scan_record together[ALL] = {0}, alone[ALL] = {0};
     struct ndtd_pipeline *one = lead_in(), *other = lead_in();

@@ -105,7 +105,7 @@ static void same_level(const struct ndt_map_level *a, const struct ndt_map_level
     ck_assert_mem_eq(a->lists, b->lists, a->list_words * sizeof(*a->lists));
 }
 
-/* Enough points and cells that threads are started: more than 7 x 32768 points, more than 7 x 2048 cells. */
+/* Points and cells are so many that threads are started: more than 7 x 32768 points, more than 7 x 2048 cells. */
 TEST(any_number_of_threads_builds_the_same_map)
 {
     static const int counts[] = {2, 3, 7};
@@ -226,7 +226,7 @@ TEST(moved_origin_equals_original_origin)
     ndt_map_builder_destroy(builder);
 }
 
-/* If the move would not be exact, or the cells do not coincide, nothing changes. */
+/* The move changes nothing if it would not be exact, or the cells do not coincide. */
 TEST(inexact_origin_move_changes_nothing)
 {
     struct ndt_map_builder *builder;

@@ -101,7 +101,7 @@ static uint64_t id_of_path(const char *path)
     return id;
 }
 
-/* The same for the tiles whose squares touch the circle; `count` receives their number. */
+/* The id for the tiles whose squares touch the circle; `count` receives their number. */
 static uint64_t id_of_circle(double from_m, const double at_m[2], double radius_m, uint64_t *count)
 {
     static char kept[COLUMNS * 4][64];
@@ -375,8 +375,8 @@ TEST(test_changed_tile)
     expect_good(&status, id_of(three, 1));
 }
 
-/* Through all tiles and back: the map contains exactly the tiles that the circle touches. From _i = 1 on, the
- * origin of the map changes on the way. */
+/* The drive goes through all tiles and back: the map contains exactly the tiles that the circle touches. From _i =
+ * 1 on, the origin of the map changes on the way. */
 TEST_EACH(test_drive, 0, 2)
 {
     const double from_m = _i ? 400 : 0, radius_m = config.map_radius_m + config.lidar_radius_m;

@@ -74,7 +74,7 @@ TEST(translation_and_rotation_are_capped_separately)
     diagonal(ground.level[0].A, 400, 40000);
     solve();
     const struct ndt_newton_row *row = trace.rows;
-    double trust = NDT_TRUST_FIRST; /* it grows until the limits are reached */
+    double trust = NDT_TRUST_FIRST; /* trust that grows until the limits are reached */
     for (int i = 0; i < 6; i++, trust = fmin(1, NDT_TRUST_GROWTH * trust)) {
         ck_assert_double_eq_tol(norm3(row[i].step), trust * rules.step_limit_m, 1e-12);
         if (i < 3)
@@ -93,7 +93,7 @@ TEST(translation_and_rotation_are_capped_separately)
     assert_rows_tell_the_steps(&trace);
 }
 
-/* After the first evaluation every other pose scores lower than its gradient predicts. */
+/* Makes every pose after the first evaluation score lower than its gradient predicts. */
 static void spoil_samples(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
 {
     (void)newton;
@@ -158,7 +158,7 @@ static void give_up_everywhere(int phases[2])
             static const struct ndt_eval none;
             assert_at(n->p, GUESS, 0);
             ck_assert_mem_eq(&n->eval, &none, sizeof(none));
-        } else if (next->phase == NDT_PHASE_OPEN) { /* of a finer level: the pose counts at once */
+        } else if (next->phase == NDT_PHASE_OPEN) { /* a finer level begins: the pose counts at once */
             ck_assert_mem_eq(n->p, next->p, sizeof(n->p));
             ck_assert(n->eval.score == best_on_level(&other)->score);
             assert_belongs_to(&other, &n->eval, n->p, trace.queries[k - 1].level);
@@ -366,7 +366,7 @@ static void spoil_with_nan(int call, const struct ndt_newton *newton, struct ndt
         eval->hessian[i] = NAN;
 }
 
-/* For any sums the solve ends at a pose that it has queried. */
+/* The solve ends at a pose that it has queried, for any sums. */
 TEST(nan_sums_end_the_solve)
 {
     for (int i = 0; i < 3; i++)
@@ -382,7 +382,7 @@ TEST(nan_sums_end_the_solve)
             }
 }
 
-/* They are reported; the solve goes to the maximum along them, too. */
+/* Weak directions are reported, and the solve goes to the maximum along them, too. */
 TEST(weak_directions_are_found)
 {
     struct ndt_random random = {5};
@@ -436,7 +436,7 @@ TEST(oscillation_is_counted)
     ck_assert_int_eq(trace.newton.oscillation, 0);
 }
 
-/* The same solve, but solver and rows are copied to other addresses before every call. */
+/* Solves while solver and rows are copied to other addresses before every call. */
 static void solve_while_moving(struct trace *w)
 {
     static struct ndt_newton place_a, place_b;

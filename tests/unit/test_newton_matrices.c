@@ -48,7 +48,7 @@ TEST(eigenvalues_of_three_rotations_at_a_time)
     }
 }
 
-/* Nothing to turn, and what is no number: an answer all the same. */
+/* Matrices that need no rotation, and those that are not finite, give an answer all the same. */
 TEST(eigenvalues_of_special_matrices)
 {
     double upper[21] = {0};

@@ -11,7 +11,7 @@ static void set_prior(double translation, double rotation)
     prior[15] = prior[18] = prior[20] = rotation;
 }
 
-/* Where a quadratic hill and the prior have their common maximum: (A + prior) p = A top + prior mean. */
+/* Common maximum of a quadratic hill and the prior: (A + prior) p = A top + prior mean. */
 static void common_maximum(const struct hill *hill, double p[6])
 {
     double sum[21], whole[36], pull[6];
@@ -26,14 +26,14 @@ static void common_maximum(const struct hill *hill, double p[6])
     ck_assert_int_eq(solve_cholesky6(sum, pull, 0, p), 1);
 }
 
-/* Its mean is not at the guess. */
+/* Moves the mean of the prior away from the guess. */
 static void move_prior(struct ndt_random *random)
 {
     for (int i = 0; i < 6; i++)
         prior_offset[i] = (i < 3 ? 0.3 : 0.03) * ndt_random_between(random, -1, 1);
 }
 
-/* What newton_step adds to sums of zero at a pose. */
+/* Terms that newton_step adds to sums of zero at a pose. */
 static struct ndt_eval prior_at(const double p[6])
 {
     struct ndt_eval eval = {0};
@@ -50,7 +50,7 @@ TEST(prior_against_differences)
 {
     struct ndt_random random = {8};
     for (int round = 0; round < 100; round++) {
-        const double h = 1.0 / 128; /* of a quadratic function: exact but for rounding */
+        const double h = 1.0 / 128; /* step in a quadratic function: exact but for rounding */
         double p[6], lambda[6], at[6];
         random_spectrum(&random, 4, 0, lambda);
         random_matrix(&random, lambda, prior);
@@ -122,7 +122,7 @@ TEST(strong_and_weak_priors)
     }
 }
 
-/* As if there were no prior: also with negative zeros, and far from the guess. */
+/* A prior of zero is as none: also with negative zeros, and far from the guess. */
 TEST(prior_of_zero_changes_no_bit)
 {
     struct ndt_random random = {10};
@@ -195,7 +195,7 @@ TEST(prior_decides_where_the_scan_does_not)
     }
 }
 
-/* Far from the guess a strong prior makes every score negative. A small step may lose a part of its size, whatever
+/* A strong prior makes every score negative far from the guess. A small step may lose a part of its size, whatever
  * its sign. */
 TEST(negative_scores_keep_the_slack)
 {

@@ -1,4 +1,4 @@
-/* What an alignment observed: weighing, marginalisation and change of frame against brute force. */
+/* Tests of the observation of an alignment: weighing, marginalisation and change of frame against brute force. */
 #include <check.h>
 #include <math.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void make_points(void)
     }
 }
 
-/* Of d in T Exp(d): n . (rho + phi x p). */
+/* Jacobian of d in T Exp(d): n . (rho + phi x p). */
 static void row_of(const struct point *point, double J[6])
 {
     const double *p = point->p_m, *n = point->normal;
@@ -155,8 +155,8 @@ TEST(parts_add_up_to_the_joint_information)
         }
 }
 
-/* How the twist moves the pose, and what is known about the twist when nothing is known about the pose: A^-1 C and
- * D - C^T A^-1 C, in long double. */
+/* The motion of the pose by the twist, and the information about the twist when nothing is known about the pose:
+ * A^-1 C and D - C^T A^-1 C, in long double. */
 TEST(twist_against_brute_force_marginalisation)
 {
     long double A[36], C[36], M[36];
@@ -237,7 +237,7 @@ TEST(step_leads_to_the_maximum)
         ck_assert_double_eq_tol(weighed.step[i], there[i], 1e-12);
 }
 
-/* Along an axis without curvature the step is that of a small curvature, and finite; at a saddle, where a strong
+/* The step along an axis without curvature is that of a small curvature, and finite; at a saddle, where a strong
  * prior holds the search, it is short. */
 TEST(step_along_flat_axes_is_bounded)
 {
@@ -276,7 +276,7 @@ TEST(floor_bounds_the_information)
         ck_assert_double_eq_tol(weighed.information[7 * i] * (1 / 2500.0 + (i < 3 ? 1e-4 : 1e-6)), 1, 1e-5);
 }
 
-/* Without a floor the information is not changed, whether it is large or small. */
+/* The information does not change without a floor, whether it is large or small. */
 TEST(no_floor_changes_nothing)
 {
     for (double l = 1e-6; l < 1e12; l *= 10) {
@@ -426,7 +426,7 @@ TEST(a_step_is_a_metre_along_its_direction)
     }
 }
 
-/* Nothing is left along the direction, and what the others say stays. */
+/* No information is left along the direction, and that of the others stays. */
 TEST(a_forgotten_direction_says_nothing)
 {
     double ratio[6], axes[36], step[6], other[6];

@@ -48,7 +48,7 @@ static void teardown(void)
     ndt_cloud_free(&scan);
 }
 
-/* Where the vehicle is at scan i, in the world. */
+/* True pose of the vehicle at scan i, in the world. */
 static struct ndt_pose truth(size_t i)
 {
     const struct ndt_pose first = {.t_m = {30, 0.3, 1.8}, .q_xyzw = {0, 0, 0, 1}};
@@ -67,7 +67,7 @@ static void measure(size_t i)
     must(world_scan(&scan, &world, 100 + i, POINTS, &pose, 40, &err));
 }
 
-/* As a sensor measures that turns once while the vehicle moves: the points of the scan, each at its own time. */
+/* Moves points as in a sensor that turns once while the vehicle moves: each point of the scan at its own time. */
 static void sweep(void)
 {
     must(ndt_cloud_reserve(&scan, scan.count, NDT_CLOUD_TIME, &err));
@@ -145,7 +145,8 @@ TEST(test_the_velocity_of_the_start_is_found)
     ck_assert_msg(after_m < 0.1 && after_m < before_m, "%g m instead of %g m", after_m, before_m);
 }
 
-/* In the frame of another estimator, and with its velocity: the first sweep is not deformed by the start. */
+/* Odometry starts in the frame of another estimator, and with its velocity: the first sweep is not deformed by the
+ * start. */
 TEST(test_it_begins_where_another_estimator_is)
 {
     static struct ndt_track track;
@@ -331,7 +332,7 @@ TEST(test_a_lost_pose_begins_a_segment)
     ck_assert_uint_eq(result.segment, 1);
     drive_one(14);
     ck_assert(result.outcome == NDT_CONVERGED && result.segment == 1);
-    ck_assert(error_m(14) < 1); /* it went on with the velocity */
+    ck_assert(error_m(14) < 1); /* the prediction went on with the velocity */
 }
 
 TEST(test_limits_of_keyframes)

@@ -414,7 +414,7 @@ TEST(config_file_in_the_tree_has_the_common_options)
     have[size] = '\0';
     fclose(file);
     char *want = print_config_of(NDTD_COMMON_OPTIONS);
-    size_t same = 0, line = 0; /* where they differ, and where that line begins */
+    size_t same = 0, line = 0; /* offset of the first difference, and begin of that line */
     for (; have[same] && have[same] == want[same]; same++)
         line = want[same] == '\n' ? same + 1 : line;
     ck_assert_msg(have[same] == want[same], "config/ndtd.yaml has not the line: %.200s", want + line);

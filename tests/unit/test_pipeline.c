@@ -198,8 +198,8 @@ TEST(a_pose_on_the_track_keeps_it)
     ndtd_pipeline_destroy(pipeline);
 }
 
-/* Until a scan has confirmed it, a pose given in mid-drive is not trusted, and the track that it ends goes on
- * beside it: the next scan is back there. Also where no scan has time to be aligned. */
+/* A pose given in mid-drive is not trusted until a scan has confirmed it, and the track that it ends goes on beside
+ * it: the next scan is back there. Also where no scan has time to be aligned. */
 TEST_EACH(a_wrong_pose_in_mid_drive_does_not_end_the_track, 0, 2)
 {
     enum { GIVEN_AT = 6 };
@@ -274,7 +274,7 @@ TEST(a_scan_that_is_sent_twice_is_not_aligned_again)
     ndtd_pipeline_destroy(pipeline);
 }
 
-/* Of a scan with the stamp of number `at` and the points of number `of`. */
+/* Feeds a scan with the stamp of number `at` and the points of number `of`. */
 static struct ndtd_scan_record feed_with_stamp(struct ndtd_pipeline *pipeline, size_t at, size_t of)
 {
     struct ndtd_scan_record record;
@@ -307,7 +307,7 @@ TEST(a_late_scan_is_aligned_once_and_changes_nothing)
     }
 }
 
-/* With stamps at the begin of the sweep the pose is found half a sweep later: also a result that is not trusted is
+/* Stamps at the begin of the sweep are half a sweep before the found pose: also a result that is not trusted is
  * carried back, by the predicted 8 m/s. */
 TEST(a_refused_alignment_is_carried_to_the_stamp)
 {
@@ -531,7 +531,7 @@ TEST(one_scan_that_is_too_large_costs_no_other)
 
 /* ---- large scans ---- */
 
-/* The same result whenever it runs: no clock chooses the points of a replay. */
+/* The result is the same at any time: no clock chooses the points of a replay. */
 TEST(large_scans_are_thinned)
 {
     struct ndt_pose poses[2];
@@ -552,7 +552,7 @@ TEST(large_scans_are_thinned)
     ck_assert_mem_eq(&poses[0], &poses[1], sizeof(poses[0]));
 }
 
-/* With a deadline the points are as many as can be preprocessed in time. */
+/* The number of points is what can be preprocessed in time, with a deadline. */
 TEST(points_follow_the_time_that_is_left)
 {
     struct ndtd_scan_record record;
@@ -643,7 +643,7 @@ TEST(nothing_is_read_after_the_deadline)
 
 /* ---- numbers that are not finite ---- */
 
-/* What no function of the estimator does: the estimate itself is spoilt. */
+/* The test spoils the estimate itself, which no function of the estimator does. */
 TEST(an_estimate_that_is_not_finite_begins_anew)
 {
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);

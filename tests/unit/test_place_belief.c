@@ -1,4 +1,5 @@
-/* Where the vehicle may be after several views: what has a past, what is alike, what was not found. */
+/* Tests of the belief about the place after several views: places with a past, aliases, and places that were not
+ * found. */
 #include <check.h>
 #include <math.h>
 

@@ -14,7 +14,7 @@ static struct ndtd_sockets *sockets;
 static struct ndtd_publisher *publisher;
 static struct ndtd_points_publisher *points;
 static struct ndtd_endpoint poses_endpoint, endpoint;
-static void *context; /* of the subscribers */
+static void *context; /* context of the subscribers */
 static struct ndt_error err;
 
 static void set_up(void)
@@ -43,7 +43,7 @@ static unsigned subscribers(void)
     return ndtd_points_publisher_counters(points).subscribers;
 }
 
-/* As the matching thread. Returns 0 if all slots are full. */
+/* Gives a scan as the matching thread does. Returns 0 if all slots are full. */
 static int give(uint64_t seq, size_t count)
 {
     struct ndtd_points_slot *slot = ndtd_points_publisher_take(points);
@@ -109,7 +109,7 @@ TEST(slots)
     live_until(subscribers() == 1);
     ck_assert(give(5, 0));
     ck_assert_int_eq(next_seq(subscriber), 5);
-    /* What cannot be sent is lost, and the next one comes through. */
+    /* A slot that cannot be sent is lost, and the next one comes through. */
     slot = ndtd_points_publisher_take(points);
     slot->message = (struct ndt_points_message){.candidate_count = NDT_POINTS_MAX_ITEMS + 1};
     ndtd_points_publisher_give(points);

@@ -89,7 +89,7 @@ static void set_fixed(double variance)
         params.fixed[7 * i] = variance;
 }
 
-/* From the axes of the map to those of the base, which are the sensor's here. */
+/* Turns a covariance from the axes of the map to those of the base, which are the sensor's here. */
 static void in_base(const struct ndt_align_result *result, double out[36])
 {
     double R[9], turn[36] = {0};
@@ -143,7 +143,7 @@ TEST(laplace_is_the_inverse_curvature)
     }
 }
 
-/* Of a base 1.8 m below the sensor: a roll of the sensor moves it sideways. */
+/* The covariance is that of a base 1.8 m below the sensor: a roll of the sensor moves it sideways. */
 TEST(laplace_is_of_the_base)
 {
     struct ndt_align_result of_sensor = align_in(0, 0), of_base = of_sensor;

@@ -183,8 +183,8 @@ static void assert_same_points(const struct ndt_cloud *a, const struct ndt_cloud
     ck_assert_mem_eq(a->time_s, b->time_s, a->count * sizeof(float));
 }
 
-/* With the stamp at the begin, in the middle and at the end; sweeps of odd lengths have no whole microsecond in the
- * middle. */
+/* Stamps at the begin, in the middle and at the end; sweeps of odd lengths have no whole microsecond in the middle.
+ */
 TEST(stamps_anywhere_in_the_sweep_give_the_same_points)
 {
     static const int turns_us[] = {100000, 99999, 100001, 49987, 200003};

@@ -13,7 +13,7 @@
 #include "run_tests.h"
 
 enum { SEGMENTS = 64, MOST = 40000 };
-static const double PARTS = 1048576; /* of a cell and of a sweep, in whole numbers */
+static const double PARTS = 1048576; /* parts of a cell and of a sweep, in whole numbers */
 
 /* The plain preprocessor. */
 struct plain_deskew {
@@ -23,7 +23,7 @@ struct plain_deskew {
 
 struct plain_cell {
     uint64_t key;
-    uint64_t sum[4]; /* in 2^-20 of the cell's edge, and of the sweep */
+    uint64_t sum[4]; /* sum in 2^-20 of the cell's edge, and of the sweep */
     int32_t cell[3];
     uint32_t n;
 };
@@ -139,7 +139,7 @@ static float point_time(const struct ndt_preprocess_params *params, const struct
                                      params->deskew == NDT_DESKEW_AZIMUTH_CW);
 }
 
-/* To whole microseconds; beyond 2^22 the sums round otherwise, but such a sweep lasts 4 s. */
+/* Rounds to whole microseconds; beyond 2^22 the sums round otherwise, but such a sweep lasts 4 s. */
 static float plain_microseconds(float time_s, float reference_us)
 {
     const float time_us = time_s * 1e6f;
@@ -606,7 +606,7 @@ TEST(points_on_cell_faces_are_bit_identical)
     }
 }
 
-/* One of the floats next to `value`, or the nearest. */
+/* A float next to `value`, or the nearest one. */
 static float about(double value)
 {
     const float nearest = (float)value;
@@ -707,7 +707,7 @@ static int by_bits(const void *a, const void *b)
     return memcmp(a, b, 4 * sizeof(float));
 }
 
-/* With a motion, as scan 0. */
+/* Preprocesses scan 0 with a motion. */
 static const struct ndt_cloud *preprocessed(const struct ndt_sweep_motion *motion)
 {
     struct ndt_sweep sweep;
@@ -772,7 +772,8 @@ TEST(means_are_good_to_micrometres)
     }
 }
 
-/* After one filtered and one unfiltered scan of the largest size, in any order of sizes, modes and cells. */
+/* Nothing is allocated after one filtered and one unfiltered scan of the largest size, in any order of sizes, modes
+ * and cells. */
 TEST(nothing_is_allocated_after_the_largest_scan)
 {
     const struct ndt_sweep_motion motion = {.twist = {{15, 0, 0}, {0, 0, 0.5}}};

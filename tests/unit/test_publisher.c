@@ -12,7 +12,7 @@
 static struct ndtd_sockets *sockets;
 static struct ndtd_publisher *publisher;
 static struct ndtd_endpoint endpoint;
-static void *context; /* of the subscribers */
+static void *context; /* context of the subscribers */
 static struct ndt_error err;
 
 static void set_up(void)
@@ -218,7 +218,7 @@ TEST(test_two_senders)
     zmq_close(subscriber);
 }
 
-/* What was handed over before close arrives. */
+/* Results handed over before close arrive. */
 TEST(test_close_sends)
 {
     struct ndtd_result_sender *sender;

@@ -22,7 +22,7 @@ static void *context, *sender, *subscriber; /* the clients */
 static struct ndt_buffer frame;
 static struct ndt_error err;
 
-/* While `hold` is 1, the receiver's thread stands still after a frame. */
+/* The receiver's thread stands still after a frame while `hold` is 1. */
 static atomic_int hold, held;
 
 int held_recv(zmq_msg_t *message, void *socket, int flags) __asm__("zmq_msg_recv");
@@ -195,7 +195,7 @@ TEST(test_frames_arrive)
     ck_assert_uint_eq(recorder_status().recorded, 0);
 }
 
-/* Without a consumer the oldest scans are pushed out and answered, in order, with map id and configuration hash. */
+/* The oldest scans are pushed out and answered without a consumer, in order, with map id and configuration hash. */
 TEST(test_full_queue)
 {
     struct ndtd_message got[8];

@@ -313,7 +313,7 @@ TEST(the_end_finishes_the_file)
     ck_assert_int_eq(status().state, NDTD_RECORDER_IDLE);
 }
 
-/* What a slow disk cannot take within five seconds is left out: 40 frames would take 12 s. */
+/* Frames that a slow disk cannot take within five seconds are left out: 40 frames would take 12 s. */
 TEST(the_end_is_bounded)
 {
     ck_assert_int_eq(start("a.bag"), NDT_OK);

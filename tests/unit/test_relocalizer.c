@@ -8,7 +8,7 @@
 #include "run_tests.h"
 #include "street_drive.h"
 
-/* What a pipeline owns of it. */
+/* Parts of a pipeline that the relocaliser uses. */
 static struct {
     struct ndt_track track;
     struct ndtd_gnss_fix gnss;
@@ -77,7 +77,7 @@ static void give_pose(size_t scan, double along_m, double turn_rad)
     ndtd_relocalizer_start_at(here.relocalizer, &here.track.state);
 }
 
-/* One scan up to its prediction and what the relocaliser begins with. Returns whether there is a pose. */
+/* Takes one scan up to its prediction and what the relocaliser begins with. Returns whether there is a pose. */
 static int begin(size_t number)
 {
     struct ndtd_matcher *matcher = here.matcher;

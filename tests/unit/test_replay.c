@@ -298,7 +298,7 @@ static void damage_scan(uint64_t number)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* What is skipped is not read: neither for the ground truth nor for the scans. */
+/* Skipped records are not read: neither for the ground truth nor for the scans. */
 TEST(damage_in_a_skipped_scan_does_not_matter)
 {
     write_drive(1, 1);
@@ -492,7 +492,7 @@ TEST(wrong_maps_and_targets_leave_no_files)
     must_fail(NDT_ERR_IO, "/nonexistent/summary.json");
 }
 
-/* Of a scan, of an iteration, of a backend: what does not exist ends the run. */
+/* A scan, an iteration or a backend that does not exist ends the run. */
 TEST(dumps_that_cannot_be)
 {
     char path[600];

@@ -64,7 +64,7 @@ static void compare(void)
     }
 }
 
-/* What `write` writes, until the next call. */
+/* Output of `write`, until the next call. */
 static const char *text_of(void (*write)(FILE *, struct ndtd_summary *))
 {
     static char *text;
@@ -175,7 +175,7 @@ TEST(json_of_a_run)
     ck_assert_str_eq(text, json);
 }
 
-/* What the run was given; the JSON is escaped. */
+/* Inputs of the run; the JSON is escaped. */
 TEST(inputs_of_a_run)
 {
     struct ndtd_run_inputs inputs = {.bag = "drive \"5\".mcap",

@@ -59,7 +59,7 @@ TEST(user_directory_is_created)
     ck_assert_int_eq(info.st_mode & 0777, 0700);
 }
 
-/* What was named is used, or refused. */
+/* A named directory is used, or refused. */
 TEST(a_runtime_directory_that_cannot_be_used_is_an_error)
 {
     char file[600];

@@ -43,7 +43,7 @@ static void teardown(void)
     ndt_cloud_free(&scan);
 }
 
-/* As after decoding: `count` points on a line along x from `first_m`. */
+/* Makes points as after decoding: `count` of them on a line along x from `first_m`. */
 static void line_of_points(size_t count, double first_m, double time_s)
 {
     must(ndt_cloud_reserve(&scan, count, NDT_CLOUD_TIME, &err));
@@ -196,7 +196,7 @@ TEST(halves_are_the_whole)
     ndt_cloud_free(&want);
 }
 
-/* In the sensor frame, although the base may be nearer or farther. */
+/* Ranges are in the sensor frame, although the base may be nearer or farther. */
 TEST(ranges_are_those_of_each_sensor)
 {
     int is_complete;

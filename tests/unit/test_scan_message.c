@@ -391,7 +391,7 @@ static void fill_cloud(struct ndt_cloud *points, size_t count)
     }
 }
 
-/* What is not read by then is given up, and a later deadline changes nothing. */
+/* Points that are not read by the deadline are given up, and a later deadline changes nothing. */
 TEST(a_deadline_ends_it_or_changes_nothing)
 {
     enum { POINTS = 20000 };

@@ -1,4 +1,5 @@
-/* What a viewer gets of a scan: its points lie on the map with the pose of the result, and what was tried. */
+/* Tests of the data of a scan for viewers: its points lie on the map with the pose of the result, and the poses
+ * that were tried. */
 #include "allocation_counter.h"
 
 #include <check.h>
@@ -175,7 +176,7 @@ TEST(every_odd_kth_point)
         ck_assert_uint_eq(points.count, (6000 + every - 1) / every);
         ck_assert_uint_le(points.count, most[i]);
     }
-    /* As measured: the sensor is the base. */
+    /* points as measured: the sensor is the base */
     struct ndt_scan_message header;
     must(ndt_scan_decode(drive.scans[0].data, drive.scans[0].size, &header, &sent, &err));
     must(view(6000));
@@ -209,7 +210,7 @@ TEST(what_is_no_return_is_left_out)
     ck_assert_uint_eq(points.count, 0);
 }
 
-/* With times that are missing or of another day the points stay where they were measured. */
+/* The points stay where they were measured if their times are missing or of another day. */
 TEST(scans_without_the_times_they_need)
 {
     struct ndtd_scan_record record;

@@ -48,7 +48,7 @@ TEST(an_uncertain_position_or_a_lost_outcome_is_lost)
     }
 }
 
-/* Where the pose is not trusted yet, as at a start, it changes nothing. */
+/* An uncertain attitude changes nothing where the pose is not trusted yet, as at a start. */
 TEST(an_uncertain_attitude_is_not_trusted)
 {
     struct ndtd_scan_facts scan = {
@@ -60,7 +60,7 @@ TEST(an_uncertain_attitude_is_not_trusted)
     ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_TRACKING, &scan), NDT_STATE_COASTING);
 }
 
-/* From any state: odometry knows where the edge was left, whatever the scans said since. */
+/* The state before does not matter: odometry knows where the edge was left, whatever the scans told since. */
 TEST(beyond_the_edge_it_is_extending_while_certain)
 {
     struct ndtd_scan_facts scan = {

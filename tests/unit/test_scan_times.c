@@ -1,4 +1,4 @@
-/* What the times of points are believed to be, and what their order tells. */
+/* Tests of the meaning of point times, and of the sense of rotation from their order. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -154,7 +154,7 @@ TEST(another_clock_is_told_once)
     }
 }
 
-/* As a decoder leaves times that no float holds. */
+/* Times as a decoder leaves them if no float can hold them. */
 TEST(a_clock_that_the_decoder_has_taken_out)
 {
     tell(0, 0.1);
@@ -231,7 +231,7 @@ TEST(milliseconds_of_another_clock)
     ck_assert(events.times.units == 1 && events.times.moves == 1);
 }
 
-/* In no unit a sweep: auto does without, `time` is the word of the user. */
+/* The times are a sweep in no unit: auto does without them, `time` is the word of the user. */
 TEST(times_that_cannot_be_are_not_used)
 {
     for (int i = 0; i < 10; i++) {

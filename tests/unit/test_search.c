@@ -101,7 +101,7 @@ TEST_EACH(test_finds, 0, 2)
     close_world();
 }
 
-/* Everything but the times. */
+/* Runs a search and clears its times. */
 static void run_plainly(struct ndt_search *with, struct ndt_search_result *out)
 {
     must(ndt_search_run(with, &params, &scan, NULL, NULL, NULL, out, &err));
@@ -211,7 +211,7 @@ TEST(test_floors)
     close_world();
 }
 
-/* Nothing below the sensor is seen: the height is one of several, or known. */
+/* The sensor sees nothing below it: the height is one of several, or known. */
 TEST(test_no_ground)
 {
     open_world(&town);

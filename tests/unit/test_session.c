@@ -108,7 +108,7 @@ TEST(other_inputs_take_part)
     give_start(&result);
 }
 
-/* Between, at and beyond the scans; asking changes nothing. */
+/* Poses between, at and beyond the scans; asking changes nothing. */
 TEST(the_pose_at_any_time)
 {
     struct ndt_result_message result;

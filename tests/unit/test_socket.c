@@ -43,7 +43,7 @@ static void says(const char *words)
     ck_assert_msg(strchr(err.text, '\n') == NULL, "more than one line: '%s'", err.text);
 }
 
-/* One message from a new client through a bound PULL socket. */
+/* Sends one message from a new client through a bound PULL socket. */
 static void passes(void *bound, const char *address)
 {
     char text[8] = "";

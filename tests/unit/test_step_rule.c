@@ -82,7 +82,7 @@ TEST(steps_begin_short_and_grow)
     ck_assert_double_eq_tol(newton.p[0], 10, 1e-9);
 }
 
-/* Along the step the score is 950 + 100 x - c x^3, highest at x = 0.1; the first length evaluated is 0.25. */
+/* The score along the step is 950 + 100 x - c x^3, highest at x = 0.1; the first evaluated length is 0.25. */
 TEST(long_step_is_cut_to_the_maximum_of_the_cubic)
 {
     const double c = 100 / (3 * 0.1 * 0.1);
@@ -98,7 +98,7 @@ TEST(long_step_is_cut_to_the_maximum_of_the_cubic)
     ck_assert_double_eq(newton.p[0], 0);
 }
 
-/* Its slope always rises while its score falls with every evaluation. */
+/* The slope always rises while the score falls with every evaluation. */
 TEST(few_downhill_steps_are_made_and_the_best_pose_kept)
 {
     double score = 1000;

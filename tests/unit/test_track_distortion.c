@@ -33,7 +33,7 @@ static void follow(const struct ndt_twist *twist, double distorted_s, int scans)
     }
 }
 
-/* One sigma of the published pose in the axes of the base. */
+/* Standard deviations of the published pose in the axes of the base. */
 static void published(double sigma[6])
 {
     double covariance[36], R[9];

@@ -454,7 +454,7 @@ TEST(prior_of_the_search_does_not_count_twice)
         for (int i = 0; i < 6; i++)
             left[i] = best[i] - found[i];
         ndt_multiply(6, 6, 1, observation.curvature, left, observation.gradient);
-        /* what the twist sees of the same residuals */
+        /* information about the twist from the same residuals */
         ndt_multiply_transposed(6, 6, 1, observation.information[1], left, observation.time_gradient);
         const struct ndt_pose off = exp_of(found);
         const struct ndt_track_measurement measurement = {.T_map_base =

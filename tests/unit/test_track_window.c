@@ -91,9 +91,9 @@ static void give_sample(enum motion_source source, int step, struct ndt_pose *T_
     }
 }
 
-/* How far errors of poses are from zero, in sigmas. */
+/* Distances of pose errors from zero, in sigmas. */
 struct coverage {
-    int count, within[3]; /* of all axes: 1, 2 and 3 sigma */
+    int count, within[3]; /* counts over all axes: within 1, 2 and 3 sigma */
     double square_m2, nees;
 };
 
@@ -224,7 +224,7 @@ TEST(a_pose_between_scans_lies_on_the_way)
     }
 }
 
-/* Where the carrier turns abruptly, predictions beyond the gyro say so; turn_noise does not know it. */
+/* Predictions beyond the gyro tell abrupt turns of the carrier, which turn_noise does not know. */
 TEST(abrupt_turns_are_in_the_prediction)
 {
     struct ndt_track_pose calm, abrupt;

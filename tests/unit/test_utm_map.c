@@ -10,7 +10,7 @@
 #include "temp_dir.h"
 
 enum { SCANS = 6 };
-/* Where the zero of the drive lies: on the corners of the cells, and anywhere. */
+/* Origin of the drive: on the corners of the cells, and anywhere. */
 static const double even_m[3] = {409600, 5324800, 0}, odd_m[3] = {412345.678, 5401234.567, 123.4};
 
 static void set_up(void)

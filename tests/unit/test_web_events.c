@@ -54,7 +54,7 @@ static void publish(enum web_event event, const char *text)
     web_hub_publish(hub, event, text_blob(text));
 }
 
-/* Everything that there is, read in blocks of `block`. */
+/* Reads everything there is, in blocks of `block`. */
 static char *read_all(struct web_client *client, size_t block)
 {
     static char text[200000];

@@ -24,7 +24,7 @@ static void teardown(void)
     web_metrics_close(metrics);
 }
 
-/* Not inlined: GCC takes what the stream allocates for the local variable. */
+/* Not inlined: GCC would take the allocation of the stream for the local variable. */
 __attribute__((noinline)) static char *text_of(enum web_metrics_format format)
 {
     char *text = NULL;

@@ -272,7 +272,7 @@ TEST(damaged_scan_is_rejected_and_changes_nothing)
     ck_assert_uint_eq(answer_count, 2);
 }
 
-/* As the publisher: a result that cannot be encoded is not sent. */
+/* Keeps a result as the publisher does: one that cannot be encoded is not sent. */
 static enum ndt_status keep_encoded(void *context, const struct ndt_result_message *result, struct ndt_error *why)
 {
     struct ndt_buffer encoded;

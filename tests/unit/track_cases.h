@@ -89,7 +89,8 @@ __attribute__((unused)) static void predict(const struct ndt_track_state *from, 
     ck_assert(ndt_track_predict(&track, after(dt_s), out));
 }
 
-/* One assertion of Check writes to a pipe: here they are too many for one per number. */
+/* One assertion for the whole matrix: each assertion of Check writes to a pipe, which is too slow for every number.
+ */
 __attribute__((unused)) static void must_be_definite(const double P[N * N], const char *what, int step)
 {
     double scaled[N * N], out[N * N];

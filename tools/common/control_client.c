@@ -13,12 +13,12 @@ struct control_client {
     struct live_connection connection;
     char address[NDTD_ENDPOINT_MAX];
     int64_t timeout_ns;
-    double end_us;       /* of the waiting for the current reply */
-    int was_interrupted; /* before its request, which may be one that cleans up */
+    double end_us;       /* end of the waiting for the current reply */
+    int was_interrupted; /* interrupted before its request, which may be one that cleans up */
     uint64_t id;
     struct ndt_buffer frame;
     zmq_msg_t reply;
-    struct ndt_reply_message message; /* the same, decoded */
+    struct ndt_reply_message message; /* the reply, decoded */
 };
 
 enum ndt_status control_open(struct control_client **out, const char *address, const struct live_keys *keys,

@@ -16,7 +16,7 @@ NDT_MUST_CHECK enum ndt_status control_open(struct control_client **out, const c
                                             struct ndt_error *err);
 /** Allowed on NULL. */
 void control_close(struct control_client *client);
-/** Where it is connected to. */
+/** The address that the client is connected to. */
 const char *control_address(const struct control_client *client);
 
 /** Sends a request with an id of its own and waits for the reply, which is kept until the next call; replies to

@@ -1,5 +1,5 @@
 /** @file
- * @brief What a tool writes does not overwrite what is there, unless --force says so. */
+ * @brief Protects existing files: a tool overwrites them only with --force. */
 #ifndef OUTPUT_GUARD_H
 #define OUTPUT_GUARD_H
 
@@ -8,7 +8,7 @@
 /** The file that is written. */
 enum tool_output {
     TOOL_OUTPUT_FILE,   /**< a plain file, renamed into its place */
-    TOOL_OUTPUT_STREAM, /**< the same, or "-", a pipe, a device */
+    TOOL_OUTPUT_STREAM, /**< a file, or "-", a pipe, a device */
     TOOL_OUTPUT_FOLDER
 };
 

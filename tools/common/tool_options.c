@@ -33,7 +33,7 @@ int tool_interrupted(void)
 
 /* ---- values ---- */
 
-/* Both limits 0: none. */
+/* Sets the limits of an option; both 0: none. */
 static void limits(const struct tool_option *option, double *min, double *max)
 {
     const int has_limits = option->min != 0 || option->max != 0;
@@ -277,7 +277,7 @@ static enum ndt_status take_option(const struct tool_command *command, size_t i,
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "--%s", option->name);
 }
 
-/* One pass over argv. The first pass stores nothing, so that --help prints the defaults at any position. */
+/* Makes one pass over argv. The first pass stores nothing, so that --help prints the defaults at any position. */
 static enum ndt_status pass(const struct tool_command *command, int argc, char **argv, int is_first, int *help,
                             int *version, struct ndt_error *err)
 {
@@ -465,7 +465,8 @@ static int has_no_reader(void)
     return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
-/* As a program that does not handle the signal: `ndt-echo | head` is no error to report. */
+/* Ends the program by SIGPIPE, like a program that does not handle the signal: `ndt-echo | head` is no error to
+ * report. */
 static void end_by_pipe(void)
 {
     signal(SIGPIPE, SIG_DFL);

@@ -48,7 +48,7 @@ enum tool_kind {
 enum { TOOL_MAX_OPTIONS = 48, TOOL_MAX_ITEMS = 32, TOOL_ITEM_SIZE = 64 };
 
 struct tool_range {
-    uint64_t first, last; /**< both belong to it; UINT64_MAX: open end */
+    uint64_t first, last; /**< inclusive range; UINT64_MAX: open end */
 };
 
 struct tool_list {
@@ -68,12 +68,12 @@ struct tool_operands {
 };
 
 struct tool_option {
-    const char *name;     /**< without the dashes */
+    const char *name;     /**< name without the dashes */
     const char *argument; /**< name of the value in --help, such as "FILE"; NULL for TOOL_FLAG */
     enum tool_kind kind;
     void *value;                /**< the variable */
     double min, max;            /**< limits of numbers; no limits when both are 0 */
-    const char *const *choices; /**< of TOOL_CHOICE, NULL at the end */
+    const char *const *choices; /**< words of TOOL_CHOICE, NULL at the end */
     int required;
     int *given; /**< becomes 1 when the option occurs; may be NULL */
     /** Parser of TOOL_CUSTOM. The error line is prefixed with the name of the option. */
@@ -82,7 +82,7 @@ struct tool_option {
 };
 
 struct tool_command {
-    const char *name;    /**< of the program or of the sub-command */
+    const char *name;    /**< name of the program or of the sub-command */
     const char *summary; /**< predicate without full stop: "prints the results of a running ndtd" */
     const char *details; /**< paragraphs for --help, separated by "\n\n"; may be NULL */
     const struct tool_option *options;

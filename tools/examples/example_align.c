@@ -12,7 +12,7 @@
 #include <ndt_io/cloud_file.h>
 #include <ndt_io/map_file.h>
 
-/* What the program opens, so that one place closes it. */
+/* Objects that the program opens, so that one place closes them. */
 struct matcher {
     struct ndt_map *map;
     struct ndt_cloud scan;

@@ -5,10 +5,10 @@
 
 #include "ndt_io/trajectory.h"
 
-/** Where the sensor of the poses is. */
+/** Calibration: the pose of the sensor that poses belong to. */
 struct bag_calib {
     struct ndt_pose T_sensor_lidar;
-    int is_camera; /**< its world has the axes of the camera at the start: z forward, y down */
+    int is_camera; /**< the world has the axes of the camera at the start: z forward, y down */
 };
 
 /** Reads

@@ -12,11 +12,11 @@ static const char *const initial_names[] = {"none", "first", NULL};
 static struct {
     const char *out;
     struct tool_range records, scans;
-    int64_t from_ns, to_ns; /* after the first record */
+    int64_t from_ns, to_ns; /* range relative to the first record */
     int initial;            /* index of initial_names */
     uint64_t every;
     uint64_t drop[2];              /* the first scan that is left out, and how many */
-    int64_t wall_ns[2];            /* after the first record, and how long */
+    int64_t wall_ns[2];            /* begin relative to the first record, and duration */
     struct tool_reals offset_pose; /* x y z [m], yaw [deg]; none: 0 */
     struct tool_reals
         point_times;  /* factor, shift [s], every which point is off, by how much [s]; none: as they are */
@@ -98,7 +98,7 @@ static enum ndt_status find_truths(struct cut *cut, struct bag_cursor *cursor, s
     return status;
 }
 
-/* Where a first pose is given wrong: moved along the axes of the map, turned about z. */
+/* Moves a pose along the axes of the map and turns it about z, for an initial pose that is wrong. */
 static struct ndt_pose offset_pose(const struct ndt_pose *pose)
 {
     static const double none[4];

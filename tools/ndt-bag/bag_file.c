@@ -64,7 +64,7 @@ static enum ndt_status decode_message(struct bag_cursor *cursor, const uint8_t *
     case NDT_MESSAGE_REQUEST:
         return ndt_request_decode(data, size, &cursor->request, &id, err);
     case NDT_MESSAGE_REPLY:
-        return NDT_OK; /* not decoded; its type is sufficient */
+        return NDT_OK; /* its type is sufficient, so it is not decoded */
     default:
         return ndt_pose_message_decode(data, size, cursor->type, &cursor->pose, err);
     }
@@ -118,7 +118,7 @@ static enum ndt_status set_names(struct bag_target *target, const char *path, st
     return NDT_OK;
 }
 
-/* Also by another name: a link, or another path. */
+/* Refuses an output that is an input, also by another name: a link, or another path. */
 static enum ndt_status refuse_input(const char *path, const struct tool_operands *inputs, struct ndt_error *err)
 {
     struct stat out, input;

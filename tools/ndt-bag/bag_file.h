@@ -13,14 +13,14 @@ struct bag_cursor {
     const char *path;
     struct ndt_bag_reader *reader;
     struct ndt_bag_record record; /* the current one */
-    uint64_t number;              /* of the current record, from 1 */
+    uint64_t number;              /* number of the current record, from 1 */
     uint64_t offset;              /* byte in the file at which it begins */
     struct ndtd_progress_line line;
     /* the message in it, after bag_cursor_decode(); `type` says which member is valid */
     enum ndt_message_type type;
     struct ndt_scan_message scan;
     struct ndt_points_message points;
-    struct ndt_cloud cloud; /* of a scan, or of points */
+    struct ndt_cloud cloud; /* points of a scan or a points message */
     struct ndt_pose_message pose;
     struct ndt_result_message result;
     struct ndt_gnss_message gnss;
@@ -31,7 +31,8 @@ struct bag_cursor {
 NDT_MUST_CHECK enum ndt_status bag_cursor_open(struct bag_cursor *cursor, const char *path, struct ndt_error *err);
 void bag_cursor_close(struct bag_cursor *cursor);
 void bag_cursor_rewind(struct bag_cursor *cursor);
-/** Like ndt_bag_next(): NDT_END after the last record, NDT_ERR_FORMAT where the file is damaged. */
+/** Reads the next record as ndt_bag_next() does: NDT_END after the last record, NDT_ERR_FORMAT where the file is
+ * damaged. */
 NDT_MUST_CHECK enum ndt_status bag_cursor_next(struct bag_cursor *cursor, struct ndt_error *err);
 /** Decodes the current record; the error names the file, the record and the byte. */
 NDT_MUST_CHECK enum ndt_status bag_cursor_decode(struct bag_cursor *cursor, struct ndt_error *err);

@@ -180,7 +180,7 @@ static enum ndt_status run(struct ndt_error *err)
     enum ndt_status status = NDT_OK;
     while (status == NDT_OK && join.count < args.bags.count) {
         status = bag_cursor_open(&join.cursors[join.count], args.bags.words[join.count], err);
-        join.cursors[join.count].line.is_terminal = 0; /* there is one for all */
+        join.cursors[join.count].line.is_terminal = 0; /* one progress line for all inputs */
         join.count += status == NDT_OK;
     }
     if (status == NDT_OK)

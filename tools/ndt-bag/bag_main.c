@@ -19,16 +19,16 @@ enum { BAG_MESSAGE_TYPES = NDT_MESSAGE_END, MAX_FRAMES = 8 };
 struct bag_summary {
     uint64_t records, bytes; /* bytes: header and complete records */
     uint64_t by_type[BAG_MESSAGE_TYPES];
-    uint64_t min_points, max_points, points;         /* of scans */
-    unsigned fields;                                 /* in any scan: NDT_CLOUD_* */
-    char frames[MAX_FRAMES][NDT_PROTO_MAX_NAME + 1]; /* of scans, the first ones that differ */
+    uint64_t min_points, max_points, points;         /* points of scans */
+    unsigned fields;                                 /* fields of any scan: NDT_CLOUD_* */
+    char frames[MAX_FRAMES][NDT_PROTO_MAX_NAME + 1]; /* first different frames of scans */
     int frame_count;
     int64_t first_ns, last_ns;           /* receive times */
     int64_t first_scan_ns, last_scan_ns; /* stamps */
     uint64_t scans_back;                 /* scans whose stamp is not after the one before */
     uint64_t unreadable;                 /* records whose message cannot be decoded */
     struct ndt_error first_unreadable;
-    struct ndt_error damage; /* where reading failed; empty for an undamaged file */
+    struct ndt_error damage; /* damage at which reading ended; empty for an undamaged file */
 };
 
 static void add_frame(struct bag_summary *summary, const char *frame_id)

@@ -31,7 +31,7 @@ static struct {
 
 struct bag_scan_file {
     char *path;
-    uint64_t number; /* in its name: the line, from 0, in the files of times and KITTI poses */
+    uint64_t number; /* number in its name: the line, from 0, in the files of times and KITTI poses */
     int64_t stamp_ns;
 };
 
@@ -212,7 +212,7 @@ static size_t first_from(const struct ndt_trajectory *trajectory, int64_t stamp_
     return low;
 }
 
-/* From a to b; saturates where the difference overflows. */
+/* Time from a to b; it saturates where the difference overflows. */
 static int64_t distance_ns(int64_t a, int64_t b)
 {
     int64_t distance;
@@ -399,7 +399,7 @@ static enum ndt_status put_all(struct pack *pack, struct ndt_error *err)
             status = put_truth(pack, scan, err);
         if (status == NDT_OK)
             status = put_scan(pack, scan, err);
-        /* the other scans are taken to be as large as those before */
+        /* the estimate assumes that the other scans are as large as those so far */
         ndtd_progress_line_show(&line, pack->target.bytes, pack->target.bytes / (i + 1) * drive->scan_count);
     }
     ndtd_progress_line_end(&line);

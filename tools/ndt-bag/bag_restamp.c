@@ -37,7 +37,7 @@ static enum ndt_status set_times(struct ndt_cloud *cloud, struct ndt_error *err)
     return status;
 }
 
-/* From the old stamp to the new one, in whole microseconds; 0 for a scan without a finite time. */
+/* Shift from the old stamp to the new one, in whole microseconds; 0 for a scan without a finite time. */
 static int64_t shift_us(const struct ndt_cloud *cloud)
 {
     if (args.shift_s != 0)

@@ -1,5 +1,6 @@
 /** @file
- * @brief What the sub-commands of ndt-bench share: options, samples, the report, the input and the candidates.
+ * @brief Parts that the sub-commands of ndt-bench share: options, samples, the report, the input and the
+ * candidates.
  *
  * A sub-command is a row of the table in bench_main.c and a function that fills rows of the report. Built with
  * NDT_BENCH_CORE the program needs the core and the backends only: no files, no configuration, and only the
@@ -40,7 +41,7 @@ struct bench_offsets {
 /** Settings of a candidate, before the lists of the command line vary them. */
 struct bench_setup {
     char backend[32], pipeline[24];   /**< "auto", "cpu", "cuda"; "": the first pipeline */
-    struct ndt_backend_config config; /**< its pipeline is not used */
+    struct ndt_backend_config config; /**< backend options; `pipeline` is not used */
     struct ndt_align_params align;
     struct ndt_map_config map;
 };
@@ -62,8 +63,8 @@ struct bench_options {
     struct bench_offsets offsets;
     uint64_t scan_limit, seed;
     uint64_t rounds; /**< measured rounds of each row */
-    double rest_ms;  /**< before each alignment */
-    uint64_t seeds;  /**< of the sample, from 1 */
+    double rest_ms;  /**< rest before each alignment */
+    uint64_t seeds;  /**< number of seeds of the sample, from 1 */
     int needs_device, peer, has_peer;
     int wait, has_wait, has_kernel_times;
     struct bench_search_options {
@@ -71,7 +72,7 @@ struct bench_options {
         double window_m, reach_deg;                  /**< 0: none, free */
         double view_deg, range_m, tilt_deg, least_m; /**< 360, 0: all, 0, -INFINITY */
         uint64_t blocks, alignments;                 /**< 0: those of the tier */
-        uint64_t keep;                               /**< one of so many points */
+        uint64_t keep;                               /**< keeps one of this many points */
         int has_up, is_deskewed, is_steady;
     } search;
     int is_elsewhere;                  /**< the map is of another place: no pose is right */
@@ -85,7 +86,7 @@ struct bench_samples {
     double *values;
     size_t count, capacity;
 };
-/** Without memory the sample is lost and bench_samples_lost() returns 1 from then on. */
+/** Adds a sample. Without memory it is lost, and bench_samples_lost() returns 1 from then on. */
 void bench_samples_add(struct bench_samples *samples, double value);
 int bench_samples_lost(void);
 void bench_samples_free(struct bench_samples *samples, size_t count); /**< frees `count` lists */
@@ -168,7 +169,7 @@ struct bench_scans {
     size_t count;
     struct bench_scan *items;
     double voxel_m;                     /**< edge of the filter's cells that leaves enough points */
-    struct bench_samples used, took_us; /**< of files: points per scan; preprocessing time */
+    struct bench_samples used, took_us; /**< of files: used points per scan; preprocessing time */
 };
 
 /** A scan as it was recorded. */
@@ -176,7 +177,7 @@ struct bench_raw_scan {
     uint64_t seq;
     int64_t stamp_ns;
     struct ndt_cloud cloud;
-    struct ndt_pose T_base_sensor; /**< of the settings */
+    struct ndt_pose T_base_sensor; /**< sensor pose of the settings */
     struct ndt_pose T_map_sensor;  /**< truth at the stamp */
     struct ndt_twist twist;        /**< true motion of the sensor at the stamp */
 };
@@ -200,8 +201,8 @@ struct bench_candidate {
     struct ndt_aligner *aligner; /**< has the map; NULL: not available on this machine */
     struct ndt_map *map;         /**< borrowed from the source */
     int is_device, is_resident;  /**< resident: the Newton solve runs on the device */
-    int is_broken;               /**< it should have worked, or failed while it was measured */
-    struct ndt_error why;        /**< when it does not work */
+    int is_broken;               /**< failed although the device exists, or while it was measured */
+    struct ndt_error why;        /**< reason of a failure */
 };
 struct bench_candidates {
     size_t count, capacity;
@@ -281,13 +282,13 @@ void bench_candidate_fail(struct bench_candidate *candidate, enum ndt_status sta
 int bench_candidate_row(const struct bench_candidate *candidate, struct bench_report *report,
                         struct bench_table *table);
 void bench_candidate_counters(const struct bench_candidate *candidate, struct ndt_backend_counters *out);
-/** One evaluation on the finest level at a pose of the map. */
+/** A request for one evaluation on the finest level at a pose of the map. */
 struct ndt_eval_request bench_candidate_request(const struct bench_candidate *candidate,
                                                 const struct ndt_pose *T_map_sensor);
 /** The time of the kernels between two calls of bench_candidate_counters; NaN where it is not measured. */
 double bench_candidate_kernel_us(const struct bench_candidate *candidate, const struct ndt_backend_counters *before,
                                  const struct ndt_backend_counters *after);
-/** One alignment with its time, and the time of its kernels. A failure excludes the candidate; 0 then. */
+/** Aligns once and measures the time, also that of the kernels. A failure excludes the candidate and returns 0. */
 int bench_candidate_align(struct bench_candidate *candidate, const struct ndt_align_params *params,
                           const struct ndt_cloud *scan, const struct ndt_pose *guess, struct ndt_align_result *out,
                           double *took_us, double *kernel_us);
@@ -305,14 +306,14 @@ NDT_MUST_CHECK bench_command_fn bench_align;
 NDT_MUST_CHECK bench_command_fn bench_evaluations;
 NDT_MUST_CHECK bench_command_fn bench_batch;
 NDT_MUST_CHECK bench_command_fn bench_overheads;
-/** One scan at --sizes poses. Every backend must have the bits of the plain C. */
+/** Scores one scan at --sizes poses. Every backend must have the bits of the plain C. */
 NDT_MUST_CHECK bench_command_fn bench_poses;
 /** Each candidate follows the scans twice, every guess from the poses before. Both passes must have the same bits,
  * and must be within 1 mm and 0.01 deg of the first candidate. */
 NDT_MUST_CHECK bench_command_fn bench_drive;
 /** Searches over a field of --tiles tiles. Every engine must have the bits of the CPU. */
 NDT_MUST_CHECK bench_command_fn bench_dense;
-/* Not with NDT_BENCH_CORE: */
+/* Sub-commands that NDT_BENCH_CORE leaves out. */
 NDT_MUST_CHECK bench_command_fn bench_compare;
 /** Replays --bag with --seeds seeds of the sample: NEES, coverage, innovations, acceptance. */
 NDT_MUST_CHECK bench_command_fn bench_consistency;

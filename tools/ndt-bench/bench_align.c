@@ -20,8 +20,8 @@ enum metric {
     PAIRS,
     EVALUATIONS,
     ITERATIONS,
-    ERROR_CM,  /* of the recovered starts */
-    ERROR_DEG, /* of the recovered starts */
+    ERROR_CM,  /* error of the recovered starts */
+    ERROR_DEG, /* error of the recovered starts */
     METRICS
 };
 /* One row of the table. */
@@ -32,7 +32,7 @@ struct row {
     size_t reference; /* first row with the same starts and settings, with whose poses this one is compared */
     struct bench_samples samples[METRICS];
     size_t recovered, false_converged; /* the latter: converged, but not recovered */
-    struct ndt_pose *poses;            /* of every round */
+    struct ndt_pose *poses;            /* poses of every round */
     void *peer_state;
 };
 struct run {
@@ -384,7 +384,7 @@ enum ndt_status bench_align(struct bench_source *source, struct bench_report *re
 
 enum { CUTS = 6 };
 
-/* Least squares y = once + slope * x. */
+/* Fits y = once + slope * x by least squares. */
 static void fit(const double x[CUTS], const double y[CUTS], double *once, double *slope)
 {
     double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
@@ -400,7 +400,7 @@ static void fit(const double x[CUTS], const double y[CUTS], double *once, double
     *once = mean_y - *slope * mean_x;
 }
 
-/* One row: a candidate with alignments that stop after different numbers of iterations. */
+/* A candidate with alignments that stop after different numbers of iterations: one row. */
 struct cuts {
     struct bench_candidate *candidate;
     const struct bench_options *options;

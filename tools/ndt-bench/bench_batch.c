@@ -134,7 +134,7 @@ static void put_row(const struct batch *batch, const struct bench_candidate *can
         bench_number(table, "together_ms", 3, together_ms);
         bench_number(table, "p95_ms", 3, bench_quantile(&tally->together_ms, 0.95));
         bench_number(table, "best_ms", 3, bench_quantile(&tally->together_ms, 0));
-        /* Not for the emulation, which has another name. */
+        /* The emulation has another name and is left out. */
         if (!batch->has_scans && batch->items == WANTED_ITEMS && batch->scans->points == WANTED_POINTS &&
             strncmp(candidate->name, "cuda resident", 13) == 0)
             bench_text(table, "wanted", "<= %g ms: %s", WANTED_MS, together_ms <= WANTED_MS ? "met" : "missed");

@@ -7,13 +7,13 @@
 #include "ndt/clock.h"
 #include "ndt/names.h"
 
-/* One value of each list; NULL, or -1 threads: as the settings say. */
+/* A choice of one value of each list; NULL, or -1 threads: as the settings say. */
 struct choice {
     const char *variant, *levels, *neighbours, *backend;
     int threads;
 };
 
-/* One name if all levels have the same neighbours. */
+/* Text of the neighbours: one name if all levels have the same. */
 static const char *neighbours_text(const struct ndt_align_params *params, char *text, size_t size)
 {
     size_t used = 0;
@@ -179,7 +179,7 @@ enum ndt_status bench_candidates_add(struct bench_candidates *out, struct bench_
     return candidate ? open_candidate(candidate, source, err) : NDT_ERR_MEMORY;
 }
 
-/* One of `all`: a backend that is not available is no failure, but is listed with the reason. */
+/* Adds one candidate of `all`: an unavailable backend is no failure, but is listed with the reason. */
 static enum ndt_status add_tolerant(struct bench_candidates *out, struct bench_source *source,
                                     const struct bench_setup *base, const char *backend, const char *pipeline,
                                     int threads, struct ndt_error *err)

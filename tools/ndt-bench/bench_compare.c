@@ -11,8 +11,8 @@
 enum { MOST_CHOICES = 12, WARM_UP = 3 };
 static const double LEAST = 0.02; /* smaller differences do not count */
 
-/* The other values are compared with the first one. A value that this machine does not support, such as an
- * instruction set of another processor, is skipped. */
+/* Experiments. The other values are compared with the first one; a value that this machine does not support, such
+ * as an instruction set of another processor, is skipped. */
 static const struct experiment {
     const char *name, *option, *values, *threads;
     double pause_ms; /* between two alignments, so that idle workers fall asleep as between scans */

@@ -24,7 +24,7 @@ struct kind {
 struct attempt {
     struct ndt_pose guess;
     struct ndt_align_result result;
-    struct ndt_pose found; /* with a prior: the estimate */
+    struct ndt_pose found; /* found pose; with a prior: the estimate */
     struct ndt_confidence_features features;
     double weakest;
     double off_m, off_deg;

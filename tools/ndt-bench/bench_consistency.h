@@ -8,11 +8,11 @@
 
 enum { CONSISTENCY_AXES = 6 };
 
-/** One result. Errors are d = Log(T_true^-1 T_found), in the axes of the base: along, across, up [m], roll, pitch,
- * yaw [rad]. */
+/** Result of one scan. Errors are d = Log(T_true^-1 T_found), in the axes of the base: along, across, up [m], roll,
+ * pitch, yaw [rad]. */
 struct consistency_scan {
     uint64_t seed;
-    double time_s; /**< since the first scan */
+    double time_s; /**< time since the first scan */
     enum ndt_outcome outcome;
     int has_error, has_nees; /**< the bag has a truth for it; there is a covariance too */
     double error[CONSISTENCY_AXES], sigma[CONSISTENCY_AXES];

@@ -22,7 +22,7 @@ struct scorer {
     struct ndt_error why;
     struct bench_samples dense_ms, total_ms;
     struct ndt_search_result result;
-    int is_different; /* from the first */
+    int is_different; /* its result differs from the first */
 };
 struct run {
     const struct bench_options *options;

@@ -56,7 +56,7 @@ static enum ndt_status add_frame(struct group *group, const struct ndt_bag_recor
         .type = (enum ndt_message_type)record->type, .data = group->bytes[i], .size = record->length};
     if (record->type == NDT_MESSAGE_SCAN &&
         ndt_scan_header_decode(group->bytes[i], record->length, &group->frame[i].scan, NULL) != NDT_OK)
-        return NDT_OK; /* it is left out */
+        return NDT_OK; /* the scan is left out */
     group->scans += record->type == NDT_MESSAGE_SCAN;
     group->frames++;
     return NDT_OK;
@@ -126,7 +126,7 @@ static enum ndt_status run_group(struct drain *drain, struct ndt_error *err)
     return status;
 }
 
-/* Up to the end of the bag or the first damage; scans that do not fill a group are left out. */
+/* Follows the bag up to its end or the first damage; scans that do not fill a group are left out. */
 static enum ndt_status follow(struct drain *drain, struct ndt_error *err)
 {
     struct ndt_bag_record record;

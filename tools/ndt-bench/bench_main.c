@@ -91,7 +91,7 @@ static enum ndt_status parse_set(void *value, const char *text, struct ndt_error
 static const char *const peers[] = {"pcl", NULL};
 #endif
 
-/* In the order of enum ndt_wait. */
+/* Names in the order of enum ndt_wait. */
 static const char *const waits[] = {"auto", "spin", "yield", "block", NULL};
 static const char *const tiers[] = {"auto", "quick", "thorough", "region", NULL};
 
@@ -240,7 +240,7 @@ static const struct command {
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]), OPTIONS = sizeof(all_options) / sizeof(all_options[0]) };
 
 static const struct command *chosen = &commands[0];
-static struct tool_option rows[OPTIONS]; /* of the chosen command */
+static struct tool_option rows[OPTIONS]; /* options of the chosen command */
 static int takes_one[OPTIONS];
 static size_t row_count;
 

@@ -13,7 +13,7 @@
 #include "ndtd/pipeline.h"
 #include "ndtd/replay_sinks.h"
 
-/* From the end of the sweep to the result. */
+/* Latency from the end of the sweep to the result. */
 static const int64_t LATENCY_NS = 45000000;
 /* Questions come at random, 50 per second. */
 static const double LEAST_GAP_S = 0.005, MOST_GAP_S = 0.035;
@@ -50,7 +50,7 @@ struct course {
     struct ndt_random random;
     int64_t question_ns; /* the next one; 0: none yet */
     struct answers answers[MOMENTS];
-    struct bench_samples steps_m, steps_rad; /* of the pose of now, by a scan */
+    struct bench_samples steps_m, steps_rad; /* jumps of the current pose when a scan arrives */
 };
 
 static enum ndt_status process(struct course *course, enum ndt_message_type type, const uint8_t *data, size_t size,
@@ -115,14 +115,14 @@ static enum ndt_status process_oldest(struct course *course, struct ndt_error *e
         bench_samples_add(&course->steps_rad, ndt_pose_angle_rad(&before.T_map_base, &after.T_map_base));
     }
     memmove(course->held, course->held + 1, (HELD - 1) * sizeof(*course->held));
-    course->held[HELD - 1] = oldest; /* its memory */
+    course->held[HELD - 1] = oldest; /* reuses its memory */
     course->held_count--;
     if (course->question_ns == 0)
         course->question_ns = oldest.ready_ns + BEGIN_NS;
     return status;
 }
 
-/* Everything that happens before a moment: scans that are ready, questions. */
+/* Processes all events before a moment: scans that are ready, and questions. */
 static enum ndt_status advance(struct course *course, int64_t until_ns, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;

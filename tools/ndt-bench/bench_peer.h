@@ -16,7 +16,7 @@ struct bench_peer_points {
 /** Poses are 4x4, row-major, relative to the origin of the map's points. */
 struct bench_peer_result {
     double T[16];
-    double took_us; /**< from the scan to the pose */
+    double took_us; /**< time from the scan to the pose */
     int iterations, converged;
 };
 

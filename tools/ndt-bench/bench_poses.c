@@ -13,9 +13,9 @@ enum { EVALUATED = 8 };
 struct tally {
     struct bench_samples scored_ms, kernel_us, evaluation_us;
     uint64_t launches, pairs;
-    int is_different; /* from the plain C */
+    int is_different; /* its result differs from that of the plain C */
 };
-/* One number of poses. */
+/* Results for one number of poses. */
 struct run {
     const struct bench_options *options;
     const struct bench_scan *scan;

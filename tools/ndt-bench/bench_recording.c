@@ -80,7 +80,8 @@ static void mount(struct bench_raw_scan *scan, const struct ndt_pose *T_base_sen
     scan->T_map_sensor = ndt_pose_compose(&scan->T_map_sensor, T_base_sensor);
 }
 
-/* Without out->scans, counts the scans that have truth; then keeps every with_truth/limit-th of them. */
+/* Takes a scan. Without out->scans it counts the scans that have truth; then it keeps every with_truth/limit-th of
+ * them. */
 static enum ndt_status take_scan(void *context, const struct ndt_bag_record *record, struct ndt_error *err)
 {
     struct bag_input *input = context;

@@ -38,7 +38,7 @@ void bench_row(struct bench_report *report, struct bench_table *table)
 /* The cell of the last row; columns beyond the limit share the last one. */
 static struct bench_cell *cell(struct bench_table *table, const char *key)
 {
-    static struct bench_cell lost; /* of a row that could not be allocated */
+    static struct bench_cell lost; /* stands for cells of a row that could not be allocated */
     size_t i = 0;
     while (i < table->column_count && strcmp(table->keys[i], key) != 0)
         i++;

@@ -26,7 +26,7 @@ struct run {
     struct ndt_search *search;
     struct ndt_search_params params;
     struct ndt_preprocessor *pre;
-    struct ndt_cloud scan; /* as it is searched with */
+    struct ndt_cloud scan; /* the scan that is searched for */
     struct ndt_output csv;
     size_t scans, right, near, listed, quick;
     uint64_t poses;
@@ -36,12 +36,12 @@ struct run {
 /* One scan. */
 struct attempt {
     struct ndt_pose truth;
-    struct ndt_pose T_new_old;        /* from the sensor of the recording to the disturbed one */
-    struct ndt_pose T_upright_sensor; /* with --up; otherwise the mounting of the sensor */
+    struct ndt_pose T_new_old;        /* motion from the sensor of the recording to the disturbed one */
+    struct ndt_pose T_upright_sensor; /* upright frame of --up; otherwise the mounting of the sensor */
     struct ndt_search_region region;
     struct ndt_search_result result;
     double off_m[NDT_SEARCH_CANDIDATES], off_deg[NDT_SEARCH_CANDIDATES];
-    int rank; /* of the first right candidate, from 1; 0: none is */
+    int rank; /* rank of the first right candidate, from 1; 0: none is right */
 };
 
 /* ---- the scan ---- */

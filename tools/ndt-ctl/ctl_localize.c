@@ -48,7 +48,7 @@ static enum ndt_status fill(struct ndt_request_message *request, struct ndt_erro
     return status;
 }
 
-/* Without a client that waits the search serves nothing. */
+/* Cancels the search, which serves nothing without a client that waits. */
 static enum ndt_status give_up(struct control_client *client, const char *why, struct ndt_error *err)
 {
     const struct ndt_request_message request = {.op = NDT_OP_CANCEL_SEARCH};
@@ -110,7 +110,7 @@ static enum ndt_status localize(struct ndt_error *err)
     struct ndt_request_message request = {0};
     struct control_client *client = NULL;
     enum ndt_status status = fill(&request, err);
-    ctl.timeout_ns = args.timeout_ns < REPLY_NS ? args.timeout_ns : REPLY_NS; /* of each reply */
+    ctl.timeout_ns = args.timeout_ns < REPLY_NS ? args.timeout_ns : REPLY_NS; /* limit of each reply */
     if (status == NDT_OK)
         status = ctl_open(&client, err);
     if (status == NDT_OK)

@@ -40,7 +40,7 @@ static enum ndt_status ask_status(struct control_client *client, struct reply_vi
     return reply_view_read(view, data, size, err);
 }
 
-/* With several files the bytes are those of the current one. */
+/* Shows the progress; with several files the bytes are those of the current one. */
 static void show_progress(struct ndtd_progress_line *line, const struct reply_view *view)
 {
     const double all_files = reply_view_number(view, "map.loading.all_files");
@@ -101,7 +101,7 @@ static enum ndt_status change(enum ndt_operation op, const char *path, struct nd
 {
     struct ndt_request_message request = {.op = op};
     struct control_client *client = NULL;
-    ctl.timeout_ns = timeout_ns < REPLY_NS ? timeout_ns : REPLY_NS; /* of each reply */
+    ctl.timeout_ns = timeout_ns < REPLY_NS ? timeout_ns : REPLY_NS; /* limit of each reply */
     enum ndt_status status = ctl_open(&client, err);
     if (status == NDT_OK && path)
         status = set_path(&request, client, path, err);

@@ -30,9 +30,9 @@ void map_image_close(struct map_image *image);
 int map_image_find(const struct map_image *image, double x_m, double y_m, size_t *index);
 /** Blends a disc over the picture. */
 void map_image_disc(struct map_image *image, double x_m, double y_m, double radius_m, const uint8_t rgb[3]);
-/** From red (0) over yellow to blue (1). */
+/** Colour of a rating, from red (0) over yellow to blue (1). */
 void map_image_rating(double value, uint8_t rgb[3]);
-/** From dark blue (0) over green to yellow (1). */
+/** Colour of a scale, from dark blue (0) over green to yellow (1). */
 void map_image_scale(double value, uint8_t rgb[3]);
 
 /** Writes PATH, its world file (PATH with .pgw) and a YAML for ROS map_server (with .yaml), each atomically. */

@@ -27,6 +27,6 @@ int main(int argc, char **argv)
         return map_build_main(argv + 1);
     for (size_t i = 0; argc > 1 && i < sizeof(in_python) / sizeof(in_python[0]); i++)
         if (strcmp(argv[1], in_python[i]) == 0)
-            return map_build_main(argv); /* which reads the word itself */
+            return map_build_main(argv); /* map_build_main reads the word itself */
     return tool_main(&program, argc, argv);
 }

@@ -1,5 +1,5 @@
 /** @file
- * @brief What a map measures: bounds and density. */
+ * @brief Measures of a map: bounds and density. */
 #ifndef MAP_MEASURE_H
 #define MAP_MEASURE_H
 
@@ -9,8 +9,8 @@
 
 struct map_measure {
     uint64_t points, not_finite; /**< finite ones, others */
-    double min_m[3], max_m[3];   /**< of the finite ones; undefined without any */
-    unsigned fields;             /**< that every file has: NDT_CLOUD_* */
+    double min_m[3], max_m[3];   /**< bounds of the finite points; undefined without any */
+    unsigned fields;             /**< fields that every file has: NDT_CLOUD_* */
     uint64_t area_m2;            /**< squares of 1 m with a point */
     /** @name Private: a set of squares, open addressing
      * @{ */

@@ -25,7 +25,7 @@ static struct map_patch make_patch(const struct ndt_voxel *voxel, double leaf_m)
     double upper[6], values[3], V[9];
     for (int i = 0; i < 6; i++)
         upper[i] = (double)voxel->icov[i];
-    ndt_eigen_symmetric(3, upper, values, V); /* of the inverse covariance: the longest axis comes first */
+    ndt_eigen_symmetric(3, upper, values, V); /* of the inverse covariance: longest axis first */
     for (int i = 0; i < 3; i++) {
         patch.mean_m[i] = (float)(voxel->cell[i] * leaf_m + (double)voxel->mean_m[i]);
         for (int k = 0; k < 2; k++)

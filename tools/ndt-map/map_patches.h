@@ -10,14 +10,14 @@ enum { MAP_PATCH_SAMPLES = 16, MAP_PATCH_TILE_M = 16 };
 /** The plane of the two long axes of a voxel; metres relative to the origin of the map. */
 struct map_patch {
     float mean_m[3];
-    float axes_m[2][3]; /**< one deviation each */
+    float axes_m[2][3]; /**< axes of one deviation each */
 };
 
 struct map_patches {
     double origin_m[3];
-    double min_m[3], max_m[3]; /**< of the means, absolute */
+    double min_m[3], max_m[3]; /**< bounds of the means, absolute */
     struct map_patch *items;   /**< sorted by tile (y, x) */
-    int64_t *keys;             /**< of the tile of each */
+    int64_t *keys;             /**< key of the tile of each patch */
     size_t count;
 };
 

@@ -14,7 +14,7 @@ struct map_places {
 /** Reads the poses of a TUM trajectory that are step_m apart; the first is one of them. */
 NDT_MUST_CHECK enum ndt_status map_places_along(struct map_places *out, const char *trajectory, double step_m,
                                                 struct ndt_error *err);
-/** About every step_m on the ground that the field knows and that nothing stands on, height_m above it; heading
+/** Lists places about every step_m on the field's known ground that nothing stands on, height_m above it; heading
  * along x. */
 NDT_MUST_CHECK enum ndt_status map_places_over(struct map_places *out, const struct ndt_field *field, double step_m,
                                                double height_m, struct ndt_error *err);

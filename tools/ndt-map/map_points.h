@@ -8,11 +8,11 @@
 
 struct map_points {
     const char *path;
-    struct ndt_tile_set set; /**< of a single file: itself, with unknown size */
-    uint64_t bytes;          /**< of all files */
+    struct ndt_tile_set set; /**< tiles; a single file is one tile of unknown size */
+    uint64_t bytes;          /**< size of all files */
     int is_tiles;
-    struct ndt_cloud cloud; /**< of the last file that was read */
-    size_t in_cloud;        /**< its index + 1; 0: none */
+    struct ndt_cloud cloud; /**< points of the last file that was read */
+    size_t in_cloud;        /**< index of that file + 1; 0: none */
 };
 
 /** Lists the files. NDT_ERR_UNSUPPORTED for a compiled map, which has no points. */

@@ -33,8 +33,8 @@ void map_raster_add_patches(struct map_raster *raster, const struct map_patches 
 NDT_MUST_CHECK enum ndt_status map_raster_draw_height(const struct map_raster *raster, struct ndt_error *err);
 /** White on black by the logarithm of the number of points; `part` of full brightness. */
 void map_raster_draw_density(const struct map_raster *raster, double part);
-/** As map_server reads it: black where something stands 0.3 to 2 m above the ground, white where ground is known,
- * grey elsewhere. */
+/** Draws a map for map_server: black where something stands 0.3 to 2 m above the ground, white where ground is
+ * known, grey elsewhere. */
 void map_raster_draw_occupancy(struct map_image *image, const struct ndt_field *field);
 
 #endif

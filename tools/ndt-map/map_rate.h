@@ -1,5 +1,5 @@
 /** @file
- * @brief How well a map determines the pose at a place. */
+ * @brief Rating of a place: how well the map determines the pose there. */
 #ifndef MAP_RATE_H
 #define MAP_RATE_H
 
@@ -9,7 +9,7 @@
 enum { MAP_RATE_DISTANCES = 6, MAP_RATE_DIRECTIONS = 8, MAP_RATE_TURNS = 5 };
 
 struct map_rating {
-    size_t points;        /**< of the simulated scan */
+    size_t points;        /**< points of the simulated scan */
     int is_aligned;       /**< the alignment from the place itself converged nearby; the rest is 0 otherwise */
     double condition;     /**< smallest over largest information, 0 to 1; see ndt_observation_directions */
     int weak_count;       /**< directions with less than 1/80 of the best one */

@@ -35,11 +35,11 @@ static struct {
 struct spilled {
     double xyz_m[3];
     float intensity;
-    uint32_t number; /* in the order of the file, so that the same input gives the same bytes */
+    uint32_t number; /* number in the order of the file, so that the same input gives the same bytes */
 };
 
 struct cut_tile {
-    int32_t x, y; /* in units of its size */
+    int32_t x, y; /* square of the tile, in units of its size */
     uint64_t count;
 };
 
@@ -49,7 +49,7 @@ struct cut {
     size_t tile_count, tile_capacity;
     uint64_t points, left_out;
     int has_origin, has_intensity; /* doubles are needed; every file has intensities */
-    struct spilled *records;       /* of the current file */
+    struct spilled *records;       /* records of the current file */
     size_t record_capacity;
 };
 

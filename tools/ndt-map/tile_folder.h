@@ -10,14 +10,14 @@
 
 struct tile_folder {
     char path[PATH_MAX - 128];    /**< the target */
-    char partial[PATH_MAX - 128]; /**< where it is written, beside the target */
+    char partial[PATH_MAX - 128]; /**< folder that is written, beside the target */
 };
 
 /** Makes the folder PATH.part; one that an earlier run has left is removed. */
 NDT_MUST_CHECK enum ndt_status tile_folder_open(struct tile_folder *folder, const char *path,
                                                 struct ndt_error *err);
-/** For NDT_OK moves it to its place, where a map of before is removed; otherwise removes it. Returns `status`, or
- * the first failure. Allowed on a zeroed folder. */
+/** Closes the folder. After NDT_OK it is moved to its place, where an earlier map is removed; otherwise it is
+ * removed. Returns `status`, or the first failure. Allowed on a zeroed folder. */
 NDT_MUST_CHECK enum ndt_status tile_folder_close(struct tile_folder *folder, enum ndt_status status,
                                                  struct ndt_error *err);
 /** Paths within the folder: the spill file of a tile, the tile with this lower corner, the metadata. */

@@ -16,8 +16,9 @@
 #include "ndt/clock.h"
 #include "tool_options.h"
 
-/* Without a pace (--rate max) a frame that the daemon does not accept ends the program. With a pace it is lost
- * after PACED_WAIT_MS, and the following frames immediately, until one is accepted. */
+/* Limits of waiting for the daemon. Without a pace (--rate max) a frame that the daemon does not accept ends the
+ * program. With a pace it is lost after PACED_WAIT_MS, and the following frames immediately, until one is accepted.
+ */
 enum { SEND_WAIT_MS = 10000, PACED_WAIT_MS = 500, CLOSE_LINGER_MS = 5000 };
 
 static struct {
@@ -33,10 +34,10 @@ struct sender {
     struct live_connection connection;
     struct ndt_bag_reader *bag;
     char endpoint[NDTD_ENDPOINT_MAX];
-    /* while playing */
+    /* Members while playing. */
     long subscribers; /* PUB */
-    double begin_us;  /* when the first frame of this round was due */
-    int64_t begin_ns; /* its receive time */
+    double begin_us;  /* due time of the first frame of this round */
+    int64_t begin_ns; /* receive time of that frame */
     uint64_t scans, messages, bytes, unreceived;
     int stalled;      /* the last frame was not taken */
     double latest_us; /* largest delay of a frame */
@@ -114,7 +115,7 @@ static enum ndt_status send_frame(struct sender *sender, const struct ndt_bag_re
     return NDT_OK;
 }
 
-/* One round; NDT_END when it was interrupted. */
+/* Plays one round; NDT_END when it was interrupted. */
 static enum ndt_status play(struct sender *sender, struct ndt_error *err)
 {
     uint64_t begun = 0; /* scans before this record */
@@ -123,7 +124,7 @@ static enum ndt_status play(struct sender *sender, struct ndt_error *err)
     ndt_bag_rewind(sender->bag);
     sender->begin_us = 0;
     while ((status = ndt_bag_next(sender->bag, &record, err)) == NDT_OK) {
-        const uint64_t number = begun; /* of the scan that the record belongs to, from 0 */
+        const uint64_t number = begun; /* scan that the record belongs to, from 0 */
         begun += record.type == NDT_MESSAGE_SCAN;
         if (number >= args.skip && number - args.skip >= args.limit)
             return NDT_OK;

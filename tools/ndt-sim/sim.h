@@ -40,7 +40,7 @@ struct sim_solid {
     double free_path_m; /* foliage: mean free path of a ray; 0 = opaque */
     double foot_m;      /* z from which storeys are counted */
     double hinge_m;     /* a door: from its middle to its hinge, against its x axis; 0 = none */
-    double swing_rad;   /* from the way it stands to the other one, open or closed */
+    double swing_rad;   /* angle between its two positions, open and closed */
     float reflectance;  /* 0..1 */
     struct sim_windows windows;
 };
@@ -88,7 +88,7 @@ struct sim_ray {
 struct sim_hit {
     double range_m;
     float reflectance;
-    int is_mover; /* one of the movers of the caster */
+    int is_mover; /* the ray has hit one of the caster's movers */
 };
 
 /* Whether an opaque solid contains the point. */
@@ -137,7 +137,7 @@ int sim_place_has_plan(enum sim_place place);
 struct sim_edge {
     double start_m[2];
     double heading_rad;
-    double length_m; /* from vertex to vertex */
+    double length_m; /* length from vertex to vertex */
     int turn;
     double s_m;        /* course length at which its straight part begins */
     double straight_m; /* length of that part */
@@ -147,9 +147,9 @@ struct sim_course {
     enum sim_place place;
     int edge_count;
     struct sim_edge edges[SIM_MAX_EDGES];
-    double length_m;                         /* once around; INFINITY for a straight course */
+    double length_m;                         /* length of one round; INFINITY for a straight course */
     double turn_m;                           /* length of a quarter turn */
-    double reach_m;                          /* from its begin to the vertex */
+    double reach_m;                          /* course length from the begin to the vertex */
     double turn_xy_m[SIM_TURN_STEPS + 1][2]; /* a left turn from the origin along x */
 };
 
@@ -160,7 +160,7 @@ struct sim_course_point {
 void sim_course_init(struct sim_course *course, enum sim_place place, uint64_t seed);
 /* Moves a street: where its first edge starts, and its heading. */
 void sim_course_place(struct sim_course *course, const double start_m[2], double heading_rad);
-/* Any s, also below zero and beyond one round; a street is periodic. */
+/* The point at any s, also below zero and beyond one round; a street is periodic. */
 struct sim_course_point sim_course_at(const struct sim_course *course, double s_m);
 /* The point `left_m` to the left of the course. */
 struct sim_course_point sim_course_beside(const struct sim_course *course, double s_m, double left_m);
@@ -189,7 +189,7 @@ struct sim_path {
     size_t count;
 };
 #define SIM_PATH_STEP_M 0.1
-/* From 0 to 1 as x does, level at both ends and beyond. */
+/* A smooth step from 0 to 1 as x goes from 0 to 1, level at both ends and beyond. */
 double sim_smooth_step(double x);
 
 /* Beside the lane, or on it here and there. */
@@ -215,7 +215,7 @@ struct sim_walk {
 };
 #define SIM_WALK_STEP_S 0.02
 
-/* From `begin_m` along the path, from a standing start. The walk ends where the path does. */
+/* Opens a walk from `begin_m` along the path, from a standing start. It ends where the path does. */
 NDT_MUST_CHECK enum ndt_status sim_walk_open(struct sim_walk *walk, const struct sim_path *path, double begin_m,
                                              double duration_s, uint64_t seed, struct ndt_error *err);
 void sim_walk_close(struct sim_walk *walk);
@@ -231,10 +231,10 @@ struct sim_people {
     struct sim_person persons[SIM_MAX_PEOPLE];
     const struct sim_walk *walk; /* borrowed: of the carrier; NULL: there is none */
     const struct sim_path *path; /* borrowed: of the carrier */
-    double body_m;               /* from the sensor back to the carrier's body; 0: the sensor is above the head */
+    double body_m;               /* from the sensor back to the carrier's body; 0: sensor above the head */
     uint64_t seed;
 };
-/* Who is there, and where: in a plan, or along a course from begin_m to end_m. */
+/* People and their places: in a plan, or along a course from begin_m to end_m. */
 struct sim_crowd {
     int count;
     const struct sim_plan *plan;
@@ -258,9 +258,9 @@ struct sim_drive {
     const struct sim_ground *ground; /* borrowed */
     const struct sim_walk *walk;     /* borrowed: a person carries the sensor; NULL: a vehicle */
     const struct sim_people *people; /* borrowed: of a walk */
-    double path_begin_m;             /* of a walk: course length where its path begins */
+    double path_begin_m;             /* course length where the path of a walk begins */
     double slow_mps, fast_mps;
-    double height_m; /* of the base above the ground */
+    double height_m; /* height of the base above the ground */
     double weave_m, weave_k_radpm;
     double sway_rad, heave_m, phase_rad;
     double begin_s; /* time of the first entry of s_m */
@@ -301,8 +301,8 @@ enum { SIM_DICE = 4 };
 struct sim_builder {
     struct sim_world *world;
     struct ndt_random random;
-    double origin_m[2], yaw_rad, cos_yaw, sin_yaw; /* of the frame; sim_build_turn() sets them */
-    double dice[SIM_DICE];                         /* in [0, 1) */
+    double origin_m[2], yaw_rad, cos_yaw, sin_yaw; /* the frame; sim_build_turn() sets these members */
+    double dice[SIM_DICE];                         /* random numbers in [0, 1) */
 };
 void sim_build_turn(struct sim_builder *build, const double origin_m[2], double yaw_rad);
 /* The next random number. Several in one expression would have no fixed order: those are dice, thrown before it. */
@@ -350,8 +350,8 @@ struct sim_frame {
     double origin_m[2], yaw_rad, cos_yaw, sin_yaw;
 };
 struct sim_city {
-    struct sim_frame frame; /* of the tiles; the origin is the start of the course */
-    double low_m[2];        /* in that frame */
+    struct sim_frame frame; /* frame of the tiles; the origin is the start of the course */
+    double low_m[2];        /* lower corner in that frame */
     double extent_m;        /* edge of the square */
 };
 /* Adds the tiles around the scene of the drive, which is there already. */
@@ -377,10 +377,10 @@ NDT_MUST_CHECK enum ndt_status sim_surface_sample(const struct sim_sampler *samp
 /* ---- a drive on foot, and all that it needs ---- */
 
 struct sim_foot {
-    struct sim_plan plan; /* of a hall */
+    struct sim_plan plan; /* plan of a hall */
     struct sim_path path;
     struct sim_walk walk;
-    struct sim_people people, streaks; /* of the drive, of the survey */
+    struct sim_people people, streaks; /* people during the drive, and during the survey */
 };
 /* `foot` is zero before. Sets `drive`, and builds the hall if that is the place. */
 NDT_MUST_CHECK enum ndt_status sim_foot_open(struct sim_foot *foot, struct sim_drive *drive,
@@ -454,8 +454,8 @@ struct ndt_random sim_lidar_random(const struct sim_lidar *lidar, uint64_t sweep
  * the whole. The cloud is reused. */
 struct sim_part {
     int sensor;
-    double middle_s; /* of the sweep */
-    double stamp_s;  /* after the middle; times of points are relative to it */
+    double middle_s; /* middle of the sweep */
+    double stamp_s;  /* stamp after the middle; times of points are relative to it */
 };
 NDT_MUST_CHECK enum ndt_status sim_lidar_scan(const struct sim_lidar *lidar, const struct sim_drive *drive,
                                               struct sim_caster *caster, const struct sim_part *part,

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What stands within one cell of this edge is one thing, with one fate. */
+/* Edge of a cell: solids within one cell are one object, with one fate. */
 static const double CELL_M = 1.2;
 /* Loose things stand on the ground and are no higher and no wider than a car, or are as small as a box on a shelf.
  */
@@ -41,7 +41,7 @@ static void turn(struct sim_solid *solid, double angle_rad)
     solid->sin_yaw = s * was + c * solid->sin_yaw;
 }
 
-/* About the middle of its cell, which moves. */
+/* Moves a solid: it turns about the middle of its cell, which moves. */
 static void move(struct sim_solid *solid, struct ndt_random *random)
 {
     const double angle = ndt_random_between(random, -TURN_RAD, TURN_RAD), c = cos(angle), s = sin(angle);

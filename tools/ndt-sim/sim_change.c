@@ -71,7 +71,7 @@ static void twin_of(const struct sim_change *change, const double at_m[3], doubl
     out_m[2] = at_m[2] + change->to_m[2] - change->from_m[2];
 }
 
-/* Where the copy comes from. */
+/* Whether a place is in the copy, by the place that it was copied from. */
 static int in_twin(const struct sim_change *change, const double at_m[2])
 {
     const double dx = at_m[0] - change->to_m[0], dy = at_m[1] - change->to_m[1];
@@ -97,7 +97,7 @@ static enum ndt_status place_twin(struct sim_change *change, const struct sim_dr
     struct ndt_random random = ndt_random_stream(seed, 20, 0);
     const double radius_m = 0.5 * hypot(change->copied.dim[0], change->copied.dim[1]);
     const double turn_rad = ndt_random_between(&random, -PI, PI);
-    double away_m = 2.0 * radius_m + (city ? 0.0 : 260.0); /* beyond what the survey sees */
+    double away_m = 2.0 * radius_m + (city ? 0.0 : 260.0); /* distance beyond the range of the survey */
     change->cos_turn = cos(turn_rad);
     change->sin_turn = sin(turn_rad);
     for (int k = 0; k < 2; k++)

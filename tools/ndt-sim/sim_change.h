@@ -16,7 +16,7 @@ struct sim_near {
 struct sim_change {
     double cut_out_m, twin_m; /* distances from the drive; 0: none */
     int mirror;
-    /* from sim_change_open() on */
+    /* set by sim_change_open() */
     struct sim_near cut, copied;
     double mirror_y_m;         /* y becomes 2 mirror_y_m - y */
     double from_m[3], to_m[3]; /* the copy turns about from_m, which goes to to_m */

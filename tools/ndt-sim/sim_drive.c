@@ -182,7 +182,7 @@ void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw
     solids[0].reflectance = solids[1].reflectance = (float)ndt_random_between(random, 0.1, 0.9);
 }
 
-/* One car drives ahead of a vehicle in the same lane, the others approach in the opposite lane. */
+/* Traffic: one car drives ahead of a vehicle in the same lane, the others approach in the opposite lane. */
 uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t seed, struct sim_solid *solids)
 {
     const struct sim_course *course = drive->course;

@@ -12,10 +12,10 @@ enum { HALL_MAX_LINES = 10 };
 
 struct hall {
     struct sim_builder build;
-    int columns, rows;                                         /* of blocks */
+    int columns, rows;                                         /* number of blocks */
     double x_m[HALL_MAX_LINES], y_m[HALL_MAX_LINES];           /* middles of the aisles */
     double x_half_m[HALL_MAX_LINES], y_half_m[HALL_MAX_LINES]; /* their half widths */
-    double height_m;                                           /* of the ceiling */
+    double height_m;                                           /* height of the ceiling */
     int gallery_first, gallery_last;                           /* columns of blocks in the last row */
     double gallery_m;                                          /* height of its floor */
 };

@@ -36,7 +36,7 @@ static void add_point(struct ndt_cloud *cloud, const double point_m[3], double t
         cloud->time_s[i] = (float)time_s;
 }
 
-/* One firing of one beam: returns 1 and the measured range, or 0 when there is no return. */
+/* Fires one beam: returns 1 and the measured range, or 0 when there is no return. */
 static int measure(const struct sim_lidar *lidar, struct sim_caster *caster, const struct sim_ray *ray,
                    struct ndt_random *random, struct sim_hit *hit)
 {
@@ -219,7 +219,7 @@ static void stand(const struct sim_survey *survey, const struct sim_drive *drive
     at_m[2] = sim_ground_height(drive->ground, at.x_m, at.y_m, NULL);
 }
 
-/* One ray from a random standpoint; returns 1 and the surveyed point when it hits. */
+/* Casts one ray from a random standpoint; returns 1 and the surveyed point when it hits. */
 static int survey_ray(const struct sim_survey *survey, const struct sim_drive *drive, struct sim_caster *caster,
                       double begin_m, double end_m, struct ndt_random *random, double point_m[3], float *intensity)
 {
@@ -251,7 +251,7 @@ enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim
     enum ndt_status status = NDT_OK;
     cloud->count = 0;
     caster->movers = movers;
-    /* Until less than a tenth of the rays of a batch hit a new cell. */
+    /* The survey ends when less than a tenth of the rays of a batch hit a new cell. */
     for (size_t rays = 0, fresh = batch; fresh > batch / 10 && rays < most && status == NDT_OK; rays += batch) {
         const size_t before = cloud->count;
         const size_t room = before + batch > cloud->capacity ? 2 * before + batch : before + batch;

@@ -15,16 +15,16 @@ enum { MOST_ROOMS = 24 }; /* on each side */
 
 struct room {
     double x0, length_m, depth_m;
-    double door_m;            /* from x0 to the door */
-    double desk_m, desk_up_m; /* from x0 to the desk, and its height */
-    double side;              /* of the corridor: 1 or -1 */
+    double door_m;            /* distance from x0 to the door */
+    double desk_m, desk_up_m; /* distance from x0 to the desk, and its height */
+    double side;              /* side of the corridor: 1 or -1 */
     int is_open;
 };
 
 struct floor_plan {
     struct sim_builder build;
     int is_uniform;
-    double length_m, half_m, top_m; /* of the corridor: its half width and the ceiling */
+    double length_m, half_m, top_m; /* corridor: its length, half width and ceiling */
     struct room rooms[2 * MOST_ROOMS];
     int count;
 };
@@ -81,7 +81,7 @@ static void add_door(struct floor_plan *floor, const struct room *room)
     sim_world_add(floor->build.world, &leaf);
 }
 
-/* At a side wall, unless there is none. */
+/* Adds a cabinet at a side wall, if the room has one. */
 static void add_cabinet(struct floor_plan *floor, const struct room *room)
 {
     const int place = (int)sim_pick(&floor->build, 0.0, 5.99);
@@ -111,7 +111,7 @@ static void add_room(struct floor_plan *floor, const struct room *room)
     wall.foot_m = 0.0;
     wall.windows = (struct sim_windows){0.5 * room->length_m, 1.2, 100.0, 0.9, 1.3, 0.12, 0.7};
     sim_world_add(floor->build.world, &wall);
-    for (int end = 0; end < 2; end++) /* its neighbours may be less deep */
+    for (int end = 0; end < 2; end++) /* the adjacent rooms may be less deep */
         sim_build_box(&floor->build, room->x0 + end * room->length_m, room->side * 0.5 * (inner + outer), WALL_M,
                       room->depth_m, -0.2, floor->top_m, 0.0);
     add_desk(floor, room);
@@ -132,7 +132,7 @@ static void add_ends(struct floor_plan *floor)
             wall.windows = (struct sim_windows){1.4, 0.9, 100.0, 0.4, 1.7, 0.15, 0.5};
         sim_world_add(floor->build.world, &wall);
     }
-    for (int side = -1; side <= 1; side += 2) { /* what is left behind the last rooms */
+    for (int side = -1; side <= 1; side += 2) { /* walls behind the last rooms */
         double from = 0.0;
         for (int i = 0; i < floor->count; i++)
             if (floor->rooms[i].side * side > 0.0)
@@ -143,7 +143,7 @@ static void add_ends(struct floor_plan *floor)
     }
 }
 
-/* What stands or hangs in the corridor here and there. */
+/* Adds objects that stand or hang in the corridor here and there. */
 static void add_corridor(struct floor_plan *floor)
 {
     struct sim_builder *build = &floor->build;
@@ -180,7 +180,7 @@ static int by_door(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Along the corridor from door to door, and into the open rooms. */
+/* Makes a plan of paths along the corridor from door to door, and into the open rooms. */
 static void make_plan(struct floor_plan *floor, struct sim_plan *plan)
 {
     memset(plan, 0, sizeof(*plan));

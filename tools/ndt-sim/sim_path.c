@@ -95,8 +95,8 @@ static double edge_length_m(const struct sim_plan *plan, int edge)
     return hypot(hypot(b[0] - a[0], b[1] - a[1]), b[2] - a[2]);
 }
 
-/* Any edge of the node but the one it came on, unless there is no other. Stairs are the rarest and the most likely.
- */
+/* Chooses any edge of the node but the one that the path came on, unless there is no other. Stairs are the rarest
+ * and the most likely. */
 static int next_edge(const struct sim_plan *plan, int node, int came, struct ndt_random *random)
 {
     int found = came;

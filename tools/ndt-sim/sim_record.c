@@ -13,7 +13,7 @@
 #include "sim_tiles.h"
 #include "tool_options.h"
 
-static const int64_t BEGIN_NS = INT64_C(1700000000) * 1000000000; /* of the first sweep */
+static const int64_t BEGIN_NS = INT64_C(1700000000) * 1000000000; /* begin of the first sweep */
 
 /* State of the bag that is being written. */
 struct recorder {
@@ -143,7 +143,7 @@ static enum ndt_status write_motion_until(struct recorder *recorder, int64_t end
     }
 }
 
-/* One sensor's share of a sweep. */
+/* Writes one sensor's share of a sweep. */
 static enum ndt_status write_scan(struct recorder *recorder, int sweep, int sensor, struct ndt_random *random,
                                   struct ndt_error *err)
 {
@@ -254,7 +254,7 @@ static enum ndt_status write_survey(struct sim_recording *recording, const char 
                                     struct ndt_error *err)
 {
     const struct sim_drive *drive = recording->drive;
-    /* In a corridor or tunnel the map must reach as far as the sensor sees, or its ends bias the match. */
+    /* The map of a corridor or tunnel must reach as far as the sensor sees, or its ends bias the match. */
     const double margin_m = drive->course->place == SIM_STREET ? 30.0 : recording->lidar->max_range_m + 5.0;
     const double begin_m = sim_drive_length(drive, 0.0) - margin_m;
     double end_m = sim_drive_length(drive, end_s) + margin_m;

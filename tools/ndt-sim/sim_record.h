@@ -10,7 +10,7 @@
 
 #include "sim_change.h"
 
-/* Where the stamp lies within the points of a scan. */
+/* Place of the stamp within the points of a scan. */
 enum sim_stamp { SIM_STAMP_BEGIN, SIM_STAMP_MIDDLE, SIM_STAMP_END };
 
 struct sim_recording {
@@ -21,7 +21,7 @@ struct sim_recording {
     int map_sweeps;              /* the map is that many sweeps at their true poses; 0: a survey */
     const struct sim_lidar *lidar;
     struct sim_survey survey;
-    struct sim_change change;    /* of the map: sizes only */
+    struct sim_change change;    /* change of the map: sizes only */
     const struct sim_city *city; /* borrowed: the map is a folder of tiles; NULL: one file */
     struct sim_imu imu;
     double odometry_hz;   /* 0: none */
@@ -29,12 +29,12 @@ struct sim_recording {
     double scan_hz;       /* sweeps per second; one takes as long as a turn of the LiDAR */
     const double *late_s; /* borrowed: of every sweep, the sum of the gaps before it */
     enum sim_stamp stamp;
-    double origin_m[3]; /* of the local frame in the map frame, added to everything */
+    double origin_m[3]; /* origin of the local frame in the map frame, added to everything */
     int sweeps;
     int overwrite; /* existing files */
     /* results */
     size_t map_points, scan_points;
-    double length_m; /* from the first sweep to the last */
+    double length_m; /* length from the first sweep to the last */
 };
 
 NDT_MUST_CHECK enum ndt_status sim_record(struct sim_recording *recording, struct ndt_error *err);

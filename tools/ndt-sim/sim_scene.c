@@ -287,8 +287,8 @@ static void build_tunnel(struct sim_world *world, double length_m, uint64_t seed
 /* An item that stands on both sides of the way again and again. */
 struct sim_row {
     double least_period_m, most_period_m;
-    double front_m, depth_m;     /* from the middle of the way, and beyond */
-    double width_part, height_m; /* of an item, as a part of the period */
+    double front_m, depth_m;     /* distance from the middle of the course, and depth beyond */
+    double width_part, height_m; /* width of an item as a part of the period, and its height */
     double filled, jitter_m;     /* share of the places that are taken; how far an item stands from the middle */
     double post_front_m, post_half_m; /* a post at the begin of each post_every-th place */
     int post_every;

@@ -38,7 +38,8 @@ static void put(struct sampling *sampling, const double point_m[3], float reflec
     cloud->intensity[i] = reflectance;
 }
 
-/* From `out_m` above the surface point against its normal: hits the surface, a pane behind it, or foliage. */
+/* Casts a ray from `out_m` above the surface point against its normal: it hits the surface, a pane behind it, or
+ * foliage. */
 static void probe(struct sampling *sampling, const double surface_m[3], const double normal[3], double out_m,
                   double reach_m)
 {
@@ -67,7 +68,7 @@ static void sample_face(struct sampling *sampling, const double middle_m[3], con
     const double length_u = 2.0 * sqrt(u_m[0] * u_m[0] + u_m[1] * u_m[1] + u_m[2] * u_m[2]);
     const double length_v = 2.0 * sqrt(v_m[0] * v_m[0] + v_m[1] * v_m[1] + v_m[2] * v_m[2]);
     const int nu = (int)ceil(length_u / spacing_m), nv = (int)ceil(length_v / spacing_m);
-    const double share = length_u * length_v / (spacing_m * spacing_m) / (nu * nv); /* of thin faces */
+    const double share = length_u * length_v / (spacing_m * spacing_m) / (nu * nv); /* below 1 for thin faces */
     for (int i = 0; i < nu; i++)
         for (int j = 0; j < nv; j++) {
             const double a = 2.0 * (i + ndt_random_unit(&sampling->random)) / nu - 1.0;

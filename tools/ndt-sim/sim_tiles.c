@@ -22,7 +22,7 @@ struct writer {
     struct ndt_cloud sampled, copied, tile;
 };
 
-/* Around the square of the city, in whole tiles about the line of the mirror. */
+/* The area around the square of the city, in whole tiles about the line of the mirror. */
 static struct sim_area whole(const struct sim_tiles *tiles)
 {
     const struct sim_city *city = tiles->sampler.city;

@@ -220,7 +220,7 @@ static double cast_ground(const struct sim_ground *ground, const struct sim_ray 
     return rate > 1e-3 ? t + above / rate : t;
 }
 
-/* From inside, so that there is exactly one hit. */
+/* Casts a ray from inside the bore, so that there is exactly one hit. */
 static double cast_bore(const struct sim_world *world, const struct sim_ray *ray)
 {
     const double y = ray->origin_m[1] - world->bore_y_m, z = ray->origin_m[2] - world->bore_z_m;

@@ -10,9 +10,9 @@
 enum { TOP_WINDOW = 1000, TOP_STAGES = 5 };
 
 struct top_view {
-    uint64_t results, at_last_show; /**< since the start */
+    uint64_t results, at_last_show; /**< number since the start */
     uint64_t outcomes[NDT_OUTCOME_COUNT];
-    uint64_t states[NDT_STATE_COUNT]; /**< of results that tell one */
+    uint64_t states[NDT_STATE_COUNT]; /**< states of results that have one */
     uint64_t missing;                 /**< missing results, by gaps in seq */
     double latency_ms[TOP_WINDOW];    /**< ring buffer of the last latencies */
     double stages_ms[TOP_STAGES][TOP_WINDOW];

@@ -14,19 +14,19 @@ enum { SAMPLES = 65536 };
 /* Points farther from the bulk than this times its extent, plus a distance, are strays: one point at (0, 0, 0)
  * among UTM coordinates would leave no resolution for the others. */
 static const double STRAY_EXTENTS = 2, STRAY_M = 100, BULK = 0.001;
-static const double FARTHEST_M = 1e9; /* as nothing on Earth is */
+static const double FARTHEST_M = 1e9; /* beyond any place on Earth */
 static const double DARK = 0.02, BRIGHT = 0.98;
 
 /* The input, read file by file; a single cloud is kept between the two passes. */
 struct source {
     struct ndt_tile_set set;
-    const char *path; /* of a single cloud; NULL: tiles */
+    const char *path; /* path of a single cloud; NULL: tiles */
     struct ndt_cloud cloud;
     struct ndt_progress *progress;
 };
 
 struct survey {
-    double *values[4]; /* of a sample: x y z intensity, map frame */
+    double *values[4]; /* values of a sample: x y z intensity, map frame */
     size_t count, capacity, intensities;
     size_t files;
     double min_m[3], max_m[3];
@@ -188,7 +188,7 @@ static void choose_cube(struct web_keys *out, struct survey *survey)
 
 struct filling {
     struct web_keys *out;
-    double dark, scale; /* of intensities */
+    double dark, scale; /* range of intensities */
 };
 
 static enum ndt_status fill_cloud(void *context, const struct ndt_cloud *cloud, struct ndt_error *err)

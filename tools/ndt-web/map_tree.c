@@ -9,8 +9,8 @@
 enum { GRID_LOG = 6, LEAF_POINTS = 16000, DEPTH_MAX = WEB_KEY_BITS - GRID_LOG, NODES_FIRST = 256 };
 
 struct node {
-    uint64_t first;    /* of its records */
-    uint32_t count;    /* of its records */
+    uint64_t first;    /* first of its records */
+    uint32_t count;    /* number of its records */
     uint32_t child[8]; /* 0: none */
     uint32_t corner[3];
     uint32_t depth;

@@ -14,7 +14,7 @@
 #include "map_keys.h"
 #include "web_blob.h"
 
-/** Most points of a node. */
+/** Largest number of points in a node. */
 #define WEB_NODE_POINTS_MAX 20000u
 /** Bytes of the header of a node, and of a point. */
 enum { WEB_NODE_HEADER = 40, WEB_NODE_RECORD = 8 };
@@ -28,7 +28,7 @@ struct web_tree_info {
     uint64_t points, nodes, bytes; /**< bytes: of all nodes, without their headers */
     uint64_t left_out;             /**< see web_keys; and points of one position beyond WEB_NODE_POINTS_MAX */
     double origin_m[3], min_m[3], max_m[3]; /**< min and max relative to origin */
-    double spacing_m;                       /**< of the root */
+    double spacing_m;                       /**< spacing of the root */
     int has_intensity, is_voxels;
 };
 

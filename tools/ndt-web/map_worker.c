@@ -172,7 +172,7 @@ static int next_request(struct web_map *map)
 static void *run(void *argument)
 {
     struct web_map *map = argument;
-    setpriority(PRIO_PROCESS, 0, NICENESS); /* of this thread, on Linux */
+    setpriority(PRIO_PROCESS, 0, NICENESS); /* on Linux, of this thread only */
     while (next_request(map))
         work(map, map->loading);
     return NULL;

@@ -1,5 +1,6 @@
 /** @file
- * @brief Where ndt-web listens, and which names of it a browser may use. Pure, apart from web_address_listen. */
+ * @brief The address that ndt-web listens on, and the names by which a browser may call it. Pure, apart from
+ * web_address_listen. */
 #ifndef WEB_ADDRESS_H
 #define WEB_ADDRESS_H
 
@@ -15,7 +16,7 @@ struct web_address {
     struct sockaddr_storage socket;
     socklen_t size;
     int port;
-    char text[80]; /**< as in a URL: 127.0.0.1:8080, [::1]:8080 */
+    char text[80]; /**< address as in a URL: 127.0.0.1:8080, [::1]:8080 */
 };
 
 /** Reads "127.0.0.1:8080", "[::1]:8080", "localhost:8080" (the IPv4 loopback), ":8080" or "8080" (as before). Port

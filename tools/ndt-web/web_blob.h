@@ -15,11 +15,11 @@ struct web_blob {
 
 /** A blob of `size` bytes with one reference, filled by the caller before it is shared. NULL: no memory. */
 struct web_blob *web_blob_make(size_t size);
-/** One more reference, by any thread that holds one; NULL gives NULL. */
+/** Adds a reference, by any thread that holds one; NULL gives NULL. */
 struct web_blob *web_blob_share(struct web_blob *blob);
 /** Gives one reference back; the last one frees the blob. NULL is allowed. Also what libmicrohttpd calls. */
 void web_blob_drop(void *blob);
-/** How often it is shared; for tests. */
+/** Number of references; for tests. */
 int web_blob_references(const struct web_blob *blob);
 
 /** A stream whose bytes become a blob. */

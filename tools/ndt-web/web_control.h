@@ -12,10 +12,10 @@ enum { WEB_CONTROL_WAITING = 16, WEB_TOKEN_MIN = 16, WEB_TOKEN_MAX = 128 };
 
 struct web_control;
 struct web_control *web_control_open(void); /**< NULL: no memory */
-/** After web_control_fail. Allowed on NULL. */
+/** Closes the control, after web_control_fail. Allowed on NULL. */
 void web_control_close(struct web_control *control);
 
-/** Any thread. NDT_ERR_LIMIT: too many wait. NDT_ERR_ARGUMENT: the request cannot be sent. */
+/** Adds a request; any thread. NDT_ERR_LIMIT: too many wait. NDT_ERR_ARGUMENT: the request cannot be sent. */
 NDT_MUST_CHECK enum ndt_status web_control_add(struct web_control *control,
                                                const struct ndt_request_message *request,
                                                const struct web_asker *asker, struct ndt_error *err);

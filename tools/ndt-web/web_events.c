@@ -22,7 +22,7 @@ static const char *const level_names[] = {[WEB_INFO] = "info", [WEB_WARNING] = "
 /* An event on its way to a reader. */
 struct item {
     enum web_event event;
-    uint64_t number; /* of a result */
+    uint64_t number; /* number of a result */
     struct web_blob *json;
 };
 
@@ -57,7 +57,7 @@ struct web_hub {
     struct web_blob **results; /* ring: number % history */
     size_t history;
     uint64_t result_count;
-    double result_us;                    /* when the newest came */
+    double result_us;                    /* arrival of the newest result */
     struct web_blob *log[WEB_LOG_LINES]; /* ring */
     uint64_t log_count;
     struct log_budget budgets[WEB_LOG_CHANGE];

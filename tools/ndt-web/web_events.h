@@ -1,9 +1,9 @@
 /** @file
- * @brief What the page is told: the last value of each kind, a ring of results, and one bounded queue per reader.
+ * @brief Events for the page: the last value of each kind, a ring of results, and one bounded queue per reader.
  *
  * Publishing never waits and copies nothing: readers share blobs of JSON text. A reader whose queue is full misses
- * what is in it and is told so by the event `resync`: it asks for the history and the last values then. Memory: the
- * ring of results (about 2 kB each) and at most WEB_QUEUE references per reader. Any thread. */
+ * its contents and gets the event `resync`: it then asks for the history and the last values. Memory: the ring of
+ * results (about 2 kB each) and at most WEB_QUEUE references per reader. Any thread. */
 #ifndef WEB_EVENTS_H
 #define WEB_EVENTS_H
 
@@ -33,12 +33,12 @@ struct web_hub;
 struct web_hello {
     const char *mode; /**< "live" or "replay"; borrowed for ever */
     int allow_control;
-    uint64_t replay_results; /**< of a replay, whose results are not in the ring */
+    uint64_t replay_results; /**< results of a replay, which are not in the ring */
 };
 /** history: results that are kept, at least 1. */
 NDT_MUST_CHECK enum ndt_status web_hub_open(struct web_hub **out, const struct web_hello *hello, size_t history,
                                             struct ndt_error *err);
-/** After the last reader is closed. Allowed on NULL. */
+/** Closes the hub, after the last reader is closed. Allowed on NULL. */
 void web_hub_close(struct web_hub *hub);
 
 /** Tells every reader; `json` is one line of JSON, taken over; NULL (no memory) is counted as lost. */
@@ -63,14 +63,14 @@ struct web_blob *web_hub_result(struct web_hub *hub, uint64_t number);
 struct web_hub_counters {
     unsigned clients;
     uint64_t sent, lost; /**< events that readers got, each reader counted; that slow ones missed */
-    uint64_t results;    /**< that are kept */
+    uint64_t results;    /**< number of kept results */
 };
 void web_hub_counters(struct web_hub *hub, struct web_hub_counters *out);
 
-/** How a reader waits; both are called with the hub locked and must not call it. */
+/** Waiting of a reader; both functions are called with the hub locked and must not call it. */
 struct web_waiter {
-    void (*sleep)(void *user); /**< there is nothing to read */
-    void (*wake)(void *user);  /**< there is again; once after each sleep */
+    void (*sleep)(void *user); /**< called when there is nothing to read */
+    void (*wake)(void *user);  /**< called when there is again, once after each sleep */
     void *user;
 };
 struct web_client;

@@ -37,16 +37,16 @@ struct web_feed {
     int is_started;
     atomic_int stops;
     atomic_ullong bad, scan_count;
-    /* Of the thread alone. */
+    /* Members of the thread. */
     struct ndt_buffer frame;
-    uint64_t status_id, answered_id; /* of the last question and of the last answer */
+    uint64_t status_id, answered_id; /* last question and last answer */
     double asked_us, answered_us;
     atomic_int is_connected;
     int is_watching; /* points are received */
     struct web_points scan;
-    double map_id; /* of the map that was loaded last; 0: none */
+    double map_id; /* map that was loaded last; 0: none */
     int has_result;
-    uint64_t last_seq; /* and stamp of the last result */
+    uint64_t last_seq; /* number and stamp of the last result */
     int64_t last_stamp_ns;
 };
 
@@ -212,7 +212,8 @@ static void watch_points(struct web_feed *feed, int is_watched)
         web_hub_log(feed->sinks.hub, WEB_LOG_EVENT, WEB_ERROR, "%s: %s", feed->points_address, zmq_strerror(errno));
 }
 
-/* Once per second. Without an answer the socket is replaced, and what waits in it is not sent to a later daemon. */
+/* Asks for the status once per second. Without an answer the socket is replaced, and requests that wait in it are
+ * not sent to a later daemon. */
 static void tick(struct web_feed *feed)
 {
     struct ndt_error err = {""};

@@ -17,10 +17,10 @@
 struct web_feed_config {
     const char *poses, *points, *control; /**< addresses; "": in the runtime directory */
     struct live_keys keys;
-    size_t scan_points; /**< of a scan for the page, at most */
+    size_t scan_points; /**< largest number of points of a scan for the page */
     int loads_map;      /**< the map whose path the daemon tells */
 };
-/** Where it puts what it receives; all borrowed until web_feed_close. */
+/** Destinations of the data that the feed receives; all borrowed until web_feed_close. */
 struct web_sinks {
     struct web_hub *hub;
     struct web_scans *scans;
@@ -40,7 +40,7 @@ NDT_MUST_CHECK enum ndt_status web_feed_open(struct web_feed **out, const struct
 void web_feed_stop(struct web_feed *feed);
 /** Allowed on NULL. */
 void web_feed_close(struct web_feed *feed);
-/** For the server; valid until web_feed_close. */
+/** Sets the source for the server; valid until web_feed_close. */
 void web_feed_source(struct web_feed *feed, struct web_source *out);
 void web_feed_counters(struct web_feed *feed, struct web_feed_counters *out);
 

@@ -301,8 +301,8 @@ enum kind { OPERATION, TEXT, NUMBERS, STAMP, FLAG };
 struct row {
     const char *key;
     enum kind kind;
-    size_t at, size; /* of the member; NUMBERS: how many; 1 is a plain number */
-    size_t has_at;   /* of an int that becomes 1; 0: none */
+    size_t at, size; /* offset and size of the member; NUMBERS: their number; 1 is a plain number */
+    size_t has_at;   /* offset of an int that becomes 1; 0: none */
 };
 
 #define AT(member) offsetof(struct ndt_request_message, member)

@@ -37,9 +37,9 @@ struct web {
     struct web_scans *scans;
     struct web_metrics *metrics;
     struct web_map *map;
-    char map_error[512];       /* of the thread that loads it */
-    struct web_feed *feed;     /* or */
-    struct web_replay *replay; /* the other is NULL */
+    char map_error[512];       /* error of the thread that loads the map */
+    struct web_feed *feed;     /* source of live data, or NULL */
+    struct web_replay *replay; /* source of a replay, or NULL */
     struct web_server *server;
 };
 
@@ -170,8 +170,8 @@ static enum ndt_status open_server(struct web *web, const struct web_source *sou
 
 /* ---- run ---- */
 
-/* Until SIGINT or SIGTERM. The signals are blocked but while it waits here, so that none is missed and the other
- * threads never see one. */
+/* Serves until SIGINT or SIGTERM. The signals are blocked except while it waits here, so that none is missed and
+ * the other threads never see one. */
 static void serve(struct web *web, const sigset_t *waiting)
 {
     const struct timespec second = {.tv_sec = 1};

@@ -27,7 +27,7 @@ void web_map_load(struct web_map *map, const char *path);
 /** Writes the JSON object of GET /api/map, braces included. */
 void web_map_describe(struct web_map *map, FILE *file);
 
-/** Why the last load failed, one line; empty: it did not. */
+/** Writes the reason of the last failed load, one line; empty: it did not fail. */
 void web_map_why(struct web_map *map, char *why, size_t size);
 
 /** The bytes of a node ("r", "r0", "r04", ...: any text that a client sends) as GET /api/map/NODE gives them, with
@@ -37,7 +37,7 @@ struct web_blob *web_map_node(struct web_map *map, const char *name, char id[64]
 
 /** Present cost, for /metrics. */
 struct web_map_counters {
-    uint64_t points, nodes, bytes; /**< of the octree that is ready */
+    uint64_t points, nodes, bytes; /**< size of the octree that is ready */
     uint64_t nodes_served;
 };
 void web_map_counters(struct web_map *map, struct web_map_counters *out);

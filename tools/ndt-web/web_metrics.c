@@ -14,7 +14,8 @@
 #include "result_print.h"
 #include "web_metrics_text.h"
 
-/* Beyond it a number of a result is no measurement; sums of such numbers stay finite and exact enough. */
+/* Limit beyond which a number of a result is no measurement; sums of smaller numbers stay finite and exact enough.
+ */
 #define LARGEST 1e12
 
 struct web_metrics {
@@ -22,8 +23,8 @@ struct web_metrics {
     struct web_values values;
     int has_last, has_uptime;
     struct ndt_result_message last;
-    double last_us;  /* when it came */
-    double uptime_s; /* of the daemon, at its last answer */
+    double last_us;  /* its arrival */
+    double uptime_s; /* uptime of the daemon at its last answer */
 };
 
 enum ndt_status web_metrics_open(struct web_metrics **out, struct ndt_error *err)

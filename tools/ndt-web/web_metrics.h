@@ -48,7 +48,7 @@ struct web_metrics_server {
     uint64_t scans;                    /**< scans of the points socket */
     uint64_t results_kept, scans_kept; /**< now, in the history */
     uint64_t control_sent, control_refused; /**< requests passed on to the daemon; refused by ndt-web */
-    uint64_t map_points, map_nodes;         /**< of the octree */
+    uint64_t map_points, map_nodes;         /**< size of the octree */
     uint64_t map_bytes, map_nodes_served;   /**< its memory; nodes sent since the start */
     uint64_t map_loading, map_failed;       /**< 0 or 1 */
 };
@@ -60,7 +60,7 @@ enum web_metrics_format {
 };
 /** The format that a header Accept asks for; NULL or anything else: Prometheus. */
 enum web_metrics_format web_metrics_negotiate(const char *accept);
-/** Its Content-Type. */
+/** The Content-Type of a format. */
 const char *web_metrics_content_type(enum web_metrics_format format);
 /** Writes all metrics. `server`: the values at this moment. Without memory for the copy it writes nothing and sets
  * errno; failures of `file` are seen by ferror(). */

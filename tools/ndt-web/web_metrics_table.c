@@ -51,7 +51,8 @@ static const double stage_s[] = {0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 
 static const double iterations[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 50};
 static const double confidences[] = {0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999};
 static const double ratios[] = {0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.95};
-/* With six degrees of freedom 3.5 is met by 95 % of good predictions and 4.7 by all but one in 1000. */
+/* Bounds in sigmas: with six degrees of freedom 95 % of good predictions stay below 3.5, and all but one in 1000
+ * below 4.7. */
 static const double sigmas[] = {0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.7, 6, 8, 12, 20};
 static const double distances_m[] = {0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5};
 

@@ -56,7 +56,7 @@ enum web_metric_id {
     WEB_RESPONSES,
     WEB_RESPONSE_BYTES,
     WEB_FIRST_PROCESS,                                            /**< in the order of enum web_process_value */
-    WEB_FIRST_OF_SOURCES = WEB_FIRST_PROCESS + WEB_PROCESS_VALUES /**< from here on a row tells its source */
+    WEB_FIRST_OF_SOURCES = WEB_FIRST_PROCESS + WEB_PROCESS_VALUES /**< first row that names its source */
 };
 
 /** Stages of WEB_STAGES. */
@@ -77,29 +77,29 @@ struct web_label {
     const char *(*at)(size_t i);
 };
 
-/** Where a row from WEB_FIRST_OF_SOURCES on gets its values. */
+/** Sources of the values of a row from WEB_FIRST_OF_SOURCES on. */
 enum web_source {
-    WEB_FROM_NUMBER, /**< of the status: the number at `path`; %s in it is the value of the label */
-    WEB_FROM_CHOICE, /**< of the status: 1 where the text at `path` is the value of the label, else 0 */
-    WEB_FROM_TEXT,   /**< of the status: 1 if the text at `path` is not empty, else 0 */
+    WEB_FROM_NUMBER, /**< status: the number at `path`; %s in it is the value of the label */
+    WEB_FROM_CHOICE, /**< status: 1 where the text at `path` is the value of the label, else 0 */
+    WEB_FROM_TEXT,   /**< status: 1 if the text at `path` is not empty, else 0 */
     WEB_FROM_SERVER, /**< the member of struct web_metrics_server at `offset` */
 };
 
-/** One metric. Pointers that it does not need are NULL. */
+/** One metric. Unused pointers are NULL. */
 struct web_metric {
-    const char *name; /**< with _total (counter), _info (info) */
+    const char *name; /**< name with _total (counter), _info (info) */
     enum web_metric_type type;
     const char *unit; /**< the name ends in it, before _total; empty: none */
     const char *help; /**< one sentence */
     const struct web_label *label;
-    const double *bounds; /**< of a histogram, ascending */
+    const double *bounds; /**< bounds of a histogram, ascending */
     size_t bound_count;
     enum web_source source;
     size_t offset;
-    const char *path;         /**< in the status, such as "queue.waiting" */
-    const char *const *paths; /**< in place of it, one per value of the label */
+    const char *path;         /**< path in the status, such as "queue.waiting" */
+    const char *const *paths; /**< paths in place of it, one per value of the label */
     double scale;             /**< multiplies the number; 0: 1 */
-    /** Of an info: labels and their paths in the status, up to a NULL. */
+    /** Labels of an info and their paths in the status, up to a NULL. */
     struct {
         const char *name, *path;
     } texts[WEB_MAX_TEXTS];
@@ -120,15 +120,15 @@ enum {
 
 /** One histogram. */
 struct web_histogram {
-    double counts[WEB_MAX_BOUNDS + 1]; /**< not cumulative; the last is above all bounds */
+    double counts[WEB_MAX_BOUNDS + 1]; /**< counts per bin, not cumulative; the last is above all bounds */
     double sum;
 };
 
 /** The values of all metrics. NAN: not known, not printed. */
 struct web_values {
-    double numbers[WEB_MAX_METRICS][WEB_MAX_LABELS]; /**< by row and value of the label; of an info 1 */
-    struct web_histogram histograms[WEB_HISTOGRAMS][WEB_MAX_LABELS]; /**< of row WEB_LATENCY + i */
-    char texts[WEB_MAX_INFOS][WEB_MAX_TEXTS][WEB_TEXT_BYTES];        /**< of infos, by slot */
+    double numbers[WEB_MAX_METRICS][WEB_MAX_LABELS]; /**< numbers by row and value of the label; 1 for an info */
+    struct web_histogram histograms[WEB_HISTOGRAMS][WEB_MAX_LABELS]; /**< histograms of rows WEB_LATENCY + i */
+    char texts[WEB_MAX_INFOS][WEB_MAX_TEXTS][WEB_TEXT_BYTES];        /**< texts of infos, by slot */
 };
 
 #endif

@@ -56,7 +56,7 @@ static void print_escaped(FILE *file, const char *text)
 
 /* ---- lines ---- */
 
-/* In OpenMetrics the family of a counter or an info is named without its ending. */
+/* Length of the family's name: OpenMetrics leaves out the ending of a counter or an info. */
 static int family_length(const struct web_metric *metric, enum web_metrics_format format)
 {
     const size_t length = strlen(metric->name);

@@ -9,7 +9,7 @@
 struct web_page_file {
     const char *name; /**< such as "index.html" */
     const char *type; /**< Content-Type */
-    const char *hash; /**< of the bytes, for the ETag */
+    const char *hash; /**< hash of the bytes, for the ETag */
     const unsigned char *data;
     size_t size;
 };

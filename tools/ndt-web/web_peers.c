@@ -14,7 +14,7 @@ static const double patience_us[WEB_PHASES] = {[WEB_ASKING] = 10e6,
                                                [WEB_IDLE] = 30e6};
 
 struct web_peer {
-    int fd, is_ending; /* its socket is shut down: it leaves soon */
+    int fd, is_ending; /* is_ending: the socket is shut down, and the peer leaves soon */
     enum web_phase phase;
     double since_us;
     struct web_peer *previous, *next;
@@ -42,7 +42,7 @@ void web_peers_close(struct web_peers *peers)
     free(peers);
 }
 
-/* Only shut down: the server closes it when it sees that. */
+/* Evicts a peer by shutting its socket down; the server closes it when it sees that. */
 static void evict(struct web_peers *peers, struct web_peer *peer)
 {
     peer->is_ending = 1;

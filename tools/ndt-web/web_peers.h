@@ -13,7 +13,7 @@ enum { WEB_PEERS_MAX = 256, WEB_PEERS_ROOM = 224 }; /* from ROOM on, old ones ma
 
 enum web_phase {
     WEB_ASKING,    /**< the request arrives */
-    WEB_WAITING,   /**< for the daemon; bounded by web_control.h */
+    WEB_WAITING,   /**< waits for the daemon; bounded by web_control.h */
     WEB_ANSWERING, /**< the answer is sent */
     WEB_STREAMING, /**< events: without end */
     WEB_IDLE,      /**< between two requests */
@@ -23,7 +23,7 @@ enum web_phase {
 struct web_peers;
 struct web_peer;
 struct web_peers *web_peers_open(void); /**< NULL: no memory */
-/** After all peers have left. Allowed on NULL. */
+/** Closes the list, after all peers have left. Allowed on NULL. */
 void web_peers_close(struct web_peers *peers);
 
 /** A new connection, whose socket is `fd` until web_peer_leave. NULL: no memory. */
@@ -36,7 +36,7 @@ void web_peers_expire(struct web_peers *peers);
 
 struct web_peers_counters {
     uint64_t open;
-    uint64_t evicted; /**< since the start: too late, or to make room */
+    uint64_t evicted; /**< number since the start: too late, or to make room */
 };
 void web_peers_counters(struct web_peers *peers, struct web_peers_counters *out);
 

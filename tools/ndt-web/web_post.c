@@ -84,15 +84,15 @@ static void log_answer(const struct web_request *request)
     char who[64], error[256];
     const struct web_blob *answer = request->answer;
     asker(request, who);
-    if (!answer) /* it may have been carried out all the same */
+    if (!answer) /* the daemon may have carried it out all the same */
         web_hub_log(request->hub, WEB_LOG_CHANGE, WEB_ERROR, "%s from %s: %s", request->what, who, request->why);
     else if (web_json_text((const char *)answer->data, answer->size, "error", error, sizeof(error)))
         web_hub_log(request->hub, WEB_LOG_REFUSAL, WEB_WARNING, "%s from %s: %s", request->what, who, error);
-    else if (request->op != NDT_OP_SEARCH) /* its progress is asked for again and again */
+    else if (request->op != NDT_OP_SEARCH) /* the page asks for the progress again and again */
         web_hub_log(request->hub, WEB_LOG_CHANGE, WEB_INFO, "%s from %s: done", request->what, who);
 }
 
-/* Any thread. */
+/* Takes an answer; any thread. */
 static void take_answer(void *user, struct web_blob *reply, const char *why)
 {
     struct web_request *request = user;

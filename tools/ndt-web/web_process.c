@@ -41,7 +41,7 @@ static double count_fds(void)
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
         count += entry->d_name[0] != '.';
     closedir(folder);
-    return count - 1; /* without the descriptor of the folder */
+    return count - 1; /* leaves out the descriptor of the folder */
 }
 
 static double seconds(struct timeval time)

@@ -1,5 +1,5 @@
 /** @file
- * @brief What the process itself takes, from the operating system. Any thread. */
+ * @brief Resources of the process itself, from the operating system. Any thread. */
 #ifndef WEB_PROCESS_H
 #define WEB_PROCESS_H
 

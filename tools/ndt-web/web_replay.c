@@ -20,7 +20,7 @@ enum { LINE_MAX_BYTES = 1 << 18, SUMMARY_MAX_BYTES = 1 << 20, MAX_SCANS = 100000
 
 /* A part of a file. */
 struct place {
-    uint64_t seq; /* of a scan */
+    uint64_t seq; /* number of a scan */
     uint64_t at;
     uint32_t size;
 };
@@ -153,7 +153,7 @@ static enum ndt_status index_scans(struct web_replay *replay, struct ndt_bag_rea
         if (record.type != NDT_MESSAGE_POINTS)
             continue;
         status = ndt_points_decode(record.payload, record.length, &points.message, &points.cloud, err);
-        const uint64_t end = ndt_bag_offset(reader) - sizeof(uint32_t); /* of the payload; its checksum follows */
+        const uint64_t end = ndt_bag_offset(reader) - sizeof(uint32_t); /* end of the payload, before its CRC */
         if (status == NDT_OK)
             status = add_place(&replay->scans,
                                (struct place){points.message.seq, end - record.length, record.length}, err);

@@ -14,7 +14,7 @@ NDT_MUST_CHECK enum ndt_status web_replay_open(struct web_replay **out, const ch
                                                struct ndt_error *err);
 /** Allowed on NULL. */
 void web_replay_close(struct web_replay *replay);
-/** For the server; valid until web_replay_close. */
+/** Sets the source for the server; valid until web_replay_close. */
 void web_replay_source(struct web_replay *replay, struct web_source *out);
 /** The map as the summary names it; may be empty. */
 const char *web_replay_map(const struct web_replay *replay);

@@ -1,6 +1,6 @@
 /** @file
- * @brief What the handlers of requests share: the site that they serve, and answers with the headers that every
- * answer has. Used by the thread of the server. */
+ * @brief Shared parts of the request handlers: the site that they serve, and answers with the common headers. The
+ * thread of the server calls the functions. */
 #ifndef WEB_REPLY_H
 #define WEB_REPLY_H
 
@@ -35,17 +35,17 @@ struct web_site {
 struct web_request {
     struct MHD_Connection *connection;
     struct web_peer *peer;
-    unsigned status; /* of the answer, and the bytes of its body: for the metrics */
+    unsigned status; /* status of the answer, and bytes of its body: for the metrics */
     uint64_t bytes;
     int is_get, is_post, is_control; /* GET or HEAD; the path of requests to the daemon */
     unsigned refusal;                /* status; 0: none */
-    int ends_connection;             /* after the answer: where the next request begins is not certain */
+    int ends_connection;             /* ends after the answer: the begin of the next request is not certain */
     const char *refusal_why;
-    char body[WEB_BODY_MAX + 1]; /* its begin, where it is longer */
+    char body[WEB_BODY_MAX + 1]; /* body, or the begin of a longer one */
     size_t size;
-    /* Of a request to the daemon: */
+    /* Members of a request to the daemon. */
     enum ndt_operation op;
-    struct web_hub *hub; /* for the log, as what is asked for */
+    struct web_hub *hub; /* hub for the log, with a description of the request */
     char what[WEB_WHAT_MAX];
     int is_waiting, has_answer;
     struct web_blob *answer;

@@ -152,7 +152,7 @@ struct web_blob *web_scans_get(struct web_scans *scans, uint64_t seq)
 {
     struct web_blob *packed = NULL;
     pthread_mutex_lock(&scans->lock);
-    for (size_t i = 1; i <= WEB_SCANS_KEPT && !packed; i++) { /* from the newest */
+    for (size_t i = 1; i <= WEB_SCANS_KEPT && !packed; i++) { /* newest first */
         const struct kept *at = &scans->kept[(scans->next + WEB_SCANS_KEPT - i) % WEB_SCANS_KEPT];
         if (at->packed && at->seq == seq)
             packed = web_blob_share(at->packed);

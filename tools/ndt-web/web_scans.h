@@ -22,7 +22,7 @@ struct web_scans *web_scans_open(void); /**< NULL: no memory */
 void web_scans_close(struct web_scans *scans);
 /** Takes a packed scan over, in place of the oldest. */
 void web_scans_put(struct web_scans *scans, uint64_t seq, struct web_blob *packed);
-/** How many are kept. */
+/** Number of kept scans. */
 size_t web_scans_count(struct web_scans *scans);
 /** A reference for the caller; NULL: not kept. */
 struct web_blob *web_scans_get(struct web_scans *scans, uint64_t seq);

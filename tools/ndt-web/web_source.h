@@ -1,5 +1,5 @@
 /** @file
- * @brief Where the server gets its data: a running daemon (web_feed.h) or a finished replay (web_replay.h). Every
+ * @brief Source of the server's data: a running daemon (web_feed.h) or a finished replay (web_replay.h). Every
  * function may be called by any thread and answers at once. */
 #ifndef WEB_SOURCE_H
 #define WEB_SOURCE_H
@@ -7,7 +7,7 @@
 #include "ndt_proto/control_message.h"
 #include "web_blob.h"
 
-/** Who waits for an answer of the daemon. */
+/** A request handler that waits for an answer of the daemon. */
 struct web_asker {
     /** Called once, by any thread: `reply` as JSON belongs to the callee; or NULL with the reason. */
     void (*done)(void *user, struct web_blob *reply, const char *why);

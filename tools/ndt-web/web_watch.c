@@ -20,7 +20,7 @@ static enum web_level level_of(enum ndt_state state)
     return state == NDT_STATE_LOST ? WEB_ERROR : state == NDT_STATE_TRACKING ? WEB_INFO : WEB_WARNING;
 }
 
-/* One line where the outcome changes: a long series of the same is no news. */
+/* Logs one line where the outcome changes: a long series of the same outcome is no news. */
 static void watch_outcome(struct web_watch *watch, const struct ndt_result_message *message)
 {
     const enum ndt_outcome outcome = message->result.outcome;

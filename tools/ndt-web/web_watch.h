@@ -18,7 +18,7 @@ struct web_watch {
     enum ndt_state state;
     uint64_t dropped;
     char map_error[256], recorder_error[256];
-    pthread_mutex_t lock; /* of why_not */
+    pthread_mutex_t lock; /* guards why_not */
     char why_not[160];    /* empty: ready */
 };
 
@@ -27,7 +27,8 @@ void web_watch_close(struct web_watch *watch);
 void web_watch_result(struct web_watch *watch, const struct ndt_result_message *message);
 /** NULL: no daemon answers. */
 void web_watch_status(struct web_watch *watch, const struct reply_view *status);
-/** Any thread: whether the last status says that scans are matched and the pose is known; `why` else. */
+/** Whether the last status says that scans are matched and the pose is known; any thread. `why`: the reason if not.
+ */
 int web_watch_is_ready(struct web_watch *watch, char why[160]);
 
 #endif

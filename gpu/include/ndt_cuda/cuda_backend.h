@@ -11,11 +11,11 @@
 extern "C" {
 #endif
 
-/** Calls no CUDA library before probe, plan or open. Ignores `isa` and `threads` of the configuration; `pipeline`
- * is a name of ndt_cuda/pipelines.h. */
+/** The row of the backend. It calls no CUDA library before probe, plan or open, and ignores `isa` and `threads` of
+ * the configuration; `pipeline` is a name of ndt_cuda/pipelines.h. */
 extern const struct ndt_backend_ops ndt_cuda_backend;
 
-/** 1: see ndt_backends_own_process; 0, as at first: no device is reset. */
+/** Allows resets, see ndt_backends_own_process; 0, as initially: no device is reset. */
 void ndt_cuda_allow_reset(int is_allowed);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /** @file
- * @brief What libndt_cuda.so, the module with the CUDA backend, gives to the program that loads it.
+ * @brief The interface between libndt_cuda.so, the module with the CUDA backend, and the program that loads it.
  *
  * Program and module share the structures of ndt/backend.h, which change from commit to commit: a module of another
  * version or commit is refused. Version and commit stand first and stay there, so that any two can be compared. */
@@ -16,7 +16,7 @@ extern "C" {
 #define NDT_CUDA_MODULE_FILE   "libndt_cuda.so"
 #define NDT_CUDA_MODULE_SYMBOL "ndt_cuda_module"
 
-/** The one symbol that the module exports. */
+/** The only symbol that the module exports. */
 struct ndt_cuda_module {
     const char *(*version)(void);
     const char *(*commit)(void);

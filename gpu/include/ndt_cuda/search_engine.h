@@ -7,7 +7,8 @@
 extern "C" {
 #endif
 
-/** Calls no CUDA library before open. Shares the device with other uses of it: see gpu/cuda_context.h. */
+/** The engine. It calls no CUDA library before open, and shares the device with its other uses: see
+ * gpu/cuda_context.h. */
 extern const struct ndt_dense_ops ndt_cuda_search_engine;
 
 #ifdef __cplusplus

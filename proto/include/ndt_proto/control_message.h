@@ -37,17 +37,17 @@ enum ndt_operation {
     NDT_OP_SHUTDOWN,
     NDT_OP_COUNT
 };
-/** "hello", "initial_pose", ...; "unknown" for other numbers. */
+/** Name of an operation: "hello", "initial_pose", ...; "unknown" for other numbers. */
 const char *ndt_operation_name(enum ndt_operation op);
 
-/** Where a search for the pose begins; with none of the three it is the whole map. The pose (T_map_base, with a
- * covariance if known, as in Autoware's align service) is pose.pose of the request. */
+/** Hint where to search for the pose; without any of the three the whole map is searched. The pose (T_map_base,
+ * with a covariance if known, as in Autoware's align service) is pose.pose of the request. */
 struct ndt_localize_hint {
     int has_position, has_deviation;
-    double position_m[3];  /**< of the GNSS antenna, map frame */
+    double position_m[3];  /**< position of the GNSS antenna, map frame */
     double deviation_m[3]; /**< standard deviations, above 0 */
     int has_heading, has_heading_deviation;
-    double heading_rad;           /**< of the x axis of the base about the z axis of the map */
+    double heading_rad;           /**< angle of the x axis of the base about the z axis of the map */
     double heading_deviation_rad; /**< standard deviation, above 0 */
     int apply;                    /**< an accepted pose becomes the pose of the estimator */
 };
@@ -63,19 +63,18 @@ struct ndt_request_message {
     struct ndt_pose_message pose;
     struct ndt_localize_hint hint; /**< localize; apply is 1 by default */
 };
-/** Arguments that the operation does not have are decoded and ignored. An unknown op or a missing argument is an
- * error that names it. *id is set as soon as it could be read (else 0), so that a malformed request can be
- * answered.
- */
+/** Decodes a request. Arguments that the operation does not have are decoded and ignored. An unknown op or a
+ * missing argument is an error that names it. *id is set as soon as it could be read (else 0), so that a malformed
+ * request can be answered. */
 NDT_MUST_CHECK enum ndt_status ndt_request_decode(const uint8_t *data, size_t size,
                                                   struct ndt_request_message *message, uint64_t *id,
                                                   struct ndt_error *err);
-/** Writes only the arguments that the operation has. */
+/** Encodes a request with only the arguments of its operation. */
 NDT_MUST_CHECK enum ndt_status ndt_request_encode(struct ndt_buffer *frame,
                                                   const struct ndt_request_message *message, struct ndt_error *err);
 
-/** Writes what is asked for as one line for a log: the operation, and the path or place that it has, [m] and [deg].
- * Longer text is cut at `size`. */
+/** Describes a request as one line for a log: the operation, and its path or place, [m] and [deg]. Longer text is
+ * cut at `size`. */
 void ndt_request_describe(const struct ndt_request_message *message, char *text, size_t size);
 
 /** @name Search for the pose
@@ -85,40 +84,40 @@ void ndt_request_describe(const struct ndt_request_message *message, char *text,
 
 enum { NDT_LOCALIZE_MAX_ALTERNATIVES = 10 };
 
-/** A pose that a search found. */
+/** A pose that a search has found. */
 struct ndt_localize_pose {
-    struct ndt_pose T_map_base; /**< at the stamp of the scan */
-    double confidence;          /**< probability that it is right, 0 to 1 */
+    struct ndt_pose T_map_base; /**< base at the stamp of the scan */
+    double confidence;          /**< probability that the pose is right, 0 to 1 */
 };
 
-/** The last search: its progress, and its result once it does not run. */
+/** The last search: its progress, and its result once it has ended. */
 struct ndt_localize_report {
-    uint64_t search_id; /**< counted from 1; 0: none since the start of the daemon */
+    uint64_t search_id; /**< number of the search, from 1; 0: none since the start of the daemon */
     int running;
-    uint32_t percent;                    /**< done, 0 to 100 */
-    double elapsed_ms;                   /**< from the request to the result, or to now while it runs */
-    int has_result;                      /**< it has ended; the members below are then set */
-    int accepted;                        /**< the best pose is believed */
-    int applied;                         /**< it became the pose of the estimator */
-    char reason[NDT_PROTO_MAX_PATH + 1]; /**< why it is not accepted; may be empty */
-    uint64_t seq;                        /**< of the scan that was localised */
+    uint32_t percent;  /**< progress, 0 to 100 */
+    double elapsed_ms; /**< time from the request to the result, or to now while the search runs */
+    int has_result;    /**< the search has ended, and the members below are set */
+    int accepted;      /**< the best pose is accepted */
+    int applied;       /**< the best pose became that of the estimator */
+    char reason[NDT_PROTO_MAX_PATH + 1]; /**< reason why the pose is not accepted; may be empty */
+    uint64_t seq;                        /**< number of the scan that was localised */
     int64_t stamp_ns;
     int has_pose, has_covariance;
-    struct ndt_localize_pose best; /**< with has_pose: also where it is not accepted */
-    double covariance[36];         /**< of best, as in a result */
+    struct ndt_localize_pose best; /**< with has_pose: set even if the pose is not accepted */
+    double covariance[36];         /**< covariance of the best pose, as in a result */
     size_t alternative_count;
     struct ndt_localize_pose alternatives[NDT_LOCALIZE_MAX_ALTERNATIVES]; /**< other places, most probable first */
     double queue_ms, search_ms, verification_ms;                          /**< parts of elapsed_ms */
 };
 
-/** The part of a reply that a client needs. */
+/** The parts of a reply that clients need. */
 struct ndt_reply_message {
     uint64_t id;
     int ok;
     char error[NDT_PROTO_MAX_PATH + 1]; /**< empty when ok */
     int has_search, has_moment;
     struct ndt_localize_report search;
-    struct ndt_moment_message moment; /**< of pose_at */
+    struct ndt_moment_message moment; /**< values of pose_at */
 };
 /** Decodes a reply; values of other operations are ignored. */
 NDT_MUST_CHECK enum ndt_status ndt_reply_decode(const uint8_t *data, size_t size, struct ndt_reply_message *message,

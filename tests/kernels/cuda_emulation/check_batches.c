@@ -50,12 +50,12 @@ TEST(the_number_of_scans_is_measured)
     measure();
     ck_assert_int_eq(tuned.together, 0);
     street_drive_set("cuda.preprocess", "off");
-    street_drive_set("cuda.pipeline", "fused"); /* so does a pipeline without alignments */
+    street_drive_set("cuda.pipeline", "fused"); /* a pipeline without alignments turns it off, too */
     measure();
     ck_assert_int_eq(tuned.together, 0);
 }
 
-/* Everything is answered, whatever number was measured. */
+/* Every scan is answered, whatever number was measured. */
 TEST(the_matching_thread_follows_it)
 {
     worker_drive_open();

@@ -24,7 +24,7 @@ static void set_pose(struct tried *t, const double angles[3])
     make_tables(turns, &t->tables);
 }
 
-/* As ndt_cuda_split_pose. */
+/* Splits a pose as ndt_cuda_split_pose does. */
 static void split(struct tried *t)
 {
     for (int k = 0; k < 3; k++) {

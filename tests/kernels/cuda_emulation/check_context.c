@@ -291,7 +291,7 @@ static void check_stuck(void)
     close_user(&b);
 }
 
-/* How long the call took [s]. */
+/* Duration of the call [s]. */
 static double timed(enum ndt_status (*act)(struct user *user), struct user *user, enum ndt_status *status)
 {
     const double begin_us = ndt_clock_us();

@@ -29,7 +29,7 @@ struct bench {
     double *results; /* pinned */
     float *numbers;  /* pinned */
     struct ndt_error err;
-    enum ndt_status first_status; /* that was not NDT_OK */
+    enum ndt_status first_status; /* first status other than NDT_OK */
 };
 
 /* Keeps the first failure. */
@@ -116,7 +116,7 @@ static void check_chain(void)
     expect(after->d2h_bytes - before.d2h_bytes == 7 * sizeof(double) && after->h2d_bytes == before.h2d_bytes,
            "bytes down, none up");
     call(&b, ndt_cuda_graph_launch(&b.device, &graph, &b.err));
-    ndt_cuda_graph_free(&b.device, &graph); /* while it is queued */
+    ndt_cuda_graph_free(&b.device, &graph); /* freed while it is queued */
     get_results(&b, 1);
     expect(b.results[0] == 3 * 7 * 5 && graph.exec == NULL, "freed, it ends what it began");
     close_bench(&b, "a chain");
@@ -191,7 +191,7 @@ static void check_together(void)
     close_bench(&b, "a block together");
 }
 
-/* What a kernel on the main stream sees of an upload on another stream. */
+/* Value that a kernel on the main stream sees of an upload on another stream. */
 static double seen(unsigned seed, int with_mark)
 {
     struct bench b;

@@ -438,7 +438,7 @@ static enum ndt_status solve(struct ndt_backend *backend, double x_m, struct ndt
     return backend->ops->solve(backend, &rules, items, 2, 0, NULL);
 }
 
-/* On a device that copies results down. */
+/* Checks batches on a device that copies results down. */
 static void keeps_batches(void)
 {
     setenv("NDT_EMULATION_MAPPED", "0", 1);

@@ -50,8 +50,8 @@ static void expect_said(const char *text)
     ck_assert_msg(has_said(text), "the log does not say '%s'", text);
 }
 
-/* One scan after the other; `plant` happens before number FAILS_AT, which a machine that is slow enough may answer
- * with its prediction at the deadline. */
+/* Sends one scan after the other; `plant` happens before number FAILS_AT, which a machine that is slow enough may
+ * answer with its prediction at the deadline. */
 static void drive_along(void (*plant)(int after, int count))
 {
     give(NDT_MESSAGE_INITIAL_POSE, &drive.start);

@@ -11,7 +11,7 @@
 #include "device_kernels.h"
 #include "gpu_job.h"
 
-/* One of each, on a device that works. */
+/* Objects of each kind, on a device that works. */
 static struct {
     cudaStream_t stream;
     cudaEvent_t event, timed;

@@ -18,7 +18,7 @@ enum { MAPS = 3, SCAN_POINTS = 300, SEEDS = 6, MOST_CALLS = 10000, ROUND_BYTES =
 
 static const char *const NAME = "cuda-emulated";
 static const struct ndt_backend_ops *ops;
-static struct ndt_map *maps[MAPS]; /* of decreasing size, each larger than the upload of one call */
+static struct ndt_map *maps[MAPS]; /* maps of decreasing size, each larger than the upload of one call */
 static struct ndt_cloud scan;
 static struct ndt_eval wanted[MAPS]; /* sums after set_map */
 /* ---- a backend at work ---- */
@@ -52,7 +52,7 @@ static int uses(struct ndt_backend *backend, int number)
     return evaluate(backend, &sums, NULL) == NDT_OK && memcmp(&sums, &wanted[number], sizeof(sums)) == 0;
 }
 
-/* With the first map in use. */
+/* Opens a backend with the first map in use. */
 static struct ndt_backend *start(const char *pipeline, int is_failover)
 {
     const struct ndt_backend_config config = plain_config(pipeline);
@@ -131,7 +131,7 @@ static int is_good(const struct offer *offer, const char *text)
            offer->largest <= ROUND_BYTES;
 }
 
-/* To the second map and back, and to the third, in many orders. */
+/* Changes to the second map and back, and to the third, in many orders. */
 static void check_swaps(const char *pipeline, int with_evaluations)
 {
     static const int numbers[] = {1, 0, 2, 1, 0};
@@ -195,7 +195,7 @@ static void check_aligner(const char *pipeline, int unused)
     backend->ops->close(backend);
 }
 
-/* Without a map in use, and on backends without the function, a map is set at once. */
+/* Checks that a map is set at once without a map in use, and on backends without the function. */
 static void check_at_once(const char *name, int unused)
 {
     (void)unused;
@@ -271,7 +271,7 @@ static size_t count_warnings(void (*act)(void))
     return count;
 }
 
-/* One map and a half fit. */
+/* Offers a map where one map and a half fit. */
 static void offer_without_room(void)
 {
     struct ndt_backend *backend = start("fused", 0);

@@ -1,6 +1,5 @@
 /** @file
- * @brief Which shape of `resident` is chosen on which device, the clusters of a batch, and the graphs that are
- * kept. */
+ * @brief Choice of the shape of `resident` by the device, clusters of a batch, and graphs that are kept. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@ static const struct choice {
     unsigned largest_cluster;
     size_t items, points;
     enum ndt_cuda_shape shape;
-    unsigned size, threads; /* of a cluster */
+    unsigned size, threads; /* size of a cluster */
 } choices[] = {
     {"Hopper", &hopper, 16, 1, 100, NDT_CUDA_BLOCK, 0, 0},
     {"Hopper", &hopper, 16, 1, 756, NDT_CUDA_CLUSTER, 8, 128},
@@ -162,7 +161,7 @@ static void check_graphs(void)
     unsigned made = 0;
     for (unsigned i = 0; i < NDT_CUDA_GRAPHS; i++) {
         made += (unsigned)find(&k, 1, 1, 10 + i);
-        (void)find(&k, 1, 3, 4); /* in use all the time */
+        (void)find(&k, 1, 3, 4); /* keeps this graph in use */
     }
     check_expect(made == NDT_CUDA_GRAPHS && !find(&k, 1, 3, 4), "the graph that is used stays", "");
     check_expect(find(&k, 2, 3, 4), "the least recently used one went", "");

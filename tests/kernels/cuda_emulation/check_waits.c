@@ -1,6 +1,6 @@
 /** @file
- * @brief How the host gets results and waits for them, on the emulated device: memory that kernels write, devices
- * that cannot, and the modes to wait of cuda.wait. */
+ * @brief Results and waits of the host on the emulated device: memory that kernels write, devices that cannot, and
+ * the modes to wait of cuda.wait. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

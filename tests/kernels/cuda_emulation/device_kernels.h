@@ -17,13 +17,13 @@ const void *kernel_take(void);
 /* Thread i of block b leaves 1000 b + i in block_sums; sums gets what thread i of the next block of the cluster
  * left, with the cluster's barrier between the two only where count > 0. */
 const void *kernel_pass_on(void);
-/* One block: votes, shuffles and atomics; sums[0 ..] are 1 where they do what they should. */
+/* A kernel of one block with votes, shuffles and atomics; sums[0 ..] are 1 where they work. */
 const void *kernel_work_together(void);
 /* Faults: some threads at another barrier, a loop that two threads steer, a loop that never ends. */
 const void *kernel_part_candidates(void);
 const void *kernel_steer_twice(void);
 const void *kernel_go_on(void);
-/* Does nothing, with at most NDT_GPU_BLOCK threads per block. */
+/* An empty kernel with at most NDT_GPU_BLOCK threads per block. */
 const void *kernel_bounded(void);
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 
 #include "cuda_runtime_api.h"
 
-/* One call at a time; calls call one another. */
+/* Begins a call, one at a time; calls call one another. */
 #define EMULATED_CALL                                                                                              \
     __attribute__((cleanup(emulated_end_call), unused)) const int emulated_call = emulated_begin_call()
 /* The begin of every call that works on the context: a corrupt one fails it. */

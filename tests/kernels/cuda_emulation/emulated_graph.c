@@ -10,9 +10,9 @@
 enum { MOST_ROUNDS = 2000 };
 
 struct CUgraphNode_st {
-    struct CUgraphNode_st *next, *before; /* in the graph; the one it follows */
+    struct CUgraphNode_st *next, *before; /* next node of the graph; node that it follows */
     struct emulated_launch launch;
-    cudaGraph_t body; /* of a while node; NULL: a kernel */
+    cudaGraph_t body; /* body of a while node; NULL: a kernel */
     struct condition *condition;
     int has_run;
 };
@@ -20,7 +20,7 @@ struct CUgraphNode_st {
 struct condition {
     struct condition *next;
     unsigned at_launch, flags, value;
-    int is_running, is_set; /* its loop; in this round */
+    int is_running, is_set; /* its loop runs; it was set in this round */
     unsigned set_by[2];     /* block and thread */
 };
 

@@ -18,7 +18,7 @@ void emulated_graph_check(cudaGraphExec_t exec);
 void emulated_graphs_reset(void);
 /* Runs a graph from its first node to its last. */
 void emulated_graph_run(cudaGraphExec_t exec);
-/* One more place that will run it; one less. */
+/* Adds a place that will run the graph, or removes one. */
 void emulated_graph_hold(cudaGraphExec_t exec, int more);
 
 #ifdef __cplusplus

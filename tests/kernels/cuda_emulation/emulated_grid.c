@@ -35,8 +35,8 @@ struct block {
     unsigned char leaves_out[EMULATED_MOST_THREADS]; /* the next barrier, fence or atomic: a planted fault */
     struct warp warps[MOST_WARPS];
     unsigned ready[EMULATED_MOST_THREADS], ready_count;
-    unsigned brought, all_brought; /* to the barrier that is filling up, and to the last one */
-    char *shared;                  /* while another block runs */
+    unsigned brought, all_brought; /* numbers brought to the barrier that fills up, and to the last one */
+    char *shared;                  /* shared memory while another block runs */
 };
 
 /* Blocks that run together: a cluster. */
@@ -51,10 +51,10 @@ void (*emulated_after_step)(void);
 static struct emulated_fiber fibers[MOST_FIBERS];
 static struct block blocks[MOST_BLOCKS];
 static struct team teams[MOST_TEAMS];
-static struct block *active; /* its shared memory is in place */
+static struct block *active; /* block whose shared memory is in place */
 static unsigned thread_count, current, cluster;
 static int yield_to;         /* another block should run now */
-static unsigned long yields; /* in a row: of all threads, since one last reached a barrier or its end */
+static unsigned long yields; /* yields in a row of all threads, since a thread last reached a barrier or its end */
 static void (*running)(struct ndt_gpu_job);
 static void (*running_single)(struct ndt_gpu_job, struct ndt_gpu_single); /* NULL: one argument */
 static const struct emulated_launch *launch_now;
@@ -389,7 +389,7 @@ static void settle(struct block *block)
         end_or_wait(block, count[AT_CLUSTER_BARRIER] == 0);
 }
 
-/* One thread of the block runs until it waits for others or returns. */
+/* Runs one thread of the block until it waits for others or returns. */
 static void step_block(struct block *block)
 {
     activate(block);

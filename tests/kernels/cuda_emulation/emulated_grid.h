@@ -21,20 +21,20 @@ extern struct emulated_grid {
 /* All threads of the block that have not returned have to call it; otherwise the program stops with a message.
  * Returns how many of them passed a value other than zero. */
 unsigned emulated_barrier(int brought);
-/* The same without values. */
+/* The block barrier without values. */
 void emulated_plain_barrier(void);
-/* The same for all blocks of the cluster. */
+/* The barrier of all blocks of the cluster. */
 void emulated_cluster_barrier(void);
 unsigned emulated_cluster_rank(void);
 unsigned emulated_cluster_size(void);
 /* All 32 lanes of the warp have to call it, with a full mask. Returns the value of each, valid until the next call.
  */
 const uint64_t *emulated_exchange(unsigned mask, uint64_t value);
-/* The same without values; orders memory. */
+/* The warp barrier without values; orders memory. */
 void emulated_warp_barrier(unsigned mask);
 void emulated_fence(void);
 
-/* After a write that other blocks can see: another thread runs now, most likely of another block. */
+/* Lets another thread run, most likely of another block, after a write that other blocks can see. */
 void emulated_yield(void);
 /* Another thread may run now. */
 void emulated_pause(void);
@@ -53,7 +53,8 @@ void emulated_between(const void *at, unsigned bytes);
 
 /* Number of the block with this rank in the cluster of the running one. */
 uint32_t emulated_block_of_rank(unsigned rank);
-/* What `at` in the shared memory of the running block is in that of another one; NULL once that has ended. */
+/* The address in another block's shared memory that corresponds to `at` in that of the running block; NULL once the
+ * other block has ended. */
 void *emulated_shared_of(const void *at, uint32_t block);
 
 /* The scheduler calls it after each step of a thread; NULL: nothing. */

@@ -25,7 +25,7 @@ static const struct {
     const char *first, *end;
 } bounds[] = {EMULATED_BOUNDS(ROW)};
 
-static size_t reserved_bytes; /* for the stacks of all threads */
+static size_t reserved_bytes; /* bytes reserved for the stacks of all threads */
 
 static int most_threads(const void *kernel)
 {

@@ -9,7 +9,7 @@
  * bound, and for more blocks than a grid can have; cudaErrorMemoryAllocation: no memory for its stacks, which are
  * reserved at its first launch. */
 cudaError_t emulated_admit(const void *kernel, dim3 grid, dim3 block);
-/* Nothing is reserved. */
+/* Drops all reserved stacks. */
 void emulated_kernels_reset(void);
 
 #endif

@@ -17,7 +17,7 @@
 #define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-/* In front of every allocation; all of them form a list. */
+/* Header in front of every allocation; all of them form a list. */
 struct header {
     size_t bytes;
     uint64_t mark;
@@ -36,7 +36,7 @@ struct range {
 
 static struct header all = {.next = &all, .before = &all}, old = {.next = &old, .before = &old};
 static struct range *registered, *old_registered;
-static size_t used_bytes, taken_bytes; /* until it is freed; until a reset */
+static size_t used_bytes, taken_bytes; /* bytes until freed; bytes until a reset */
 
 /* ---- allocations ---- */
 
@@ -73,8 +73,8 @@ static void unlink_header(struct header *header)
     header->before->next = header->next;
 }
 
-/* What a word of the device holds until something writes it: two floats or a double that are NaN, and another one
- * at each address, so that no number that is computed or copied is taken for it. */
+/* Contents of a word of the device until something writes it: two floats or a double that are NaN, different at
+ * each address, so that no computed or copied number is taken for it. */
 static uint64_t unwritten(const void *word)
 {
     const uint64_t mixed = ((uintptr_t)word | 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -92,7 +92,7 @@ int emulated_is_unwritten(const void *memory, size_t bytes)
     return 0;
 }
 
-/* Of huge blocks only the beginning is touched. */
+/* Fills memory; of huge blocks only the beginning is touched. */
 static void fill(char *memory, size_t bytes, enum emulated_memory kind)
 {
     const size_t touched = bytes < POISONED_BYTES ? bytes : POISONED_BYTES;

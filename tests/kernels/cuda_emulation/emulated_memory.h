@@ -5,7 +5,7 @@
 
 #include "cuda_runtime_api.h"
 
-/* What memory is: bytes from `memory` on, all in one allocation. Memory from before a reset ends the program. */
+/* Kinds of memory: bytes from `memory` on, all in one allocation. Memory from before a reset ends the program. */
 enum emulated_memory { EMULATED_PAGEABLE, EMULATED_PINNED, EMULATED_DEVICE, EMULATED_OUTSIDE };
 enum emulated_memory emulated_memory_of(const void *memory, size_t bytes);
 

@@ -20,7 +20,7 @@ void emulated_mbarrier_expect(uint64_t *barrier, unsigned bytes);
 void emulated_mbarrier_arrive(uint64_t *barrier, unsigned rank);
 /* mbarrier.try_wait.parity.acquire.cluster: whether the phase of this parity is complete; phases begin with 0. */
 int emulated_mbarrier_test(uint64_t *barrier, unsigned parity);
-/* The same until it is. */
+/* Waits until the phase is complete. */
 void emulated_mbarrier_wait(uint64_t *barrier, unsigned parity);
 
 /* st.async.shared::cluster.mbarrier::complete_tx::bytes: up to 16 bytes; they arrive some time later, and count at

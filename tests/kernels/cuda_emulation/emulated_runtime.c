@@ -21,12 +21,12 @@ enum kind { COPY, CLEAR, LAUNCH, GRAPH, RECORD, WAIT };
 struct item {
     struct item *next;
     enum kind kind;
-    uint64_t position; /* when it was queued; numbers of all streams together */
+    uint64_t position; /* place in the order of queueing, over all streams */
     void *to;
     int is_down;
     const void *from; /* pinned or on the device: read when the copy runs */
-    void *staged;     /* what lay in pageable memory when it was queued */
-    void *seen;       /* what lay in pinned memory then: it must not change until the copy has run */
+    void *staged;     /* contents of pageable memory when it was queued */
+    void *seen;       /* contents of pinned memory then, which must not change until the copy has run */
     size_t bytes;
     int value;
     struct emulated_launch *launch;
@@ -38,11 +38,11 @@ struct item {
 
 /* Streams and events are kept when they are closed, so that their addresses do not come back. */
 struct CUstream_st {
-    struct CUstream_st *next; /* of all */
+    struct CUstream_st *next; /* list of all streams */
     enum emulated_handle state;
     uint64_t queued, done; /* last positions */
     int is_stuck;          /* its first item runs without an end */
-    int was_stuck;         /* it has ended after all */
+    int was_stuck;         /* the endless item has ended after all */
     struct item *first, *last;
 };
 
@@ -125,7 +125,7 @@ static int can_run(const struct CUstream_st *stream)
     return item && !stream->is_stuck && (item->kind != WAIT || item->other->done >= item->until);
 }
 
-/* One item of any stream; 0 when nothing is queued. */
+/* Runs one item of any stream; 0 when nothing is queued. */
 static int run_any(void)
 {
     struct CUstream_st *able[MOST_ABLE];
@@ -149,7 +149,8 @@ static int run_any(void)
     return 1;
 }
 
-/* Without a launch that hangs an item only waits for earlier ones: one of them can always run. */
+/* Runs items up to a position. Without a launch that hangs, an item only waits for earlier ones: one item can
+ * always run. */
 static void run_until(const struct CUstream_st *stream, uint64_t position)
 {
     while (stream->done < position)
@@ -330,7 +331,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     return emulated_result();
 }
 
-/* There is room for one cluster. */
+/* Reports room for one cluster. */
 cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, const cudaLaunchConfig_t *config)
 {
     EMULATED_CONTEXT_CALL;

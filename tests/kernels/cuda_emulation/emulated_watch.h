@@ -1,5 +1,6 @@
 /** @file
- * @brief What a race detector sees of the kernels that run; see race_detector.c. Without one nothing is watched. */
+ * @brief Events of the running kernels for a race detector; see race_detector.c. Without a detector nothing is
+ * watched. */
 #ifndef EMULATED_WATCH_H
 #define EMULATED_WATCH_H
 

@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Of results of 4 arguments one is an ulp higher and one an ulp lower; that of zero stays. */
+/* Changes results as another libm: of results of 4 arguments one is an ulp higher and one an ulp lower; that of
+ * zero stays. */
 static inline int other_digit(double x)
 {
     uint64_t bits;

@@ -137,7 +137,7 @@ static const struct race_clock *join_two(const struct race_clock *a, const struc
 
 /* ---- the edges ---- */
 
-/* One of the three clocks of all lanes that meet; `place` is its offset in struct race_lane. */
+/* Joins one of the three clocks of all lanes that meet; `place` is its offset in struct race_lane. */
 static const struct race_clock *join_all(const uint32_t *which, unsigned count, size_t place)
 {
     const struct race_clock *last[RECENT] = {NULL};

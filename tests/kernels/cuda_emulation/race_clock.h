@@ -1,6 +1,6 @@
 /** @file
- * @brief What each lane of a grid knows of the others: vector clocks, after the memory consistency model of the PTX
- * ISA.
+ * @brief Vector clocks: the knowledge of each lane of a grid about the others, after the memory consistency model
+ * of the PTX ISA.
  *
  * Each lane counts its own epochs; a clock holds the epoch of each lane up to which everything is known. Clocks do
  * not change once they are made, so lanes share them. A lane has four:
@@ -29,7 +29,7 @@ struct race_clock {
 };
 
 struct race_lane {
-    uint32_t epoch; /* of what it does now */
+    uint32_t epoch; /* current epoch */
     const struct race_clock *seen, *fenced, *pending, *local;
 };
 
@@ -44,7 +44,7 @@ int race_knows(uint32_t lane, uint32_t other, uint32_t epoch, int is_shared);
 
 void race_meet(const uint32_t *lanes, unsigned count);
 void race_fence(uint32_t lane);
-/* What a strong write of the lane hands over, joined with `before` unless that is NULL. */
+/* The clock that a strong write of the lane hands over, joined with `before` unless that is NULL. */
 const struct race_clock *race_release(uint32_t lane, const struct race_clock *before);
 /* A strong read found `clock`, which may be NULL. */
 void race_observe(uint32_t lane, const struct race_clock *clock);

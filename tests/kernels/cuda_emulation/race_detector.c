@@ -14,7 +14,7 @@
 
 void (*race_reported)(const char *line);
 
-/* One access to one word, or to a byte of it. */
+/* An access to one word, or to a byte of it. */
 struct access {
     uint32_t lane, owner, kind, site;
     unsigned bytes;
@@ -355,8 +355,8 @@ static uint32_t spare_lane(uint32_t owner, unsigned barrier)
     return owner * stride + threads + barrier % RACE_SPARE;
 }
 
-/* Of a spare lane: `seen` is what arrived at its barrier in this phase, `fenced` what the phase before hands over.
- */
+/* Handles the arrival of a spare lane: `seen` is what arrived at its barrier in this phase, `fenced` what the
+ * previous phase hands over. */
 static void on_arrive(uint32_t owner, unsigned barrier)
 {
     struct race_lane *spare = race_lane(spare_lane(owner, barrier));

@@ -1,5 +1,5 @@
 /** @file
- * @brief Of each word of memory: who wrote it last, and who read it since. */
+ * @brief Shadow of each word of memory: its last writer, and its readers since then. */
 #ifndef RACE_SHADOW_H
 #define RACE_SHADOW_H
 
@@ -19,13 +19,13 @@ struct race_group {
 };
 
 struct race_cell {
-    uint32_t lane, epoch; /* of the last write; epoch 0: none in this launch */
-    uint32_t site, old;   /* where that was, and the value before it */
+    uint32_t lane, epoch; /* last write; epoch 0: none in this launch */
+    uint32_t site, old;   /* site of the write, and the value before it */
     uint8_t is_strong, is_constant, is_split, is_shared;
     uint16_t group_count, group_capacity;
     struct race_group *groups;
-    const struct race_clock *handed;     /* by the last strong write, and by the atomics before it */
-    const struct race_clock *handed_old; /* with the value before it */
+    const struct race_clock *handed;     /* clock from the last strong write, and from the atomics before it */
+    const struct race_clock *handed_old; /* clock with the value before it */
     struct race_cell *bytes;             /* is_split: a cell for each byte, and none for the word */
 };
 
@@ -36,7 +36,7 @@ void race_shadow_block(const void *shared, size_t bytes, unsigned slot, uint32_t
 /* The cell of the word at `at`, a multiple of 4; in shared memory that of `block`. */
 struct race_cell *race_cell(uintptr_t at, uint32_t block);
 int race_is_shared(uintptr_t at);
-/* From now on the cell has one for each byte. */
+/* Splits the cell into one for each byte, from now on. */
 void race_split(struct race_cell *cell);
 /* Whether all of the group happened before the next access of the lane. */
 int race_knows_group(uint32_t lane, const struct race_group *group, int is_shared);

@@ -15,7 +15,7 @@ static struct ndtd_map_loader *loader;
 static struct ndtd_worker *worker;
 static struct ndt_result_message answers[DRIVE_SCANS];
 static size_t answer_count;
-static sem_t answered; /* once for each answer */
+static sem_t answered; /* posted once for each answer */
 
 static enum ndt_status keep_answer(void *context, const struct ndt_result_message *result,
                                    struct ndt_error *ignored)

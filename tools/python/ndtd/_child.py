@@ -30,7 +30,7 @@ def working_on(path: Any) -> None:
 
 
 def part_of(out: Path, process: Optional[int] = None) -> Path:
-    """Where a process, this one by default, writes what becomes `out` when it is complete."""
+    """The file that a process, this one by default, writes and that becomes `out` when it is complete."""
     return out.with_name(f".{out.name}.part-{process or os.getpid()}")
 
 

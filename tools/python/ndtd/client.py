@@ -408,7 +408,7 @@ class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
         self._turn = asyncio.Lock()
 
     async def close(self) -> None:
-        """As Client.close."""
+        """Closes the client; see Client.close."""
         self._close()
 
     async def __aenter__(self) -> AsyncClient:
@@ -426,7 +426,7 @@ class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
         return await socket.recv_multipart()
 
     async def wait_ready(self, timeout: float = 5.0) -> None:
-        """As Client.wait_ready."""
+        """Waits for the daemon; see Client.wait_ready."""
         end = time.monotonic() + timeout
         if not self._push:
             await self._receive(self._scans, end, "scans")
@@ -434,18 +434,18 @@ class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
 
     async def publish_scan(self, points: ArrayLike, stamp_ns: int, seq: Optional[int] = None, frame_id: str = "lidar",
                            time_s: Optional[ArrayLike] = None) -> int:
-        """As Client.publish_scan."""
+        """Publishes a scan; see Client.publish_scan."""
         number = self._next_seq(seq)
         await self._send(_scan(points, stamp_ns, number, frame_id, time_s))
         return number
 
     async def results(self, timeout: Optional[float] = None) -> AsyncIterator[Message]:
-        """As Client.results: `async for`."""
+        """Yields results, for `async for`; see Client.results."""
         while await self._poses.poll(None if timeout is None else int(timeout * 1000)):
             yield self._unpack(await self._poses.recv())
 
     async def points(self, timeout: Optional[float] = None, endpoint: Optional[str] = None) -> AsyncIterator[Message]:
-        """As Client.points: `async for`."""
+        """Yields points, for `async for`; see Client.points."""
         socket = self._connect_viewer(endpoint or (await self.request("hello"))["points"], "sockets.points")
         try:
             while await socket.poll(None if timeout is None else int(timeout * 1000)):
@@ -454,7 +454,7 @@ class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
             socket.close()
 
     async def poses(self, timeout: Optional[float] = None, endpoint: Optional[str] = None) -> AsyncIterator[Message]:
-        """As Client.poses: `async for`."""
+        """Yields poses, for `async for`; see Client.poses."""
         socket = self._connect_viewer(endpoint or (await self.request("hello"))["motion"], "output.rate_hz", 64)
         try:
             while await socket.poll(None if timeout is None else int(timeout * 1000)):
@@ -463,12 +463,12 @@ class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
             socket.close()
 
     async def pose_at(self, stamp_ns: Optional[int] = None, timeout: float = 5.0) -> Message:
-        """As Client.pose_at."""
+        """The pose at a stamp; see Client.pose_at."""
         reply: Message = (await self.request("pose_at", timeout, **_moment(stamp_ns)))["pose_at"]
         return reply
 
     async def request(self, op: str, timeout: float = 5.0, **arguments: Any) -> Message:
-        """As Client.request; requests of several tasks wait for one another."""
+        """Sends a request; see Client.request. Requests of several tasks wait for one another."""
         async with self._turn:
             end, number = time.monotonic() + timeout, next(self._id)
             await self._control.send(self._pack({"type": "request", "id": number, "op": op, **arguments}))
@@ -481,7 +481,7 @@ class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
                        position: Optional[Sequence[float]] = None, deviation: Optional[Sequence[float]] = None,
                        heading: Optional[float] = None, heading_deviation: Optional[float] = None, apply: bool = True,
                        timeout: float = 30.0) -> Message:
-        """As Client.localize."""
+        """Searches for the pose; see Client.localize."""
         hints = _hints(pose, covariance=covariance, position=position, deviation=deviation, heading=heading,
                        heading_deviation=heading_deviation)
         end = time.monotonic() + timeout

@@ -100,7 +100,7 @@ class _Plane:
 
 
 class _Crs:
-    """Any CRS that pyproj knows, from and to WGS84."""
+    """Conversion from and to WGS84 by any CRS that pyproj knows."""
 
     def __init__(self, crs: Any):
         pyproj = need("pyproj", "las")

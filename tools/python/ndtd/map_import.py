@@ -185,7 +185,7 @@ def _summary(tiles: TileSet, noise: int, out: Path, projector: Optional[Projecto
 
 
 def import_map(args: argparse.Namespace) -> None:
-    """Does what the command line says; failures leave DIR as it was."""
+    """Imports a map as the command line says; failures leave DIR as it was."""
     _check(args)
     out = Path(args.out)
     files = find_files(args.input)

@@ -175,7 +175,7 @@ def _check_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> "Iterator[None]":
-    """One `run` at a time. A folder that is new is removed when nothing came of it."""
+    """Holds the lock of the folder, for one `run` at a time. A new folder is removed when nothing was written to it."""
     try:
         path.mkdir(parents=True)
         is_new = True

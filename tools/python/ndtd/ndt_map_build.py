@@ -88,7 +88,7 @@ def _write(part: Path, mapped: build.Mapped, store: CloudStore, args: argparse.N
 
 
 def _about(mapped: build.Mapped, points: int, sharpness: "dict[str, Any]", args: argparse.Namespace, spent_s: float) -> "dict[str, Any]":
-    """What map.json says, but for what moved."""
+    """The contents of map.json, except for the moving points."""
     drives = []
     for drive, one, first in zip(mapped.drives, mapped.trajectories, mapped.firsts):
         moved = mapped.poses[first:first + len(one.stamps_ns), :3, 3]
@@ -104,7 +104,7 @@ def _about(mapped: build.Mapped, points: int, sharpness: "dict[str, Any]", args:
 
 
 def _gnss(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
-    """How far the antenna is from its positions in the map; None: they are not used."""
+    """Distances of the antenna from its positions in the map; None: positions are not used."""
     if mapped.positions is None:
         return None
     off_m = positions.residuals_m(mapped.positions, mapped.poses)

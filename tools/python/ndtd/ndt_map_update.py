@@ -67,7 +67,7 @@ def _check(args: argparse.Namespace) -> Path:
 
 
 def _ways(renewal: Renewal) -> "dict[str, list[list[float]]]":
-    """Where the scans that voted were, WAY_M apart."""
+    """Positions of the scans that voted, WAY_M apart."""
     out: "dict[str, list[list[float]]]" = {}
     for one in renewal.voting:
         way, last = [], np.full(2, np.inf)
@@ -81,7 +81,7 @@ def _ways(renewal: Renewal) -> "dict[str, list[list[float]]]":
 
 
 def _about(renewal: Renewal, gone: np.ndarray, new: np.ndarray) -> "dict[str, Any]":
-    """What overlay.json says besides the id."""
+    """The contents of overlay.json besides the id."""
     recordings = [{"recording": one.name, "scans": len(one.located.stamps_ns), "verified": int(one.located.verified.sum()),
                    "voted": len(one.voters), "not_held": one.not_held, "note": one.reason} for one in renewal.recordings]
     return {"made_by": f"ndt-map update {__version__}", "recordings": recordings,

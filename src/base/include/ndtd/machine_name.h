@@ -1,5 +1,5 @@
 /** @file
- * @brief What a measurement ran on: results carry their machine. */
+ * @brief Name of the machine, which measurements carry. */
 #ifndef NDTD_MACHINE_NAME_H
 #define NDTD_MACHINE_NAME_H
 

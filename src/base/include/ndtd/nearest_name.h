@@ -21,9 +21,9 @@ struct ndtd_nearest {
 
 /** Starts a search. */
 struct ndtd_nearest ndtd_nearest_start(const char *word);
-/** Compares one candidate. Near is what differs in a third of its characters at most, and in four; of dotted names
- * both the section and the part after the last dot. That part alone finds names without section or, where it is the
- * same, with another one. */
+/** Compares one candidate. It is near if at most a third of its characters differ, and at most four; for dotted
+ * names this holds for the section and for the part after the last dot. That part alone finds names without a
+ * section or, where it is equal, with another one. */
 void ndtd_nearest_consider(struct ndtd_nearest *nearest, const char *name);
 /** Writes "; did you mean 'name'?" or an empty text. */
 void ndtd_nearest_hint(const struct ndtd_nearest *nearest, char *text, size_t size);

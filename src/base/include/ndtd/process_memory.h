@@ -9,10 +9,10 @@
 extern "C" {
 #endif
 
-/** Bytes in memory now. 0: unknown. */
+/** Bytes in memory now; 0: unknown. */
 uint64_t ndtd_resident_bytes(void);
-/** The most there ever were, of this program alone: getrusage() also counts a caller that used vfork(). 0: unknown.
- */
+/** Largest number of bytes in memory so far, of this program alone: getrusage() also counts a caller that used
+ * vfork(). 0: unknown. */
 uint64_t ndtd_peak_resident_bytes(void);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /** @file
  * @brief Names, cores and priorities of threads, and locked memory.
  *
- * The operating system may refuse them. A refusal is one warning in the log that names the missing privilege; the
- * daemon continues without. */
+ * The operating system may refuse each of these. A refusal is one warning in the log that names the missing
+ * privilege; the daemon continues without it. */
 #ifndef NDTD_REALTIME_H
 #define NDTD_REALTIME_H
 
@@ -16,8 +16,8 @@ extern "C" {
 
 /** Parses "0,2-3"; an empty text is an empty set. NDT_ERR_ARGUMENT for anything else. */
 NDT_MUST_CHECK enum ndt_status ndtd_cpu_list_parse(const char *text, cpu_set_t *cpus, struct ndt_error *err);
-/** Cores (rt.cpus, "0,2-3"; empty: any) and SCHED_FIFO priority (rt.priority; 0: none) of the calling thread and
- * the threads that it starts afterwards. */
+/** Sets the cores (rt.cpus, "0,2-3"; empty: any) and the SCHED_FIFO priority (rt.priority; 0: none) of the calling
+ * thread and of the threads that it starts afterwards. */
 void ndtd_realtime_enter(const char *cpus, int priority);
 /** Names the calling thread; at most 15 bytes. */
 void ndtd_thread_name(const char *name);

@@ -11,18 +11,18 @@
 extern "C" {
 #endif
 
-/** All zero: empty. */
+/** List of numbers; all zero: empty. */
 struct ndtd_samples {
     double *values;
     size_t count, capacity;
     int sorted;
 };
 
-/** Numbers that are not finite are ignored. */
+/** Adds a number; one that is not finite is ignored. */
 NDT_MUST_CHECK enum ndt_status ndtd_samples_add(struct ndtd_samples *samples, double value, struct ndt_error *err);
 /** Frees the numbers; the list is then empty. */
 void ndtd_samples_free(struct ndtd_samples *samples);
-/** Interpolates linearly between neighbours, 0 <= q <= 1; 0 for an empty list. Sorts the list. */
+/** Quantile q, 0 <= q <= 1, interpolated linearly between neighbours; 0 for an empty list. Sorts the list. */
 double ndtd_samples_quantile(struct ndtd_samples *samples, double q);
 /** The mean; 0 for an empty list. */
 double ndtd_samples_mean(const struct ndtd_samples *samples);

@@ -1,5 +1,5 @@
 /** @file
- * @brief Limits how often something is done: a few times at once, then at a rate. Used by one thread. */
+ * @brief A throttle: allows an action a few times at once, then at a rate. Used by one thread. */
 #ifndef NDTD_THROTTLE_H
 #define NDTD_THROTTLE_H
 
@@ -7,14 +7,14 @@
 extern "C" {
 #endif
 
-/** State; zero is a full throttle: `burst` times are free. */
+/** State; zero: `burst` times are free. */
 struct ndtd_throttle {
-    double used;  /**< of the burst */
-    double at_us; /**< when that was so */
+    double used;  /**< used part of the burst */
+    double at_us; /**< time of `used` */
 };
 
-/** Returns 1 if it may be done now, and counts it. burst: times at once; rate_hz: times per second in the long run;
- * now_us: monotonic. */
+/** Returns 1 if the action is allowed now, and counts it. burst: times at once; rate_hz: times per second in the
+ * long run; now_us: monotonic. */
 int ndtd_throttle_take(struct ndtd_throttle *throttle, double burst, double rate_hz, double now_us);
 
 #ifdef __cplusplus

@@ -22,7 +22,7 @@ extern "C" {
 #define NDTD_CONFIG_MAX_DEPTH   8                 /**< nested sections */
 #define NDTD_CONFIG_MAX_OPTIONS 160               /**< rows of the option table, for finding duplicates */
 
-enum { NDTD_CONFIG_FILES = 16 /**< --config at most */ };
+enum { NDTD_CONFIG_FILES = 16 /**< largest number of --config */ };
 
 /** Configuration files, in the order in which they are read: an option has the value that the last one gives. */
 struct ndtd_config_files {
@@ -37,10 +37,10 @@ const char *ndtd_config_files_text(const struct ndtd_config_files *files, char *
  * Fails with NDT_ERR_MEMORY only. */
 NDT_MUST_CHECK enum ndt_status ndtd_config_add(struct ndtd_settings *settings, const char *path, int verbose,
                                                struct ndtd_faults *faults, struct ndt_error *err);
-/** The same; the first of the faults is NDT_ERR_ARGUMENT. */
+/** ndtd_config_add, where a fault is an error: the first one is NDT_ERR_ARGUMENT. */
 NDT_MUST_CHECK enum ndt_status ndtd_config_read(struct ndtd_settings *settings, const char *path,
                                                 struct ndt_error *err);
-/** The same from memory; errors name `name` instead of a path. */
+/** ndtd_config_read from memory; errors name `name` instead of a path. */
 NDT_MUST_CHECK enum ndt_status ndtd_config_parse(struct ndtd_settings *settings, const char *name, const void *text,
                                                  size_t size, struct ndt_error *err);
 

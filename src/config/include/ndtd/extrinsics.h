@@ -1,5 +1,5 @@
 /** @file
- * @brief Where the sensors are mounted: transforms to the base frame, and their text form in the options.
+ * @brief Extrinsics: transforms from the sensors to the base frame, and their text form in the options.
  *
  * The base frame is that of the vehicle (base_link). A transform is one of
  *
@@ -25,17 +25,17 @@ enum {
     NDTD_FRAME_ID_MAX = 64       /**< bytes of a frame_id, with the final zero */
 };
 
-/** One of several sensors. */
+/** A sensor with its own transform. */
 struct ndtd_sensor_frame {
-    char frame_id[NDTD_FRAME_ID_MAX]; /**< of its scans */
+    char frame_id[NDTD_FRAME_ID_MAX]; /**< frame_id of its scans */
     struct ndt_pose T_base_sensor;
 };
 
 /** Options frames.*; the identity and no sensors by default. */
 struct ndtd_extrinsics {
-    struct ndt_pose T_base_sensor; /**< of scans whose frame_id is not that of one of `sensors` */
+    struct ndt_pose T_base_sensor; /**< for scans whose frame_id is not that of one of `sensors` */
     struct ndt_pose T_base_imu;
-    double gnss_antenna_m[3]; /**< in the base frame */
+    double gnss_antenna_m[3]; /**< antenna in the base frame */
     size_t sensor_count;
     struct ndtd_sensor_frame sensors[NDTD_EXTRINSICS_SENSORS];
     int merge_sensors; /**< scans of all `sensors` become one, see scan_merge.h */
@@ -46,8 +46,8 @@ const struct ndtd_sensor_frame *ndtd_extrinsics_sensor(const struct ndtd_extrins
 /** T_base_sensor of scans with this frame_id, borrowed. */
 const struct ndt_pose *ndtd_extrinsics_of(const struct ndtd_extrinsics *frames, const char *frame_id);
 
-/** Reads a transform from texts of numbers between spaces or commas. NDT_ERR_ARGUMENT with one line that says which
- * number or limit: 6, 7 or 16 finite numbers, angles within 2 pi, a rotation that is orthonormal to 1e-3, a
+/** Reads a transform from texts of numbers between spaces or commas. NDT_ERR_ARGUMENT, with one line that names the
+ * number or the limit: 6, 7 or 16 finite numbers, angles within 2 pi, a rotation that is orthonormal to 1e-3, a
  * translation of at most 1000 m. */
 NDT_MUST_CHECK enum ndt_status ndtd_transform_parse(const char *const *texts, size_t count, struct ndt_pose *out,
                                                     struct ndt_error *err);

@@ -1,5 +1,5 @@
 /** @file
- * @brief Everything that can be configured, in one struct; options.h reads and prints it. */
+ * @brief The settings: all options in one struct; options.h reads and prints it. */
 #ifndef NDTD_SETTINGS_H
 #define NDTD_SETTINGS_H
 
@@ -25,7 +25,7 @@ extern "C" {
 struct ndtd_settings {
     char backend[32];                       /**< backend.name: auto, cpu, reference, cuda */
     struct ndt_backend_config compute;      /**< cpu.*, cuda.*, backend.max_points */
-    const char *cuda_pipeline, *cuda_shape; /**< cuda.*; NULL: auto. Together they are compute.pipeline. */
+    const char *cuda_pipeline, *cuda_shape; /**< cuda.*; NULL: auto. Both together make compute.pipeline. */
     struct ndt_map_config map;     /**< ndt.covariance, ndt.min_points ...; leaves are derived from ndt.levels */
     char map_path[NDTD_PATH_MAX];  /**< map.path */
     int extend_map;                /**< map.extend */
@@ -38,7 +38,7 @@ struct ndtd_settings {
     struct ndtd_extrinsics frames;           /**< frames.* */
     int has_initial_pose;                    /**< initial_pose.pose is not [] */
     double initial_pose[7];                  /**< x y z qx qy qz qw */
-    uint32_t max_points; /**< preprocess.max_points: of scans with more only every k-th point is read */
+    uint32_t max_points; /**< preprocess.max_points: larger scans are thinned to every k-th point */
     enum { NDTD_POSE_AUTO, NDTD_POSE_GIVEN, NDTD_POSE_SEARCH } initial_pose_mode; /**< initial_pose.mode */
     enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior;                               /**< ndt.prior */
     struct ndt_track_params track;                                                /**< estimator.* */
@@ -59,7 +59,7 @@ struct ndtd_settings {
         double moved_m;      /**< validation.initial_to_result_distance_tolerance_m */
         double align_s;      /**< validation.critical_upper_bound_exe_time_ms */
         int skipped;         /**< validation.skipping_publish_num */
-    } validation;            /**< limits of what the log warns of; 0 = none */
+    } validation;            /**< limits of the log's warnings; 0 = none */
     int use_gnss;            /**< ndt.regularization.enable; the scale is align.gnss_scale */
     int autotune;            /**< autotune.enable: measure at the start of the live daemon */
     double autotune_limit_s; /**< autotune.limit_ms */
@@ -101,26 +101,26 @@ struct ndtd_settings {
     char map_paths[NDTD_PATH_MAX]; /**< security.map_paths: directories, separated by ':' */
 };
 
-/** The defaults of the core's *_default functions and those of the daemon. */
+/** Sets the defaults: of the core's *_default functions, and of the daemon. */
 void ndtd_settings_default(struct ndtd_settings *settings);
-/** Checks what concerns several options at once (order of levels and ranges, names of backends and cores); adds one
+/** Checks options that depend on each other (order of levels and ranges, names of backends and cores); adds one
  * line per fault. */
 void ndtd_settings_check(const struct ndtd_settings *settings, struct ndtd_faults *faults);
-/** The same, with the first of the faults; and
- * derives the map's leaves from ndt.levels and the neighbours per level from ndt.neighbours. */
+/** Checks as ndtd_settings_check, with the first fault as the error, and derives the map's leaves from ndt.levels
+ * and the neighbours per level from ndt.neighbours. */
 NDT_MUST_CHECK enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_error *err);
 /** Whether the first scan starts at the configured pose. */
 int ndtd_settings_starts_at_pose(const struct ndtd_settings *settings);
-/** Whether map.path is `none`: odometry finds the poses, in a frame of its own. */
+/** Whether map.path is `none`: the poses are those of odometry, in a frame of its own. */
 int ndtd_settings_has_no_map(const struct ndtd_settings *settings);
-/** The budget of a scan with live.budget_ms = auto, unless scans come so seldom that there is more time. */
+/** Budget of a scan with live.budget_ms = auto [s]; it is larger where scans are rare. */
 #define NDTD_BUDGET_S 0.1
-/** The budget that every scan has. */
+/** The budget that every scan has at least [s]. */
 double ndtd_settings_budget_s(const struct ndtd_settings *settings);
-/** Number of CPU threads that cpu.threads means on this machine. */
+/** Number of CPU threads by cpu.threads on this machine. */
 int ndtd_settings_threads(const struct ndtd_settings *settings);
-/** Whether security.isolation leaves a backend what it needs: a CUDA device needs files and system calls that only
- * `gpu` leaves. */
+/** Whether security.isolation allows a backend: a CUDA device needs files and system calls that only `gpu` allows.
+ */
 int ndtd_settings_allow_backend(const struct ndtd_settings *settings, const char *name);
 
 #ifdef __cplusplus

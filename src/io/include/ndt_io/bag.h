@@ -25,47 +25,45 @@ extern "C" {
 /** Longest payload [bytes]. */
 #define NDT_BAG_MAX_PAYLOAD ((uint32_t)268435456)
 
-/** One wire frame. */
+/** A wire frame in a bag. */
 struct ndt_bag_record {
-    uint32_t type; /**< type of the message (ndt_proto/message.h); not interpreted here */
+    uint32_t type; /**< type of the message (ndt_proto/message.h), which bags do not interpret */
     uint32_t length;
     int64_t receive_time_ns;
     const uint8_t *payload; /**< borrowed until the next read or close; NULL: not read (ndt_bag_pass) */
 };
 
-/** Reads a bag. */
+/** Reader of a bag. */
 struct ndt_bag_reader;
 /** Opens a bag and checks its header. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_open(struct ndt_bag_reader **out, const char *path, struct ndt_error *err);
-/** The same, and a stream as well: "-" is standard input, else a FIFO, /dev/stdin or a process substitution. A
- * stream is read once, from begin to end, and waits for its writer; progress (borrowed, may be NULL) cancels the
- * waiting. */
+/** Opens a bag or a stream: "-" is standard input, else a FIFO, /dev/stdin or a process substitution. A stream is
+ * read once, from begin to end, and waits for its writer; progress (borrowed, may be NULL) cancels the waiting. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_open_any(struct ndt_bag_reader **out, const char *path,
                                                 struct ndt_progress *progress, struct ndt_error *err);
-/** A stream that is open already; `name` is that of messages. The reader owns fd, which is closed on failure too.
- */
+/** Opens a stream by its descriptor; `name` is for messages. The reader owns fd, which is closed on failure too. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_open_stream(struct ndt_bag_reader **out, int fd, const char *name,
                                                    struct ndt_progress *progress, struct ndt_error *err);
-/** Whether it is read once only, and its size is not known. */
+/** Whether the reader reads a stream: once only, and of unknown size. */
 int ndt_bag_is_stream(const struct ndt_bag_reader *reader);
 /** Reads the next record. NDT_END at the end of the file; NDT_ERR_FORMAT at a damaged or truncated record, also in
  * all further calls; NDT_ERR_CANCELLED. The reader's buffer grows with the largest record. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_next(struct ndt_bag_reader *reader, struct ndt_bag_record *out,
                                             struct ndt_error *err);
-/** From the next record on, payloads of some types (bit TYPE of types below 32; 0: none) are passed over: the
- * record has its type, length and time, and NULL for the payload. Its CRC is not checked, that it lies within the
- * file is. A stream cannot be passed over: it is read, and checked, all the same. */
+/** Passes over payloads of some types (bit TYPE of types below 32; 0: none), from the next record on: the record
+ * has its type, length and time, and NULL for the payload. Its CRC is not checked; its place within the file is. In
+ * a stream such payloads are read and checked all the same. */
 void ndt_bag_pass(struct ndt_bag_reader *reader, uint32_t types);
-/** Continues with the first record; clears an error. A stream cannot: ndt_bag_next says so then. */
+/** Continues with the first record and clears an error. A stream cannot: the next ndt_bag_next reports it. */
 void ndt_bag_rewind(struct ndt_bag_reader *reader);
-/** Offset behind the last whole record read. */
+/** Offset behind the last whole record that was read. */
 uint64_t ndt_bag_offset(const struct ndt_bag_reader *reader);
-/** Size of the file [bytes]; 0 of a stream. */
+/** Size of the file [bytes]; 0 for a stream. */
 uint64_t ndt_bag_size(const struct ndt_bag_reader *reader);
 /** `reader` may be NULL. */
 void ndt_bag_close(struct ndt_bag_reader *reader);
 
-/** Writes a bag. */
+/** Writer of a bag. */
 struct ndt_bag_writer;
 /** Creates a bag. An existing file is refused unless `append`, which removes a damaged last record; a file that is
  * not a bag, or that has more data behind the damage, is refused unchanged. A file has one writer at a time: a
@@ -78,13 +76,12 @@ NDT_MUST_CHECK enum ndt_status ndt_bag_create(struct ndt_bag_writer **out, const
  * writer owns fd, which is closed on failure too; the file stays then. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_create_in(struct ndt_bag_writer **out, int fd, const char *path,
                                                  struct ndt_error *err);
-/** Writes a record. After a failure the file holds the records before it, and the writer refuses all further ones.
- */
+/** Writes a record. After a failure the file holds the earlier records, and the writer refuses all further ones. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_write(struct ndt_bag_writer *writer, const struct ndt_bag_record *record,
                                              struct ndt_error *err);
-/** Whole records in the file: those of this writer and, when it appends, those that were there. */
+/** Number of whole records in the file: those of this writer and, when it appends, the existing ones. */
 uint64_t ndt_bag_writer_records(const struct ndt_bag_writer *writer);
-/** Bytes of them, with the header of the file. */
+/** Bytes of these records, with the header of the file. */
 uint64_t ndt_bag_writer_offset(const struct ndt_bag_writer *writer);
 /** Flushes to the disk, closes and frees the writer, also on failure. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_finish(struct ndt_bag_writer *writer, struct ndt_error *err);
@@ -94,7 +91,7 @@ void ndt_bag_discard(struct ndt_bag_writer *writer);
 
 /** CRC-32C (Castagnoli), as in RFC 3720; start with crc = 0. */
 uint32_t ndt_crc32c(uint32_t crc, const void *data, size_t size);
-/** The same from tables, on any CPU; ndt_crc32c uses it if the CPU has no instruction for it. */
+/** ndt_crc32c from tables, on any CPU; ndt_crc32c uses it if the CPU has no instruction for it. */
 uint32_t ndt_crc32c_plain(uint32_t crc, const void *data, size_t size);
 
 #ifdef __cplusplus

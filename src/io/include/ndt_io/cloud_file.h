@@ -7,7 +7,7 @@
  * place and the limit.
  *
  * Origin: doubles, and numbers in text whatever their declared size, are kept relative to the first finite point
- * rounded to multiples of 1024 m, or to zero when all coordinates are below 2048 m, where a float is right to 0.1
+ * rounded to multiples of 1024 m, or to zero when all coordinates are below 2048 m, where a float is exact to 0.1
  * mm. Binary float32 is kept unchanged with origin zero. NaN points are kept; the preprocessor drops them. */
 #ifndef NDT_IO_CLOUD_FILE_H
 #define NDT_IO_CLOUD_FILE_H
@@ -27,7 +27,7 @@ extern "C" {
  * failure it holds no points. */
 NDT_MUST_CHECK enum ndt_status ndt_cloud_read(struct ndt_cloud *out, const char *path, struct ndt_error *err);
 
-/** The same; `progress` (may be NULL) counts bytes, points and the file. NDT_ERR_CANCELLED. */
+/** ndt_cloud_read with progress: `progress` (may be NULL) counts bytes, points and the file. NDT_ERR_CANCELLED. */
 NDT_MUST_CHECK enum ndt_status ndt_cloud_read_with(struct ndt_cloud *out, const char *path,
                                                    struct ndt_progress *progress, struct ndt_error *err);
 

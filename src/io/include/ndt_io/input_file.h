@@ -1,5 +1,5 @@
 /** @file
- * @brief Opening files that are read: maps, tiles, configurations, trajectories, bags. */
+ * @brief Opens input files: maps, tiles, configurations, trajectories, bags. */
 #ifndef NDT_IO_INPUT_FILE_H
 #define NDT_IO_INPUT_FILE_H
 

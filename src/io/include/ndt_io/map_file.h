@@ -1,6 +1,7 @@
 /** @file
  * @brief Prior maps on disk: a compiled map (.ndtmap), a point cloud file, tiles with or without Autoware's
- * pointcloud_map_metadata.yaml, or an overlay: what changed in one of the latter two since it was made. */
+ * pointcloud_map_metadata.yaml, or an overlay, which holds the changes of a cloud file or of tiles since they were
+ * mapped. */
 #ifndef NDT_IO_MAP_FILE_H
 #define NDT_IO_MAP_FILE_H
 
@@ -14,7 +15,7 @@ extern "C" {
 /** A cloud file and the rectangle [min, min + size) that it covers, in map coordinates. */
 struct ndt_tile {
     char *path;
-    char *change; /**< file of an overlay that changes its points; NULL: there is none */
+    char *change; /**< file of an overlay that changes its points; NULL: no change */
     double min_m[2];
     double size_m[2]; /**< 0: unknown */
 };
@@ -27,11 +28,11 @@ struct ndt_tile_set {
 #define NDT_MAP_PATH_SIZE 4096
 /** The head of an overlay. */
 struct ndt_map_overlay {
-    char map[NDT_MAP_PATH_SIZE]; /**< the map that it changes: a cloud file, or what ndt_tile_set_open reads */
-    uint64_t id;                 /**< of all its changes; not 0 */
+    char map[NDT_MAP_PATH_SIZE]; /**< map that it changes: a cloud file, or a path for ndt_tile_set_open */
+    uint64_t id;                 /**< id of all its changes; not 0 */
 };
-/** Name of the file that makes a folder an overlay. Two keys: `map`, a path that counts from the folder unless it
- * begins with '/', and `overlay_id`, 16 hexadecimal digits. Beside it stand the changes: `NAME.change` for the file
+/** Name of the file that makes a folder an overlay. It has two keys: `map`, a path relative to the folder unless it
+ * begins with '/', and `overlay_id`, 16 hexadecimal digits. The changes are beside it: `NAME.change` for the file
  * NAME of the map (docs/maps.md has the format). The map itself stays as it is. */
 #define NDT_MAP_OVERLAY "map_overlay.yaml"
 /** Name of Autoware's metadata: x_resolution, y_resolution, then `name.pcd: [x, y]`, the lower corner of each tile.
@@ -56,23 +57,24 @@ NDT_MUST_CHECK enum ndt_status ndt_tile_read(struct ndt_cloud *out, const char *
 
 /** Whether the folder `path` is an overlay. */
 int ndt_map_is_overlay(const char *path);
-/** Reads which map the overlay `path` changes. An overlay of an overlay is refused. */
+/** Reads the name of the map that the overlay `path` changes. An overlay of an overlay is refused. */
 NDT_MUST_CHECK enum ndt_status ndt_map_overlay_open(struct ndt_map_overlay *out, const char *path,
                                                     struct ndt_error *err);
 
-/** Whether ndt_tile_set_open is what reads `path`: a directory, or a file with the extension of YAML. */
+/** Whether ndt_tile_set_open reads `path`: a directory, or a file with the extension of YAML. */
 int ndt_map_is_tile_set(const char *path);
 
 /** Opens or builds the map at `path`; the caller owns one reference. A compiled map must have the levels that
  * `config` names and must have been built with the same rules (NDT_ERR_ARGUMENT with the value that differs). */
 NDT_MUST_CHECK enum ndt_status ndt_map_load(struct ndt_map **out, const char *path,
                                             const struct ndt_map_config *config, struct ndt_error *err);
-/** The same; `progress` (may be NULL) counts files, bytes, points and levels. NDT_ERR_CANCELLED. */
+/** ndt_map_load with progress: `progress` (may be NULL) counts files, bytes, points and levels. NDT_ERR_CANCELLED.
+ */
 NDT_MUST_CHECK enum ndt_status ndt_map_load_with(struct ndt_map **out, const char *path,
                                                  const struct ndt_map_config *config, struct ndt_progress *progress,
                                                  struct ndt_error *err);
-/** Checks in no time whether there is something at `path` that could be a map: a readable file with the extension
- * of one, a directory, or the metadata of tiles. What is in it is seen when it is loaded. */
+/** Checks quickly whether `path` could be a map: a readable file with a map's extension, a directory, or the
+ * metadata of tiles. Its contents are checked when it is loaded. */
 NDT_MUST_CHECK enum ndt_status ndt_map_path_check(const char *path, struct ndt_error *err);
 
 #ifdef __cplusplus

@@ -27,7 +27,7 @@ extern "C" {
 
 /** An open output file. */
 struct ndt_output {
-    FILE *file;      /**< for writing; NULL when not open */
+    FILE *file;      /**< stream to write to; NULL when not open */
     char *path;      /**< the target; owned */
     char *temporary; /**< PATH.tmp; owned; NULL when written directly */
 };

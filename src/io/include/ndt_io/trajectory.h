@@ -19,7 +19,7 @@ enum ndt_trajectory_format { NDT_TUM, NDT_KITTI };
 
 /** A pose at a time. */
 struct ndt_stamped_pose {
-    int64_t stamp_ns; /**< KITTI files have no stamps: the line number, from 0 */
+    int64_t stamp_ns; /**< in KITTI files, which have no stamps, the line number, from 0 */
     struct ndt_pose T_map_sensor;
 };
 /** Poses in the order of the file. */
@@ -37,8 +37,8 @@ void ndt_trajectory_free(struct ndt_trajectory *trajectory);
  * bit-identically. Independent of the locale. Returns the result of fprintf. */
 int ndt_trajectory_write_pose(FILE *file, enum ndt_trajectory_format format, int64_t stamp_ns,
                               const struct ndt_pose *pose);
-/** Reads times in seconds, one per line ("1317042272.349000"), as int64 ns; for the times files of KITTI. The
- * caller frees *out. */
+/** Reads times in seconds, one per line ("1317042272.349000"), as int64 ns; the times files of KITTI have this
+ * form. The caller frees *out. */
 NDT_MUST_CHECK enum ndt_status ndt_times_read(int64_t **out, size_t *count, const char *path,
                                               struct ndt_error *err);
 

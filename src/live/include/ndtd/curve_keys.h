@@ -15,16 +15,16 @@
 extern "C" {
 #endif
 
-#define NDTD_KEY_TEXT    40   /**< characters */
-#define NDTD_KEY_BYTES   32   /**< a decoded key */
-#define NDTD_MAX_CLIENTS 4096 /**< keys in a list */
+#define NDTD_KEY_TEXT    40   /**< characters of a key as text */
+#define NDTD_KEY_BYTES   32   /**< bytes of a decoded key */
+#define NDTD_MAX_CLIENTS 4096 /**< keys in a list at most */
 
 /** Creates a key pair: PREFIX.secret (mode 0600) and PREFIX.public. Existing files are not overwritten; on failure
  * neither file remains. */
 NDT_MUST_CHECK enum ndt_status ndtd_make_keys(const char *prefix, struct ndt_error *err);
 
-/** Reads the only key of a file. Comments as in a client list. The file belongs to this user or to root; others may
- * not write to it, and of a secret key only its group may read it. Otherwise the line names owner and mode. */
+/** Reads the only key of a file. Comments as in a client list. The file has to belong to this user or to root;
+ * others may not write to it, and only its group may read a secret key. Otherwise the line names owner and mode. */
 NDT_MUST_CHECK enum ndt_status ndtd_key_read(const char *path, int secret, char key[NDTD_KEY_TEXT + 1],
                                              struct ndt_error *err);
 

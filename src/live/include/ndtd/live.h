@@ -29,8 +29,8 @@ struct ndtd_live_options {
     void *context;
 };
 
-/** Checks the addresses of the three sockets, their limits, that tcp sockets which other machines can reach have
- * keys, and reads the key files; opens no socket. Fails with one line. */
+/** Checks the addresses and limits of the three sockets, requires keys for tcp sockets that other machines can
+ * reach, and reads the key files; opens no socket. Fails with one line. */
 NDT_MUST_CHECK enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt_error *err);
 
 /** Runs until SIGTERM, SIGINT or a shutdown request. Blocks the signals in the calling thread while it runs, and

@@ -22,10 +22,10 @@
 extern "C" {
 #endif
 
-#define NDTD_QUEUE_SMALL 1024 /**< waiting small messages */
+#define NDTD_QUEUE_SMALL 1024 /**< largest number of small messages that wait */
 
 struct ndtd_queue;
-/** depth: 1 to NDTD_QUEUE_MAX_DEPTH. */
+/** Creates a queue. depth: 1 to NDTD_QUEUE_MAX_DEPTH. */
 NDT_MUST_CHECK enum ndt_status ndtd_queue_create(struct ndtd_queue **out, unsigned depth, struct ndt_error *err);
 /** Frees the queue and its messages; may be NULL. */
 void ndtd_queue_destroy(struct ndtd_queue *queue);
@@ -44,7 +44,7 @@ size_t ndtd_queue_pop(struct ndtd_queue *queue, double timeout_us, unsigned max_
                       size_t max_frames);
 /** Returns frames to the queue; their contents become invalid. */
 void ndtd_queue_release(struct ndtd_queue *queue, struct ndtd_message **frames, size_t count);
-/** Refuses further frames. The consumer still gets those that wait, then 0 at once. */
+/** Refuses further frames. The consumer still gets the waiting ones, then 0 at once. */
 void ndtd_queue_close(struct ndtd_queue *queue);
 /** Returns whether the queue is closed. */
 int ndtd_queue_closed(const struct ndtd_queue *queue);

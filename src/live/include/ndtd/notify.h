@@ -15,13 +15,13 @@ extern "C" {
 
 /** Reports that the start is complete. */
 int ndtd_notify_ready(void);
-/** One line for `systemctl status`; control characters become blanks, at most 400 bytes. */
+/** Sends one line for `systemctl status`; control characters become blanks, at most 400 bytes. */
 int ndtd_notify_status(const char *text);
-/** Keep-alive; call it at least twice per ndtd_notify_watchdog_interval_s. */
+/** Sends a keep-alive; to be called at least twice per ndtd_notify_watchdog_interval_s. */
 int ndtd_notify_watchdog(void);
 /** Reports that the shutdown has begun. */
 int ndtd_notify_stopping(void);
-/** Silence after which the manager kills this process (WATCHDOG_USEC, WATCHDOG_PID) [s]; 0 = never. */
+/** Longest silence after which the manager kills this process (WATCHDOG_USEC, WATCHDOG_PID) [s]; 0 = never. */
 double ndtd_notify_watchdog_interval_s(void);
 
 #ifdef __cplusplus

@@ -19,21 +19,21 @@ extern "C" {
 
 struct ndtd_publisher;
 /** Binds the socket and starts the thread, which serves `points` too (NULL: none). `sockets` and `points` are
- * borrowed. The endpoint's limits of received messages are not used: 8 messages of 1024 bytes wait per connection.
- */
+ * borrowed. The endpoint's limits of received messages are not used: 8 messages of 1024 bytes may wait per
+ * connection. */
 NDT_MUST_CHECK enum ndt_status ndtd_publisher_open(struct ndtd_publisher **out, struct ndtd_sockets *sockets,
                                                    const struct ndtd_endpoint *endpoint,
                                                    struct ndtd_points_publisher *points, struct ndt_error *err);
-/** Sends what is queued, waiting at most a second, closes the socket and removes an ipc path. */
+/** Sends the queued results, waiting at most a second, closes the socket and removes an ipc path. */
 void ndtd_publisher_close(struct ndtd_publisher *publisher);
 
-/** One per publishing thread, which opens, uses and closes it. */
+/** A sender of results: one per publishing thread, which opens, uses and closes it. */
 struct ndtd_result_sender;
 /** Opens a sender, which the calling thread uses and closes. */
 NDT_MUST_CHECK enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out,
                                                        struct ndtd_publisher *publisher, struct ndt_error *err);
 /** Encodes a result and passes it to the publisher. Never blocks: if the in-process queue is full, the result is
- * lost, which is counted and logged and is not an error. */
+ * lost, which is counted and logged, and no error. */
 NDT_MUST_CHECK enum ndt_status ndtd_result_send(struct ndtd_result_sender *sender,
                                                 const struct ndt_result_message *message, struct ndt_error *err);
 /** Closes a sender; may be NULL. */

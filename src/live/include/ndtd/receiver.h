@@ -8,11 +8,11 @@
  * pushes out is answered as dropped.
  *
  * Arrival of a frame (ndtd_message.arrival_us): when the socket became readable, as far as this thread can tell. A
- * frame that is there when the thread waits for it has the moment at which the thread wakes. One that has come
- * while the thread was held up has the moment at which the thread last looked: its wait is never told too short,
- * and at most too long by that delay. What cannot be seen: the time in the sender, in the network and the kernel,
- * in libzmq beyond the high-water mark, from the readiness of the socket until the operating system runs this
- * thread, and that of more than 64 frames or 8 MB that were held up at once. Source: receiver.c. */
+ * frame that arrives while the thread waits for it has the moment at which the thread wakes. A frame that arrived
+ * while the thread was held up has the moment at which the thread last looked: its waiting time is never too short,
+ * and too long by that delay at most. Not included are the time in the sender, in the network and the kernel, in
+ * libzmq beyond the high-water mark, from the readiness of the socket until the operating system runs this thread,
+ * and the delay of frames beyond 64 or 8 MB held up at once. Source: receiver.c. */
 #ifndef NDTD_RECEIVER_H
 #define NDTD_RECEIVER_H
 
@@ -48,7 +48,7 @@ void ndtd_receiver_close(struct ndtd_receiver *receiver);
 void ndtd_receiver_set_identity(struct ndtd_receiver *receiver, uint64_t map_id, uint64_t config_hash);
 /** Copies the counters; any thread. */
 struct ndtd_receiver_counters ndtd_receiver_counters(const struct ndtd_receiver *receiver);
-/** Grows at least four times a second while the thread works, also without frames. Any thread. */
+/** A counter that grows at least four times a second while the thread works, also without frames. Any thread. */
 uint64_t ndtd_receiver_beats(const struct ndtd_receiver *receiver);
 
 #ifdef __cplusplus

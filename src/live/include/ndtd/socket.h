@@ -24,9 +24,9 @@ extern "C" {
 struct ndtd_endpoint {
     /** ipc://PATH, ipc://\@NAME (abstract), tcp://HOST:PORT */
     char address[NDTD_ENDPOINT_MAX];
-    /** messages that wait per connection, before some are lost (sent) or the sender waits (received) */
+    /** messages that wait per connection: beyond that, sent ones are lost, and the sender of received ones waits */
     int send_high_water_mark, receive_high_water_mark;
-    long long max_message_bytes; /**< of received messages; a peer that sends more is disconnected */
+    long long max_message_bytes; /**< limit of received messages; a peer that sends more is disconnected */
     int max_connections;         /**< further ones are closed at once */
     unsigned ipc_mode;           /**< 0600 or 0660 */
 };
@@ -41,7 +41,7 @@ struct ndtd_sockets; /* context, and with CURVE the ZAP handler */
 /** security: NULL or all empty = no CURVE. With keys, all tcp sockets use them, also those on the loopback. */
 NDT_MUST_CHECK enum ndt_status ndtd_sockets_open(struct ndtd_sockets **out, const struct ndtd_security *security,
                                                  struct ndt_error *err);
-/** Call it after all sockets are closed; waits at most one second for the last messages of a publisher. NULL is
+/** Closes the context after all its sockets; waits at most one second for the last messages of a publisher. NULL is
  * allowed. */
 void ndtd_sockets_close(struct ndtd_sockets *sockets);
 /** The zmq context, for inproc. */

@@ -1,11 +1,10 @@
 /** @file
- * @brief Tells the service manager that the daemon is alive, as long as all of its threads are.
+ * @brief Reports to the service manager that the daemon is alive, as long as all of its threads are.
  *
- * The main thread calls ndtd_watchdog_turn in every round of its loop, so that a main thread that hangs feeds
- * nothing. The other threads count signs of life (beats): before every frame, and regularly while they wait for
- * one, so that an idle thread makes progress. WATCHDOG=1 is sent three times per interval, only if every count has
- * grown since the last time. A thread that stands still is named in the log. Used by one thread. Source:
- * watchdog.c. */
+ * The main thread calls ndtd_watchdog_turn in every round of its loop, so that a hanging main thread feeds nothing.
+ * The other threads count signs of life (beats): before every frame, and regularly while they wait, so that an idle
+ * thread makes progress. WATCHDOG=1 is sent three times per interval, only if every count has grown since the last
+ * time. A thread that stands still is named in the log. Used by one thread. Source: watchdog.c. */
 #ifndef NDTD_WATCHDOG_H
 #define NDTD_WATCHDOG_H
 
@@ -16,7 +15,7 @@
 extern "C" {
 #endif
 
-#define NDTD_WATCHDOG_THREADS 4 /**< at most */
+#define NDTD_WATCHDOG_THREADS 4 /**< largest number of threads */
 
 /** The name of a thread and its count. */
 struct ndtd_beats {
@@ -27,7 +26,7 @@ struct ndtd_beats {
 /** State; initialise with ndtd_watchdog_init. */
 struct ndtd_watchdog {
     double every_us; /**< 0: the manager does not watch */
-    double fed_us;   /**< when it was last fed */
+    double fed_us;   /**< time of the last feeding */
     uint64_t seen[NDTD_WATCHDOG_THREADS];
 };
 

@@ -2,9 +2,9 @@
  * @brief The matching thread "ndt-match": takes frames from the queue, processes them one by one and publishes the
  * result of every scan.
  *
- * Frames: all that wait are popped at once, up to batch.max scans, and processed one by one, in their order,
- * because the prediction for each scan needs the previous result. With batch.together the scans are aligned
- * together beforehand (ndtd_pipeline_expect). The thread never waits for a batch to fill. Every scan that is popped
+ * Frames: the thread pops all waiting frames at once, up to batch.max scans, and processes them one by one, in
+ * their order, because the prediction for each scan needs the previous result. With batch.together it aligns the
+ * scans together beforehand (ndtd_pipeline_expect). The thread never waits for a batch to fill. Every popped scan
  * gets exactly one result.
  *
  * Between frames the thread applies updates (the functions below) and new maps: an update requested before a scan
@@ -15,10 +15,10 @@
  * The clock bounds the work and is used for timings, nothing else: if no deadline is hit, the results are
  * bit-identical to those of the replay, unless scans went together.
  *
- * Backend: measured and chosen with the first map (autotune.h), which is at the start when there is one. Scans that
- * come during those 0.1 s wait.
+ * Backend: measured and chosen with the first map (autotune.h), at the start if there is one. Scans that arrive
+ * during these 0.1 s wait.
  *
- * publish_us of a result is the time that publishing the previous result took; its own is not known yet. Threads:
+ * publish_us of a result is the time of publishing the previous one, because its own is not known yet. Threads:
  * start and stop by one thread; the other functions by any thread. No allocation per scan after warm-up. Source:
  * worker.c. */
 #ifndef NDTD_WORKER_H
@@ -36,10 +36,10 @@
 extern "C" {
 #endif
 
-#define NDTD_TIMINGS_KEPT 1000 /**< newest scans of ndtd_worker_timings */
+#define NDTD_TIMINGS_KEPT 1000 /**< number of newest scans in ndtd_worker_timings */
 
-/** Where results go. The functions are called by the worker's thread only; `open` and `close` may be NULL (nothing
- * to open or close). */
+/** Destination of the results. Only the worker's thread calls the functions; `open` and `close` may be NULL
+ * (nothing to open or close). */
 struct ndtd_worker_sink {
     void *context;
     enum ndt_status (*open)(void *context, struct ndt_error *err);
@@ -49,7 +49,7 @@ struct ndtd_worker_sink {
 
 /** Inputs and outputs of the worker. */
 struct ndtd_worker_parts {
-    const struct ndtd_settings_snapshot *settings; /**< a reference is acquired */
+    const struct ndtd_settings_snapshot *settings; /**< the worker acquires a reference */
     struct ndtd_queue *queue;                      /**< borrowed, as the others below */
     struct ndtd_map_loader *loader;                /**< may be NULL (`map` never changes) */
     struct ndtd_localizer *localizer;              /**< may be NULL (no requests to localise) */
@@ -63,12 +63,12 @@ struct ndtd_worker;
 /** Starts the thread and waits until backend and sink are open, or have failed to open. */
 NDT_MUST_CHECK enum ndt_status ndtd_worker_start(struct ndtd_worker **out, const struct ndtd_worker_parts *parts,
                                                  struct ndt_error *err);
-/** Closes the queue, answers the frames that wait, ends the thread and frees everything. */
+/** Closes the queue, answers the waiting frames, ends the thread and frees everything. */
 void ndtd_worker_stop(struct ndtd_worker *worker);
 
 /** Sets the pose of the estimator. A stamp of 0 means the stamp of the next scan. */
 void ndtd_worker_set_initial_pose(struct ndtd_worker *worker, const struct ndt_pose_message *pose);
-/** active = 0: scans are answered `rejected` until it is 1 again. */
+/** active = 0: scans are answered `rejected` until active is 1 again. */
 void ndtd_worker_set_active(struct ndtd_worker *worker, int active);
 /** Uses this snapshot from the next scan on, in worker and pipeline. It differs from the previous one in
  * reloadable options only. */
@@ -78,12 +78,12 @@ void ndtd_worker_apply_settings(struct ndtd_worker *worker, const struct ndtd_se
 struct ndtd_worker_status {
     int active;
     uint64_t map_id, config_hash;
-    uint64_t outcomes[NDT_OUTCOME_COUNT]; /**< of the scans that left the queue */
-    uint64_t states[NDT_STATE_COUNT];     /**< of the same scans */
+    uint64_t outcomes[NDT_OUTCOME_COUNT]; /**< outcomes of the scans that left the queue */
+    uint64_t states[NDT_STATE_COUNT];     /**< states after the same scans */
     uint64_t state_changes;
-    struct ndtd_state_change state_change; /**< the last one */
+    struct ndtd_state_change state_change; /**< last change */
     uint64_t scans, frames_refused, send_failures;
-    double budget_us; /**< of the last scan; 0: none yet */
+    double budget_us; /**< budget of the last scan; 0: none yet */
     struct ndtd_pipeline_events events;
     int has_pose; /**< whether the estimator has a pose */
     struct ndt_pose T_map_sensor;
@@ -91,18 +91,18 @@ struct ndtd_worker_status {
 };
 /** Copies the status. */
 void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *out);
-/** Grows before every frame, and every 50 ms without frames: a sign of life. Any thread. */
+/** A counter that grows before every frame, and every 50 ms without frames: a sign of life. Any thread. */
 uint64_t ndtd_worker_beats(const struct ndtd_worker *worker);
 /** The autotune result in use, with its measurements; all zero until there is one. */
 void ndtd_worker_autotune_result(struct ndtd_worker *worker, struct ndtd_autotune_result *out);
 
 /** The timing of one scan. */
 struct ndtd_worker_timing {
-    struct ndtd_scan_record record; /**< without trace; publish_us is its own */
+    struct ndtd_scan_record record; /**< without trace; publish_us is that of this scan */
     double latency_us;              /**< from the last byte until the result was handed to the sink */
     uint32_t queue_depth;
 };
-/** Copies the newest `max` timings at most, oldest first; returns how many. */
+/** Copies at most the newest `max` timings, oldest first; returns their number. */
 size_t ndtd_worker_timings(struct ndtd_worker *worker, struct ndtd_worker_timing *out, size_t max);
 
 #ifdef __cplusplus

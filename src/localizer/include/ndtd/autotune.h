@@ -55,7 +55,7 @@ struct ndtd_autotune_row {
     double p50_us, p95_us;          /**< Whole alignments, back to back. */
     double rested_us;               /**< Median after a scan period of rest; 0: not measured. */
     double evaluation_us;           /**< Median alignment time per evaluation. */
-    char why[NDTD_AUTOTUNE_REASON]; /**< Why it was not measured. */
+    char why[NDTD_AUTOTUNE_REASON]; /**< Reason why it was not measured. */
 };
 
 struct ndtd_autotune_choice {
@@ -91,14 +91,14 @@ size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
 struct ndtd_autotune_choice ndtd_autotune_decide(const struct ndtd_autotune_row *rows, size_t count,
                                                  double budget_us);
 /** Returns the size of the group with the least time per scan. us[k - 1]: of k scans at once. Sizes within 5 % of
- * it count as equal: the smallest is taken, whose first answer comes first. With has_lanes the largest: scans are
- * also preprocessed at the same time there, which `us` does not contain. */
+ * it count as equal: the smallest is taken, whose first answer comes first. With has_lanes the largest of them is
+ * taken: the lanes also preprocess scans at the same time, which `us` does not contain. */
 int ndtd_autotune_together(const double *us, size_t count, int has_lanes);
 /** Writes one line with the choice and all rows, cut at `size`; returns `text`. */
 const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *text, size_t size);
 
-/** Why backend.name: auto leaves the backend `device` out, in a few words; NULL: it was chosen, or asked for by its
- * name. tuned: the measurement, NULL without one (autotune.enable). */
+/** Writes the reason, in a few words, why backend.name: auto leaves the backend `device` out; NULL: it was chosen,
+ * or asked for by its name. tuned: the measurement, NULL without one (autotune.enable). */
 const char *ndtd_autotune_why_unused(const struct ndtd_settings *settings, const struct ndtd_autotune_result *tuned,
                                      const char *device, char *text, size_t size);
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * @brief Which backends work here and how fast they are on the user's map: `ndtd --list-backends` and `ndtd
+ * @brief Benchmark of the backends on this machine and the user's map: `ndtd --list-backends` and `ndtd
  * --autotune`.
  */
 #ifndef NDTD_BACKEND_BENCHMARK_H

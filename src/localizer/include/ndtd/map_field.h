@@ -1,5 +1,5 @@
 /** @file
- * @brief The field of a map (ndt_search/field.h): the one that its file holds, or a new one. */
+ * @brief The field of a map (ndt_search/field.h), read from the map's file or built. */
 #ifndef NDTD_MAP_FIELD_H
 #define NDTD_MAP_FIELD_H
 
@@ -9,7 +9,7 @@
  * map. The caller owns one reference. NDT_ERR_UNSUPPORTED: the map has no level that a field is built from. */
 NDT_MUST_CHECK enum ndt_status ndtd_map_field(struct ndt_field **out, const struct ndt_map *map,
                                               struct ndt_error *err);
-/** ndt_map_save with the map's field attached, or without where there is none. */
+/** ndt_map_save with the map's field attached where the map has one. */
 NDT_MUST_CHECK enum ndt_status ndtd_map_save(const struct ndt_map *map, const char *path, struct ndt_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /** @file
- * @brief Messages of odometry and IMU as samples of the estimator: in the base frame. Pure but for the transforms.
- */
+ * @brief Samples of the estimator from messages of odometry and IMU, in the base frame. Pure but for the
+ * transforms. */
 #ifndef NDTD_MOTION_SAMPLE_H
 #define NDTD_MOTION_SAMPLE_H
 
@@ -11,9 +11,9 @@
 extern "C" {
 #endif
 
-/** Odometry of the base as it is. */
+/** The sample of an odometry message, which is in the base frame already. */
 struct ndt_track_odometry_sample ndtd_odometry_sample(const struct ndt_pose_message *message);
-/** Turned from the frame of the IMU to that of the base. */
+/** The sample of an IMU message, turned from the frame of the IMU to that of the base. */
 struct ndt_track_imu_sample ndtd_imu_sample(const struct ndt_imu_message *message,
                                             struct ndtd_transforms *transforms,
                                             const struct ndtd_extrinsics *frames);

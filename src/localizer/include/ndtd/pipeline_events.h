@@ -1,6 +1,6 @@
 /** @file
- * @brief What went wrong on the way of frames through the pipeline without ending it: counted, and told in one line
- * each. Plain data; pure functions. */
+ * @brief Faults of frames that do not stop the pipeline: counts, and one line of text for each. Plain data; pure
+ * functions. */
 #ifndef NDTD_PIPELINE_EVENTS_H
 #define NDTD_PIPELINE_EVENTS_H
 
@@ -18,31 +18,30 @@ extern "C" {
 /** Counts since the pipeline was created. */
 struct ndtd_input_fault {
     uint64_t count;             /**< times that the input was found to be wrong */
-    enum ndt_track_fault fault; /**< now, see ndt_track/input_check.h */
+    enum ndt_track_fault fault; /**< fault of the input now, see ndt_track/input_check.h */
     double value;
 };
 
 struct ndtd_pipeline_events {
-    struct ndtd_input_fault inputs[NDT_TRACK_INPUT_COUNT]; /**< odometry and gyro against the scans */
+    struct ndtd_input_fault inputs[NDT_TRACK_INPUT_COUNT]; /**< odometry and gyro, checked against the scans */
     struct ndt_track_restarts odometry_restarts;
-    uint64_t thinned;                      /**< scans of which only a part of the points was read */
-    uint64_t thinned_points, thinned_read; /**< of the last of them: points, and those that were read */
-    uint64_t unsound;                      /**< results that were not finite: the scans are answered `rejected` */
+    uint64_t thinned;                      /**< scans of which only some of the points were read */
+    uint64_t thinned_points, thinned_read; /**< points of the last thinned scan, and those of them that were read */
+    uint64_t unsound;                      /**< results that were not finite: their scans are answered `rejected` */
     uint64_t reinitialised;                /**< estimates that were not finite: the estimator began anew */
-    uint64_t
-        refused_poses; /**< initial poses that no scan has confirmed, while the track before them went on to fit */
-    double refused_m;  /**< of the last of them: its distance from that track */
-    uint64_t repeated; /**< scans with the stamp of the one before: they are answered `rejected` */
-    uint64_t late;     /**< scans older than the estimate: they change nothing */
-    double late_s;     /**< of the last of them */
-    uint64_t memory_released;      /**< scans for which memory did not suffice: buffers were given back */
-    uint64_t memory_points;        /**< of the last of them */
-    uint64_t far;                  /**< poses farther from the guess than validation.* allows */
-    double far_m, far_limit_m;     /**< of the last of them */
-    uint64_t slow;                 /**< scans that took longer than validation.* allows */
-    double slow_us, slow_limit_us; /**< of the last of them */
-    uint64_t row;                  /**< scans in a row that have not converged, now */
-    uint64_t rows, longest_row;    /**< rows as long as validation.* says */
+    uint64_t refused_poses;    /**< initial poses that no scan confirmed, while the previous track went on to fit */
+    double refused_m;          /**< distance of the last refused pose from that track */
+    uint64_t repeated;         /**< scans with the stamp of the previous scan: they are answered `rejected` */
+    uint64_t late;             /**< scans older than the estimate: they change nothing */
+    double late_s;             /**< delay of the last late scan */
+    uint64_t memory_released;  /**< scans that memory did not suffice for: buffers were given back */
+    uint64_t memory_points;    /**< points of the last of those scans */
+    uint64_t far;              /**< poses farther from the guess than validation.* allows */
+    double far_m, far_limit_m; /**< distance and limit of the last far pose */
+    uint64_t slow;             /**< scans that took longer than validation.* allows */
+    double slow_us, slow_limit_us; /**< time and limit of the last slow scan */
+    uint64_t row;                  /**< length of the current row of scans that have not converged */
+    uint64_t rows, longest_row;    /**< rows as long as validation.* says, and the longest row */
     struct ndtd_transform_events transforms;
     struct ndtd_time_events times;
 };

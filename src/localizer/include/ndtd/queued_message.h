@@ -14,8 +14,8 @@ extern "C" {
 
 #define NDTD_QUEUE_MAX_DEPTH 8 /**< scans that wait at most */
 
-/** One message, decoded except for the points of a scan. The receiver (or the replay) decodes it once; queue,
- * worker and pipeline use it. */
+/** A message, decoded except for the points of a scan. The receiver (or the replay) decodes it once; queue, worker
+ * and pipeline use it. */
 struct ndtd_message {
     enum ndt_message_type type;
     const uint8_t *data;         /**< the encoded message; borrowed, while it is in the queue from its slot */

@@ -4,8 +4,8 @@
  * A scan of one of frames.sensors is held until each of them has sent one whose stamp lies within
  * preprocess.sweep_s of that of the first. The scan that completes the set gets the points of all: in the base
  * frame (float, origin 0), in the order of arrival, with times, where they are used, relative to its own stamp. A
- * scan of a sensor that is held already, or with a stamp outside, begins a new set; the old one is dropped as
- * incomplete and counted.
+ * second scan of the same sensor, or one with a stamp outside of that time, begins a new set; the old set is
+ * dropped as incomplete and counted.
  *
  * Points outside preprocess.min_range_m .. max_range_m of their own sensor become NaN, which preprocessing drops.
  * The merged scan is to be preprocessed with ndtd_scan_merge_params and with the identity as T_base_sensor; its
@@ -42,7 +42,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_scan_merge_add(struct ndtd_scan_merge *merge
                                                    int *is_complete, struct ndt_error *err);
 /** Drops the held scans without counting them: after frames.* or the recording has changed. */
 void ndtd_scan_merge_reset(struct ndtd_scan_merge *merge);
-/** The same, and gives the memory of the largest scans back. */
+/** Drops the held scans without counting them and gives the memory of the largest scans back. */
 void ndtd_scan_merge_release(struct ndtd_scan_merge *merge);
 /** The parameters for a merged scan: those given, without the limits of range, which ndtd_scan_merge_add applied.
  */

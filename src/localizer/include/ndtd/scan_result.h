@@ -9,9 +9,8 @@
 extern "C" {
 #endif
 
-/** Fills in what the record has; map_id, config_hash, queue_depth and drop_counter are 0. Unknown values are
- * absent.
- */
+/** Fills in the message from the record; map_id, config_hash, queue_depth and drop_counter are 0. Unknown values
+ * are absent. */
 void ndtd_scan_result(const struct ndtd_scan_record *record, struct ndt_result_message *message);
 /** Whether pose, covariance, twist and guess are finite and within ndt/limits.h, where they are known. Other
  * results cannot be sent. */

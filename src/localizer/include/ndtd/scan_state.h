@@ -16,24 +16,24 @@ struct ndtd_scan_facts {
     int has_pose;      /**< the estimator has a pose */
     int is_recovering; /**< pose hypotheses are followed, and none is accepted yet */
     enum ndt_outcome outcome;
-    double deviation_m;      /**< of the estimate's position, see ndt_track_position_deviation */
+    double deviation_m;      /**< deviation of the estimated position, see ndt_track_position_deviation */
     double lost_deviation_m; /**< estimator.lost_deviation_m */
-    double deviation_rad;    /**< of the estimate's attitude, see ndt_track_attitude_deviation */
+    double deviation_rad;    /**< deviation of the estimated attitude, see ndt_track_attitude_deviation */
     int is_extending;        /**< odometry has carried the pose beyond the edge of the map */
-    int is_contradicted;     /**< it was aligned in vain, and the prediction alone is not certain enough */
+    int is_contradicted;     /**< the alignment failed, and the prediction alone is not certain enough */
 };
-/** An attitude less certain than this, one sigma, is not trusted any more: 5 deg. */
+/** Largest standard deviation of a trusted attitude: 5 deg. */
 #define NDTD_LOST_RAD 0.087266462599716474
-/** The state after a scan. Without a pose it is initialising; a scan that converged makes it tracking; one that is
- * off the map, or that leaves the position less certain than the limit, or a pose that was trusted with an attitude
- * less certain than NDTD_LOST_RAD, or that is contradicted, makes it lost, or recovering where a pose hypothesis
- * may be right. Beyond the edge of the map odometry's pose is extending instead, as long as it is as certain as
- * that. Any other scan turns tracking into coasting and changes nothing else. */
+/** The state after a scan. Without a pose it is initialising; a scan that converged makes it tracking. It is lost,
+ * or recovering where a pose hypothesis may be right, after a scan that is off the map, that leaves the position
+ * less certain than the limit, that leaves a trusted pose with an attitude less certain than NDTD_LOST_RAD, or that
+ * is contradicted. Beyond the edge of the map it is extending instead, as long as odometry's pose is within these
+ * limits. Any other scan turns tracking into coasting and changes nothing else. */
 enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_facts *scan);
 
 /** Whether a scan with this outcome has a pose: matched, or at least predicted. */
 int ndtd_outcome_has_pose(enum ndt_outcome outcome);
-/** Whether the pose after such a scan may be used: see ndt_state_is_trusted. */
+/** Whether the pose in this state may be used: see ndt_state_is_trusted. */
 int ndtd_state_is_trusted(enum ndt_state state);
 
 /** Whether a scan ends without a trusted pose. A merged scan does not count: the scan that completes its sweep
@@ -49,10 +49,10 @@ enum { NDTD_STATE_REASON = 128 };
 /** A change of the state. All zero: none so far, the state is initialising. */
 struct ndtd_state_change {
     enum ndt_state from, to;
-    uint64_t seq; /**< of the scan that changed it */
+    uint64_t seq; /**< number of the scan that changed it */
     int64_t stamp_ns;
     int has_pose;
-    struct ndt_pose T_map_base; /**< at the stamp */
+    struct ndt_pose T_map_base; /**< pose at the stamp */
     char reason[NDTD_STATE_REASON];
 };
 /** Replaces `last` when the state after this scan is not last->to; returns whether it did. */

@@ -1,5 +1,5 @@
 /** @file
- * @brief Searches for the place of a scan beside the matching.
+ * @brief Searches the map for the pose of a scan, beside the matching.
  *
  * In the live daemon a thread of its own searches, at the lowest priority: no answer waits for it, and the next
  * scan picks up what it has found. In a replay the search runs where it is started, so that the result does not
@@ -21,49 +21,50 @@ extern "C" {
 
 struct ndtd_searcher;
 
-/** How searches run. */
+/** Configuration of a searcher. */
 struct ndtd_searcher_config {
     int is_background;                        /**< 1: in a thread */
-    int is_eager;                             /**< 1: builds fields ahead of the first search */
+    int is_eager;                             /**< 1: builds fields before the first search needs them */
     const struct ndt_backend_config *compute; /**< threads, CPU variant, device; borrowed during create */
-    const char *backend;                      /**< its device scores as well, where it has one; same results */
-    /** 0: it does in any case; else only where that is faster, as measured in the background thread while no search
-     * is wanted. Until then the threads score. No measurement takes much longer. */
+    const char *backend;                      /**< backend whose device may score as well; same results */
+    /** 0: the device scores in any case. Else it scores only where it is faster, as measured in the background
+     * thread while no search is wanted; until then the threads score. No measurement takes much longer than this.
+     */
     double choice_limit_us;
-    double choice_pause_s;  /**< before each search that is measured */
-    double (*now_us)(void); /**< the clock of the measurement; NULL: ndt_clock_us */
+    double choice_pause_s;  /**< pause before each search that is measured */
+    double (*now_us)(void); /**< clock of the measurement; NULL: ndt_clock_us */
 };
 /** Creates a searcher without a map. */
 NDT_MUST_CHECK enum ndt_status
 ndtd_searcher_create(struct ndtd_searcher **out, const struct ndtd_searcher_config *config, struct ndt_error *err);
 /** Cancels a running search; `searcher` may be NULL. */
 void ndtd_searcher_destroy(struct ndtd_searcher *searcher);
-/** The following searches use this map; acquires a reference. NULL: none. Cancels a running search of another map;
- * its answer, also one that was not taken yet, says is_cancelled. */
+/** Sets the map of the following searches and acquires a reference; NULL: none. Cancels a running search of another
+ * map: its answer, also one that was not taken yet, has is_cancelled set. */
 void ndtd_searcher_set_map(struct ndtd_searcher *searcher, struct ndt_map *map);
 
-/** Who asks: each takes its own answers. */
+/** Owners of searches: each takes its own answers. */
 enum ndtd_search_owner { NDTD_SEARCH_RECOVERY, NDTD_SEARCH_LOCALIZE };
 
-/** A search that is asked for. */
+/** A search to be started. */
 struct ndtd_search_request {
     enum ndtd_search_owner owner;
     const struct ndt_cloud *scan; /**< sensor frame; copied */
-    uint64_t seq;                 /**< the caller's */
-    int64_t stamp_ns;             /**< the moment to which the points belong */
+    uint64_t seq;                 /**< number of the caller's */
+    int64_t stamp_ns;             /**< moment to which the points belong */
     struct ndt_pose T_base_sensor;
     struct ndt_pose T_upright_sensor; /**< see ndt_search_run */
     struct ndt_search_region region;
-    int purpose; /**< the caller's */
+    int purpose; /**< value of the caller's, returned with the answer */
 };
-/** Whether a search can be started: there is a map, none is running, and no answer waits for the other owner. */
+/** Whether a search can be started: a map is set, no search runs, and no answer waits for the other owner. */
 int ndtd_searcher_is_free(const struct ndtd_searcher *searcher, enum ndtd_search_owner owner);
-/** Starts a search; without a background thread it is complete on return. An own answer that was not taken is
- * lost. */
+/** Starts a search; without a background thread it is complete on return. An answer of this owner that was not
+ * taken is lost. */
 NDT_MUST_CHECK enum ndt_status ndtd_searcher_start(struct ndtd_searcher *searcher,
                                                    const struct ndtd_search_request *request,
                                                    struct ndt_error *err);
-/** A running search ends within milliseconds, with is_cancelled in its answer. */
+/** Cancels a running search: it ends within milliseconds, and its answer has is_cancelled set. */
 void ndtd_searcher_cancel(struct ndtd_searcher *searcher);
 
 /** The answer to a search. */
@@ -71,17 +72,17 @@ struct ndtd_search_answer {
     struct ndtd_search_request request; /**< scan: NULL */
     enum ndt_status status;             /**< NDT_OK, or why there is no result */
     struct ndt_error why;
-    uint64_t map_id; /**< of the map that was searched */
+    uint64_t map_id; /**< id of the map that was searched */
     double search_us;
     struct ndt_search_result result;
 };
-/** The answer of the last search, once, if it is of this owner; NULL while it runs. Borrowed until the next start.
- */
+/** Takes the answer of the last search, once, if it belongs to this owner; NULL while the search runs. Borrowed
+ * until the next start. */
 const struct ndtd_search_answer *ndtd_searcher_take(struct ndtd_searcher *searcher, enum ndtd_search_owner owner);
-/** The field of the last map, once it is built: a reference that the caller releases; NULL: not yet, or it cannot
- * be built, or the caller has it already. Without a background thread it is built now. */
+/** Takes a reference to the field of the last map, which the caller releases; NULL: it is not built yet, cannot be
+ * built, or was taken already. Without a background thread it is built now. */
 struct ndt_field *ndtd_searcher_take_field(struct ndtd_searcher *searcher);
-/** Whether a search is running, and how far it is [0 .. 100]; thread-safe. */
+/** Whether a search runs, and its progress [0 .. 100]; thread-safe. */
 int ndtd_searcher_progress(const struct ndtd_searcher *searcher, unsigned *percent);
 
 #ifdef __cplusplus

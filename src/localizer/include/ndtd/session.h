@@ -15,8 +15,8 @@
  * threads; no clock affects a result. Inputs go in the order of their stamps. Without an initial pose the first
  * scans are searched for in the map, within the call.
  *
- * Failures leave the session as it is and are one line in `err`; NDT_ERR_ARGUMENT also for calls before the start,
- * or after it, that belong to the other side. Warnings go to standard error. One thread at a time per session; any
+ * Failures leave the session as it is and are one line in `err`; NDT_ERR_ARGUMENT also for a call before the start
+ * that belongs after it, or the reverse. Warnings go to standard error. One thread at a time per session; any
  * number of sessions. Allocates in start, and for a scan that is larger than any before. Source: session.c. */
 #ifndef NDTD_SESSION_H
 #define NDTD_SESSION_H
@@ -31,7 +31,7 @@ extern "C" {
 struct ndtd_session;
 /** Creates a session with the default options. */
 NDT_MUST_CHECK enum ndt_status ndtd_session_create(struct ndtd_session **out, struct ndt_error *err);
-/** Also before the start; `session` may be NULL. */
+/** Destroys a session, started or not; `session` may be NULL. */
 void ndtd_session_destroy(struct ndtd_session *session);
 
 /** @name Before the start
@@ -75,13 +75,13 @@ NDT_MUST_CHECK enum ndt_status ndtd_session_message(struct ndtd_session *session
                                                     struct ndt_error *err);
 /** The pose of the base at any time: between two scans of the last seconds (smoothed by those around it), at the
  * newest scan or sample of the motion (stamp_ns = 0), or predicted by up to output.max_ahead_s beyond them.
- * NDT_END: there is none at that stamp; the line begins with the reason: no_pose, before_window, too_far_ahead,
- * not_trusted. Depends on what was taken in, not on when it is asked, and changes nothing. About 20 us, and 20 us
- * for each scan after the stamp, of up to 16. */
+ * NDT_END: there is no pose at that stamp; the line begins with the reason: no_pose, before_window, too_far_ahead,
+ * not_trusted. The answer depends on the inputs so far, not on the time of the call, and changes nothing. A call
+ * takes about 20 us, and 20 us for each scan after the stamp, of up to 16. */
 NDT_MUST_CHECK enum ndt_status ndtd_session_pose_at(const struct ndtd_session *session, int64_t stamp_ns,
                                                     struct ndt_moment_message *out, struct ndt_error *err);
-/** Whether to use the pose of the last result: the state is tracking, coasting or extending, and the pose is the
- * estimate. */
+/** Whether the pose of the last result may be used: the state is tracking, coasting or extending, and the pose is
+ * the estimate. */
 int ndtd_session_is_pose_trusted(const struct ndtd_session *session);
 /** Aligns the following scans with another map, of which the session holds a reference. On failure the previous
  * map stays. */

@@ -28,7 +28,7 @@ enum ndtd_cell_type {
     NDTD_CELL_OUTCOME,
     NDTD_CELL_STATE
 };
-/** The struct that has the value of a cell. */
+/** Structs that hold the value of a cell. */
 enum ndtd_cell_source { NDTD_CELL_NONE, NDTD_CELL_SCAN, NDTD_CELL_STEP };
 
 /** Source of a cell: an offset in struct ndtd_scan_record or struct ndt_iteration. */
@@ -37,7 +37,7 @@ struct ndtd_cell {
     size_t offset;
 };
 
-/** One column. */
+/** A column of the dump. */
 struct ndtd_timing_column {
     const char *name;
     const char *unit; /**< Empty when it has none. */
@@ -55,7 +55,7 @@ const struct ndtd_timing_column *ndtd_timing_column_at(size_t i); /**< NULL afte
 void ndtd_timing_csv_header(FILE *file);
 /** Write one line; step NULL: the scan row. */
 void ndtd_timing_csv_row(FILE *file, const struct ndtd_scan_record *scan, const struct ndt_iteration *step);
-/** As ndtd_timing_csv_row, as a JSON object. */
+/** Writes the row of ndtd_timing_csv_row as a JSON object. */
 void ndtd_timing_json_row(FILE *file, const struct ndtd_scan_record *scan, const struct ndt_iteration *step);
 /** Prints the description of the columns. */
 void ndtd_timing_print_help(FILE *file);

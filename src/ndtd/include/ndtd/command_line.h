@@ -33,23 +33,23 @@ enum ndtd_action {
 /** A parsed command line. */
 struct ndtd_command {
     enum ndtd_action action;
-    const char *action_flag;          /**< for messages */
+    const char *action_flag;          /**< flag of the action, for messages */
     struct ndtd_config_files configs; /**< --config */
     const char *compiled;             /**< output of --compile-map */
     const char *table;                /**< second output of --autotune; may be NULL (disabled) */
     int all;                          /**< --all: with --help-options */
     int verbose;                      /**< -v: more about backends, or about files of Autoware */
-    const char *key_prefix;           /**< of the files that --make-keys writes */
+    const char *key_prefix;           /**< prefix of the files that --make-keys writes */
     const char *record;               /**< bag that the daemon records from its start; may be NULL (disabled) */
     struct ndtd_replay_options replay;
     struct ndtd_settings settings;
-    struct ndtd_faults faults; /**< of the command line and the configuration, all of them */
+    struct ndtd_faults faults; /**< all faults of the command line and the configuration */
     int argc;                  /**< borrowed, for ndtd_command_settings */
     char **argv;
 };
 
-/** Reads the configuration files too. Texts are borrowed from argv. NDT_ERR_ARGUMENT with the first of
- * command->faults; the other members are then unspecified. */
+/** Parses the command line and reads the configuration files. Texts are borrowed from argv. NDT_ERR_ARGUMENT with
+ * the first of command->faults; the other members are then unspecified. */
 NDT_MUST_CHECK enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv,
                                                   struct ndt_error *err);
 /** Reads every --config and the flags again, for a reload of changed files. */

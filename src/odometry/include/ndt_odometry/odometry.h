@@ -10,10 +10,10 @@
  * A scan is predicted by the estimator (ndt_track/track.h), deskewed with the predicted motion, thinned, and
  * aligned with a local map: the NDT map of the last keyframes, and of older ones nearby. The estimator fuses
  * alignment and prediction; where it finds another motion within the sweep, the points are deskewed and aligned
- * again. A scan that is in doubt (not converged, a fit far below the usual one, or far from the prediction) is
- * aligned from several guesses, and the best one counts: 25 fit - 1/2 max(min(d^2, 3), min(m^2, 20)) with d the
- * distance from the prediction, and m that of the position alone, in sigmas; none with m above 10: where rooms are
- * alike, the next door fits as well.
+ * again. A doubtful scan (not converged, a fit far below the usual one, or far from the prediction) is aligned from
+ * several guesses. The best maximises 25 fit - 1/2 max(min(d^2, 3), min(m^2, 20)), with the Mahalanobis distance d
+ * from the prediction, and m that of the position alone; a guess with m above 10 is refused, because where rooms
+ * are alike, the next one fits as well.
  *
  * A scan becomes a keyframe after a distance, an angle or a number of scans, and where it shows a new place (less
  * than 85 % of its points meet the local map). The local map keeps integer sums per
@@ -21,8 +21,8 @@
  * never from the points of the other keyframes.
  *
  * Frame `odom`: the base at the first scan, levelled where an IMU at rest tells the vertical. The trajectory
- * drifts; ndt_odometry_result tells by how much a scan determined its pose. In a tunnel nothing but odometry
- * observes the way ahead: is_degenerate is then 1, and the position is a guess.
+ * drifts; ndt_odometry_result tells how well a scan determined its pose. In a tunnel only wheels observe the motion
+ * ahead; without them is_degenerate is 1, and the position is a guess.
  *
  * Threads: one thread at a time. Determinism: the same inputs in the same order on the same backend give the same
  * bits; no clock but in the timings. Memory: bounded by max_keyframes, and by the largest scan. Allocates at
@@ -43,15 +43,16 @@
 extern "C" {
 #endif
 
-/** Scans after which ndt_odometry_restart knows the velocity of the start. */
+/** Number of scans after which ndt_odometry_restart knows the velocity of the start. */
 enum { NDT_ODOMETRY_START_SCANS = 7 };
 
 /** Parameters; ndt_odometry_params_default gives the values in brackets. */
 struct ndt_odometry_params {
-    struct ndt_pose T_base_sensor;           /**< [identity] */
-    struct ndt_preprocess_params preprocess; /**< of the points that are aligned [deskew auto, else its defaults] */
-    double map_voxel_m; /**< points of keyframes are thinned to one per cell of this edge [0.2] */
-    /** of the local map; cells of at least 4 map_voxel_m: smaller ones would hold too few points [4, 2, 1 m] */
+    struct ndt_pose T_base_sensor; /**< [identity] */
+    struct ndt_preprocess_params
+        preprocess;     /**< parameters of the aligned points [deskew auto, else its defaults] */
+    double map_voxel_m; /**< edge of the cells that keep one point of a keyframe [0.2] */
+    /** local map; cells of at least 4 map_voxel_m, because smaller ones would hold too few points [4, 2, 1 m] */
     struct ndt_map_config map;
     struct ndt_align_params align; /**< its levels are levels of the map [no thresholds: the usual fit decides] */
     struct ndt_track_params track; /**< [its defaults] */
@@ -61,49 +62,48 @@ struct ndt_odometry_params {
     double keyframe_rad;     /**< [15 deg] */
     uint32_t keyframe_scans; /**< if the base has moved or turned by a tenth of the above at least; 0: never [10] */
     /** @} */
-    uint32_t window;        /**< last keyframes that make the local map, at least 1 [20] */
-    double near_m;          /**< and older ones closer than this [15] */
-    double near_path_m;     /**< that lie at most so far back along the way: farther back, drift would blur [100] */
-    uint32_t max_keyframes; /**< most that are kept in memory, at least `window` [200] */
-    uint32_t lost_scans;    /**< after so many scans without a pose the local map begins anew; at least 1 [10] */
+    uint32_t window;        /**< number of last keyframes in the local map, at least 1 [20] */
+    double near_m;          /**< radius within which older keyframes are in it, too [15] */
+    double near_path_m;     /**< path back to these at most: farther back, drift would blur [100] */
+    uint32_t max_keyframes; /**< largest number of keyframes in memory, at least `window` [200] */
+    uint32_t lost_scans; /**< scans in a row without a pose that make the local map begin anew; at least 1 [10] */
 };
 /** Sets the defaults. */
 void ndt_odometry_params_default(struct ndt_odometry_params *params);
 
-/** The pose of a scan, and how it was found. */
+/** The pose of a scan, and its quality. */
 struct ndt_odometry_result {
     enum ndt_outcome outcome; /**< NDT_CONVERGED and NDT_ITERATION_LIMIT: the pose follows from the scan; else it is
                                  the prediction, and for NDT_REJECTED the last pose */
     char reason[96];          /**< one line; empty for NDT_CONVERGED */
-    int64_t stamp_ns;         /**< of the scan */
-    int64_t reference_ns;     /**< the moment to which its points were moved */
-    struct ndt_pose T_odom_base;      /**< at stamp_ns */
-    struct ndt_pose T_odom_reference; /**< of the base at reference_ns */
-    struct ndt_twist twist;           /**< of the base in its own frame, at reference_ns */
-    double
-        covariance[36]; /**< of T_odom_reference relative to the local map: map axes, row-major, x y z rx ry rz */
-    /** Standard deviations along the least certain axis. The motion of the estimator is part of them: what a scan
-     * does not observe grows from scan to scan. */
+    int64_t stamp_ns;         /**< stamp of the scan */
+    int64_t reference_ns;     /**< moment to which its points were moved */
+    struct ndt_pose T_odom_base;      /**< base at stamp_ns */
+    struct ndt_pose T_odom_reference; /**< base at reference_ns */
+    struct ndt_twist twist;           /**< twist of the base in its own frame, at reference_ns */
+    double covariance[36]; /**< T_odom_reference relative to the local map: map axes, row-major, x y z rx ry rz */
+    /** Standard deviations along the least certain axis. They include the motion noise of the estimator: along a
+     * direction that scans do not observe, they grow from scan to scan. */
     double deviation_m, deviation_rad;
     /** 1: the pose is not determined within 0.5 m and 5 deg, or the scan hardly observes a direction (weakest below
-     * 0.002) and no odometry tells the way */
+     * 0.002) and no wheels do */
     int is_degenerate;
-    int is_weak;       /**< 1: the scan hardly observes a direction, whether odometry tells the way or not */
-    double weakest;    /**< smallest over largest eigenvalue of what the scan says about its pose; 0: nothing */
-    double innovation; /**< squared distance from the prediction, in sigmas */
-    struct ndt_scores scores; /**< in the local map */
+    int is_weak;       /**< 1: the scan hardly observes a direction, even if wheels do */
+    double weakest;    /**< smallest over largest eigenvalue of the scan's information about its pose; 0: none */
+    double innovation; /**< squared Mahalanobis distance from the prediction */
+    struct ndt_scores scores; /**< scores in the local map */
     double fit;               /**< scores.nvtl_normalized * scores.match_ratio; 0 without an alignment */
     int is_keyframe;
-    int guesses;      /**< poses that the scan was aligned from */
-    uint32_t segment; /**< counts from 0; another one: the pose was lost between, the local map began anew */
-    size_t points;    /**< that were aligned */
+    int guesses;      /**< number of poses that the scan was aligned from */
+    uint32_t segment; /**< counts from 0; it rises when the pose was lost and the local map began anew */
+    size_t points;    /**< number of aligned points */
     double preprocess_us, align_us, map_us; /**< time of the stages */
 };
 
 /** The odometry of one vehicle. */
 struct ndt_odometry;
 
-/** Creates odometry. Borrows the backend, which outlives it, and whose map it sets. NDT_ERR_ARGUMENT: a parameter
+/** Creates odometry. Borrows the backend, which has to outlive it, and sets its map. NDT_ERR_ARGUMENT: a parameter
  * out of range, named with its limit. */
 NDT_MUST_CHECK enum ndt_status ndt_odometry_create(struct ndt_odometry **out,
                                                    const struct ndt_odometry_params *params,
@@ -111,8 +111,8 @@ NDT_MUST_CHECK enum ndt_status ndt_odometry_create(struct ndt_odometry **out,
 /** `odometry` may be NULL. */
 void ndt_odometry_destroy(struct ndt_odometry *odometry);
 
-/** Where the sensor is and how its sweeps are deskewed, in place of the parameters: before the first scan, which
- * may be the first that tells it. NDT_ERR_ARGUMENT: there was a scan already. */
+/** Replaces sensor pose and deskewing mode of the parameters, before the first scan is added, which may be what
+ * tells them. NDT_ERR_ARGUMENT: a scan was added already. */
 NDT_MUST_CHECK enum ndt_status ndt_odometry_set_sensor(struct ndt_odometry *odometry,
                                                        const struct ndt_pose *T_base_sensor,
                                                        enum ndt_deskew_mode deskew, struct ndt_error *err);
@@ -141,20 +141,19 @@ const struct ndt_cloud *ndt_odometry_points(const struct ndt_odometry *odometry)
 /** The local map; NULL before the first scan. The caller who keeps it takes a reference (ndt_map_retain). */
 struct ndt_map *ndt_odometry_map(const struct ndt_odometry *odometry);
 
-/** Begins anew, with the velocity that was found for the first scan.
+/** Starts anew, with the velocity that was found for the first scan.
  *
- * A vehicle that is moving when a recording begins deforms its first scans, because nobody knows the velocity yet,
- * and all later ones are aligned with them. So, with a recording: give the first NDT_ODOMETRY_START_SCANS scans,
- * call this, give them again, call this, and then all scans from the first. Samples of other sensors are forgotten.
- * Returns 1, or 0 where too few scans were aligned to know the velocity: then it begins without. */
+ * A vehicle that moves when a recording begins deforms its first scans, because the velocity is unknown yet, and
+ * all later scans are aligned with them. For a recording, add the first NDT_ODOMETRY_START_SCANS scans, call this,
+ * add them again, call this, and then add all scans from the first. Samples of other sensors are forgotten. Returns
+ * 1; 0: too few scans were aligned to know the velocity, and odometry starts without it. */
 int ndt_odometry_restart(struct ndt_odometry *odometry);
 
-/** Begins anew where another estimator is: the first scan lies where `track` predicts it, and the frame of that is
- * `odom` from then on. Its motion, its samples of other sensors, and what it has learned of these are taken over.
- */
+/** Starts anew where another estimator is: the first scan lies where `track` predicts it, and the frame of `track`
+ * is `odom` from then on. Its motion, its samples of other sensors, and the estimates of their errors are taken
+ * over. */
 void ndt_odometry_begin_at(struct ndt_odometry *odometry, const struct ndt_track *track);
-/** The estimate after the last scan that was used, its pose relative to the local map; borrowed until the next
- * call. */
+/** The estimate after the last used scan, with its pose relative to the local map; borrowed until the next call. */
 const struct ndt_track_state *ndt_odometry_state(const struct ndt_odometry *odometry);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /** @file
- * @brief Hints of a replay: what data and errors suggest is set wrongly, one line each.
+ * @brief Hints of a replay at settings that seem wrong by its data and errors, one line each.
  *
- * Nothing here changes a result. The first scan, the first initial pose and the first position are looked at, and
- * at the end the errors. A hint needs a clear sign, so that a run that is right has none. One owner, one thread. */
+ * Hints change no result. They come from the first scan, the first initial pose and the first position, and at the
+ * end from the errors. A hint needs a clear sign, so that a correct run has none. One owner, one thread. */
 #ifndef NDTD_HINTS_H
 #define NDTD_HINTS_H
 
@@ -17,25 +17,25 @@ extern "C" {
 
 enum { NDTD_HINTS_MAX = 8, NDTD_HINT_BYTES = 400 };
 
-/** All zero: none. */
+/** Hints so far; all zero: none. */
 struct ndtd_hints {
     size_t count;
     char text[NDTD_HINTS_MAX][NDTD_HINT_BYTES];
     /* Private. */
     int has_scan, has_start, has_position;
-    int looks_upside_down; /* the first scan, in the base frame */
+    int looks_upside_down; /* the first scan is upside down, in the base frame */
     int is_turned;         /* frames.T_base_sensor points the z axis of its sensor downward */
 };
 
-/** A scan: only the first is looked at. Hints: its points have times and preprocess.deskew is off; they are so far
- * from the sensor that they cannot be in its frame. T_base_sensor: as in use. */
+/** Checks the first scan; others are ignored. Hints: its points have times and preprocess.deskew is off; they are
+ * so far from the sensor that they cannot be in its frame. T_base_sensor: as in use. */
 void ndtd_hints_scan(struct ndtd_hints *hints, const uint8_t *data, size_t size,
                      const struct ndtd_settings *settings, const struct ndt_pose *T_base_sensor);
-/** The pose or the position, `what` in the text, from which the localisation starts: only the first of each is
- * looked at. Hint: it is far outside the map. */
+/** Checks the first pose or position from which the localisation starts, named `what` in the text; others are
+ * ignored. Hint: it is far outside the map. */
 void ndtd_hints_start(struct ndtd_hints *hints, const struct ndt_map *map, const char *what, const double t_m[3]);
-/** At the end. Hints: results and ground truth differ by the same transform all the way; most scans are untrusted,
- * and the first is upside down. */
+/** Checks the errors, at the end. Hints: results and ground truth differ by the same transform all the way; most
+ * scans are untrusted, and the first is upside down. */
 void ndtd_hints_finish(struct ndtd_hints *hints, struct ndtd_trajectory_error *error, uint64_t scans,
                        uint64_t untrusted);
 

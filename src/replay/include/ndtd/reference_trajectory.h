@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-#define NDTD_REFERENCE_TRAJECTORY_MAX_BYTES ((size_t)268435456)          /**< size of a file */
+#define NDTD_REFERENCE_TRAJECTORY_MAX_BYTES ((size_t)268435456)          /**< largest size of a file */
 #define NDTD_TRAJECTORY_HASH_START          UINT64_C(0x6e64746400000001) /**< hash of an empty trajectory */
 
 /** Hash after one more result, over seq, stamp, outcome and the bits of the pose's seven numbers. Starts with
@@ -39,7 +39,7 @@ struct ndtd_reference_trajectory {
     char difference[256];        /**< The first difference; empty if there is none. */
 };
 
-/** NDT_ERR_IO, NDT_ERR_FORMAT, NDT_ERR_LIMIT, NDT_ERR_MEMORY; `out` is then empty. */
+/** Reads the file. NDT_ERR_IO, NDT_ERR_FORMAT, NDT_ERR_LIMIT, NDT_ERR_MEMORY; `out` is then empty. */
 NDT_MUST_CHECK enum ndt_status ndtd_reference_trajectory_read(struct ndtd_reference_trajectory *out,
                                                               const char *path, struct ndt_error *err);
 /** Frees the poses; the struct is then empty. */

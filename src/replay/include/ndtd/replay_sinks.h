@@ -25,7 +25,7 @@ struct ndtd_sink_paths {
 /** All zero: closed. */
 struct ndtd_sinks {
     struct ndt_output poses, timing, results, json;
-    struct ndt_buffer frame;      /**< The result that is written. */
+    struct ndt_buffer frame;      /**< Message in work. */
     uint64_t map_id, config_hash; /**< Identity in every result; set by the replay. */
     int keeps_untrusted;
     enum ndt_trajectory_format poses_format; /**< KITTI if the name ends in .kitti, else TUM. */

@@ -26,22 +26,22 @@ struct ndtd_summary {
     uint64_t states[NDT_STATE_COUNT];
     uint64_t untrusted;          /**< Scans that end without a trusted pose, see ndtd_scan_is_untrusted. */
     int has_out;                 /**< A trajectory is written. */
-    uint64_t omitted;            /**< Poses that are not in it. */
-    uint64_t state_change_count; /**< The first ones are kept. */
-    struct ndtd_state_change state_change, state_changes[NDTD_STATE_CHANGES_KEPT]; /**< The last one; the kept. */
+    uint64_t omitted;            /**< Poses that the trajectory leaves out. */
+    uint64_t state_change_count; /**< Number of changes; the first ones are kept. */
+    struct ndtd_state_change state_change, state_changes[NDTD_STATE_CHANGES_KEPT]; /**< Last change; kept ones. */
     struct ndtd_samples align_ms, iterations, evaluations; /**< One value per matched scan. */
-    struct ndtd_samples confidence;                        /**< Where it is known. */
-    uint64_t doubted;                                      /**< Scans with less than the minimum. */
+    struct ndtd_samples confidence;                        /**< Confidences of the scans that have one. */
+    uint64_t doubted;                                      /**< Scans below the least confidence. */
     struct ndtd_samples stage_us[NDTD_STAGE_COUNT];        /**< One value per scan. */
     struct ndtd_errors errors;
-    const struct ndtd_run_inputs *inputs; /**< NULL: not told. */
-    const struct ndtd_hints *hints;       /**< The same. */
+    const struct ndtd_run_inputs *inputs; /**< NULL: unknown. */
+    const struct ndtd_hints *hints;       /**< NULL: none. */
     const char *backend, *variant;
     char description[160]; /**< Backend: variant, threads, device. */
     int threads;
     uint64_t trajectory_hash;
     uint64_t map_id, map_points;
-    uint64_t overlay_id; /**< What the map was changed by; 0: nothing. */
+    uint64_t overlay_id; /**< Id of the overlay that changed the map; 0: none. */
     double map_load_ms, replay_s;
     uint64_t peak_memory_bytes;
 };

@@ -1,5 +1,5 @@
 /** @file
- * @brief What a replay was given, for its summary. Plain data; texts are borrowed. */
+ * @brief Inputs of a replay, for its summary. Plain data; texts are borrowed. */
 #ifndef NDTD_RUN_INPUTS_H
 #define NDTD_RUN_INPUTS_H
 
@@ -17,12 +17,12 @@ struct ndtd_override {
     const char *value;
 };
 
-/** All zero: nothing. */
+/** Inputs of a replay; all zero: none. */
 struct ndtd_run_inputs {
-    const char *bag, *map;                               /**< as they were named */
-    struct ndtd_config_files files;                      /**< --config, in their order */
+    const char *bag, *map;                               /**< as named on the command line or in the settings */
+    struct ndtd_config_files files;                      /**< files of --config, in their order */
     struct ndtd_override overrides[NDTD_OVERRIDES_KEPT]; /**< --set and its short forms but --map, in their order */
-    size_t override_count;                               /**< the first ones are kept */
+    size_t override_count;                               /**< number in all; the first ones are kept */
 };
 
 #ifdef __cplusplus

@@ -16,9 +16,9 @@
 extern "C" {
 #endif
 
-#define NDTD_TRUTH_GAP_S 0.5 /**< ground truth is interpolated over at most this time */
+#define NDTD_TRUTH_GAP_S 0.5 /**< longest time over which ground truth is interpolated */
 #define NDTD_OFF_M       1.0 /**< a scan with a larger error is off */
-#define NDTD_OFF_DEG     5.0 /**< the same for rotations */
+#define NDTD_OFF_DEG     5.0 /**< a scan with a larger rotation error is off */
 
 /** A pose at a stamp. */
 struct ndtd_timed_pose {
@@ -32,7 +32,7 @@ struct ndtd_timed_poses {
     size_t count, capacity;
 };
 
-/** All zero: empty. */
+/** Results and ground truth; all zero: empty. */
 struct ndtd_trajectory_error {
     struct ndtd_timed_poses truth;
     struct ndtd_timed_poses results;
@@ -41,7 +41,7 @@ struct ndtd_trajectory_error {
 
 /** Errors of all results that have a ground truth. All zero: none. */
 struct ndtd_errors {
-    size_t compared; /**< Results with a ground truth, those that are off included. */
+    size_t compared; /**< Results with a ground truth, including those that are off. */
     size_t off;
     struct ndtd_samples translation_m, rotation_deg;
 };
@@ -53,16 +53,17 @@ NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_truth(struct ndtd_traje
                                                                int64_t stamp_ns,
                                                                const struct ndt_pose *T_map_sensor,
                                                                struct ndt_error *err);
-/** T_map_sensor may be NULL (the scan has no pose): it counts as off if its stamp has a ground truth. */
+/** Adds a result. T_map_sensor may be NULL (the scan has no pose): it counts as off if its stamp has a ground
+ * truth. */
 NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_result(struct ndtd_trajectory_error *error,
                                                                 int64_t stamp_ns,
                                                                 const struct ndt_pose *T_map_sensor,
                                                                 struct ndt_error *err);
-/** Ground truth at a stamp, and the motion there (twist may be NULL). Returns 0 if there is no ground truth at that
+/** Finds the ground truth at a stamp, and the motion there (twist may be NULL). Returns 0 if there is none at that
  * stamp. */
 int ndtd_trajectory_error_truth_at(struct ndtd_trajectory_error *error, int64_t stamp_ns,
                                    struct ndt_pose *T_map_sensor, struct ndt_twist *twist);
-/** Moves the ground truth into the frame of the results: onto the first pose that has one. */
+/** Moves the ground truth into the frame of the results, by the first pose that has a ground truth. */
 void ndtd_trajectory_error_anchor(struct ndtd_trajectory_error *error);
 /** Adds the errors of all results to `out`, which the caller frees. */
 NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_compute(struct ndtd_trajectory_error *error,

@@ -1,5 +1,5 @@
 /** @file
- * @brief The probability that a pose is right, from what an alignment and a prediction say about it.
+ * @brief The probability that a pose is right, from the features of an alignment and of a prediction.
  *
  * Right means within NDT_CONFIDENCE_RIGHT_M and NDT_CONFIDENCE_RIGHT_DEG of the truth. Two things must hold:
  *
@@ -10,8 +10,8 @@
  * map, one of another day); less than about half of what they reach is no fit: the scan fits the map there, and
  * scan and prediction together hold the pose so tightly that it cannot be elsewhere (Phi: the normal distribution).
  * A corridor without a good prediction fails the second. The numbers are fitted to alignments from right and wrong
- * starts: tools/dev/fits. Coverage has no part: given the others it says nothing more, for views of half the circle
- * too. Pure functions without allocation. */
+ * starts: tools/dev/fits. Coverage has no part: it adds nothing to the other features, not even for views of half
+ * the circle. Pure functions without allocation. */
 #ifndef NDT_TRACK_CONFIDENCE_H
 #define NDT_TRACK_CONFIDENCE_H
 
@@ -24,21 +24,21 @@ extern "C" {
 #define NDT_CONFIDENCE_RIGHT_M   0.5
 #define NDT_CONFIDENCE_RIGHT_DEG 3.0
 
-/** Features that speak for and against a pose. */
+/** Features for and against a pose. */
 struct ndt_confidence_features {
-    double nvtl_normalized, match_ratio, coverage; /**< of struct ndt_scores */
-    double usual_quality; /**< mean of q at poses that were right, with this sensor in this map; 0: not known */
+    double nvtl_normalized, match_ratio, coverage; /**< see struct ndt_scores */
+    double usual_quality; /**< mean of q at right poses, with this sensor in this map; 0: not known */
     double slack_m; /**< standard deviation in the direction in which the pose is held worst; INFINITY: not held */
-    double moved_m; /**< distance of the pose from the one that has the scores */
+    double moved_m; /**< distance of the pose from the aligned one, which has the scores */
     double innovation; /**< see ndt_track_update; NAN: there was no prediction */
-    double leaf_m;     /**< of the level with the scores */
+    double leaf_m;     /**< leaf of the level with the scores */
 };
 
-/** Sets what the scores of an alignment say; the rest is that of a pose without a prediction that nothing holds. */
+/** Sets the features of an alignment's scores; the others become those of a pose without prediction that nothing
+ * holds. */
 void ndt_confidence_set_scores(struct ndt_confidence_features *features, const struct ndt_scores *scores,
                                const struct ndt_align_params *params);
-/** Sets slack_m and moved_m, with the innovation that `features` has. Rotations count as movements of typical
- * points.
+/** Sets slack_m and moved_m, given the innovation in `features`. Rotations count as movements of typical points.
  *
  * A pose is held by the scan, whose direction with the part r of the information of the best one counts as a
  * deviation of 0.017 m / sqrt(r), and by the prediction, whose covariance is `prior` (of the error of struct
@@ -48,7 +48,7 @@ void ndt_confidence_set_scores(struct ndt_confidence_features *features, const s
 void ndt_confidence_set_hold(struct ndt_confidence_features *features, const struct ndt_observation *observation,
                              const double prior[36], const struct ndt_twist *moved);
 
-/** The probability, in [0, 1]; 0 where a feature is missing. */
+/** The probability that the pose is right, in [0, 1]; 0 where a feature is missing. */
 double ndt_confidence(const struct ndt_confidence_features *features);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /** @file
- * @brief The pose at any time: the states of the last scans, and what lies between, before and after them.
+ * @brief The pose at any time: at the last scans, between them, and after them.
  *
  *     ndt_track_window_clear(&window);
  *     ndt_track_commit(&track, &updated);                              // after each scan
@@ -9,8 +9,8 @@
  * The window keeps the state that each scan has left; the motion between them is in the samples of `track`.
  *
  * Between two scans the state is predicted from the earlier one with the motion that was measured (odometry, gyro,
- * else constant twist), and the error that is left at the next scan is taken back in proportion to how the
- * covariance has grown: one step of Rauch, Tung and Striebel (1965) with the error state of track.h,
+ * else constant twist), and the error at the next scan is corrected in proportion to the growth of the covariance:
+ * one step of Rauch, Tung and Striebel (1965) with the error state of track.h,
  *
  *     C = P F^T P'^-1    x = x^ + C (x_s - x')    P_s = P + C (P'_s - P') C^T
  *
@@ -20,8 +20,8 @@
  * too.
  *
  * After the newest scan the state is predicted: `filtered` as far as samples of the motion reach, `predicted`
- * beyond them. Where a gyro ends, its last rate is carried on, and the mean square of how far off that would have
- * been in the last 2 s is in the covariance where it is more than turn_noise says.
+ * beyond them. Where a gyro ends, its last rate is carried on, and the covariance contains the mean square error
+ * that this would have had in the last 2 s, where that is larger than turn_noise says.
  *
  * Pure functions of window, track and stamp: no clock, no allocation, equal inputs give equal bits. Plain data, one
  * owner. One thread at a time; readers may share a window that nobody changes. Source: track_window.c. */
@@ -38,49 +38,49 @@ extern "C" {
 
 enum {
     NDT_TRACK_WINDOW_SCANS = 128, /**< states that are kept: 2 s at up to 60 scans per second, 12 s at 10 */
-    NDT_TRACK_LATER_SCANS = 16 /**< after a stamp that smooth it: what comes later changes less than a per mille */
+    NDT_TRACK_LATER_SCANS = 16    /**< later scans that smooth a pose: more would change less than a per mille */
 };
 
 /** The states of the last scans, oldest first in a ring. All zero: empty. The members are internal. */
 struct ndt_track_window {
     uint32_t head, count, starts;
     struct ndt_track_window_scan {
-        struct ndt_track_state state; /**< that the scan has left, at its reference moment */
+        struct ndt_track_state state; /**< state after the scan, at its reference moment */
         int is_trusted;
-        int is_joined; /**< it follows from the state before it */
+        int is_joined; /**< the motion from the previous state is known */
     } scans[NDT_TRACK_WINDOW_SCANS];
 };
-/** Empties the window: the estimate before says nothing about the one that follows. */
+/** Empties the window, because the estimate starts anew and earlier states tell nothing about later ones. */
 void ndt_track_window_clear(struct ndt_track_window *window);
-/** Keeps the state of `track`, after each scan. is_trusted: that state is to be used. A state
- * with the stamp of the last one replaces it, an older one is ignored; one that is more than max_prediction_s older
- * means that time restarted, and empties the window first. */
+/** Keeps the state of `track`, after each scan. is_trusted: the state may be used. A state with the stamp of the
+ * last one replaces it, and an older one is ignored; one that is more than max_prediction_s older means that time
+ * restarted, and empties the window first. */
 void ndt_track_window_add(struct ndt_track_window *window, const struct ndt_track *track, int is_trusted);
 
-/** Why there is no pose. */
+/** Reasons why there is no pose. */
 enum ndt_track_refusal {
     NDT_TRACK_NOT_REFUSED,
-    NDT_TRACK_NO_POSE,       /**< no scan has left one */
-    NDT_TRACK_BEFORE_WINDOW, /**< the stamp is older than what is kept */
+    NDT_TRACK_NO_POSE,       /**< no scan has left a pose */
+    NDT_TRACK_BEFORE_WINDOW, /**< the stamp is older than the window */
     NDT_TRACK_TOO_FAR_AHEAD, /**< beyond ahead_s after all data, or max_prediction_s after the scan before it */
-    NDT_TRACK_NOT_TRUSTED    /**< a scan next to it has left a state that is not to be used */
+    NDT_TRACK_NOT_TRUSTED    /**< a scan next to it has left a state that may not be used */
 };
-/** ``, `no_pose`, `before_window`, `too_far_ahead`, `not_trusted`. */
+/** Returns ``, `no_pose`, `before_window`, `too_far_ahead` or `not_trusted`. */
 const char *ndt_track_refusal_name(enum ndt_track_refusal refusal);
 
 /** The pose at a stamp. */
 struct ndt_track_pose {
     enum ndt_pose_kind kind;
-    /** Pose, twist and their covariance there: ndt_track_map_covariance gives that of the pose. */
+    /** Pose, twist and their covariance at the stamp; ndt_track_map_covariance gives that of the pose. */
     struct ndt_track_state state;
     int64_t scan_ns; /**< reference moment of the newest scan at or before it */
-    double off_s;    /**< refused: by how much it is before the window, or beyond what may be predicted */
+    double off_s;    /**< refused: seconds before the window, or beyond the limit of predictions */
 };
-/** The pose at a stamp; ahead_s: how far after all data it may be predicted. Refused: `out` has off_s only. About
- * 20 us, and 20 us for each later scan that smooths it. */
+/** Finds the pose at a stamp, predicted by up to ahead_s after all data. Refused: only off_s of `out` is set. It
+ * takes about 20 us, and 20 us for each later scan that smooths the pose. */
 enum ndt_track_refusal ndt_track_pose_at(const struct ndt_track_window *window, const struct ndt_track *track,
                                          int64_t stamp_ns, double ahead_s, struct ndt_track_pose *out);
-/** The newest stamp of all data, scans and samples: the pose there is the filtered one. 0: there is no scan. */
+/** The newest stamp of all data, scans and samples, at which the pose is the filtered one. 0: there is no scan. */
 int64_t ndt_track_newest_ns(const struct ndt_track_window *window, const struct ndt_track *track);
 /** Writes the reason of a refusal as one line of text. */
 void ndt_track_refusal_line(enum ndt_track_refusal refusal, const struct ndt_track_pose *pose, char *text,

@@ -1,5 +1,5 @@
 /** @file
- * @brief What device code uses of CUDA, for a C++ compiler; see cuda_runtime_api.h. */
+ * @brief The parts of CUDA that device code uses, for a C++ compiler; see cuda_runtime_api.h. */
 #ifndef EMULATED_CUDA_RUNTIME_H
 #define EMULATED_CUDA_RUNTIME_H
 
@@ -188,7 +188,7 @@ template <class T> EMULATED_ONLY static inline void __stcg(T *at, typename emula
     *at = value;
 }
 
-/* Through the cache of constant data: nothing may write there while the kernel runs. */
+/* Loads through the cache of constant data: nothing may write there while the kernel runs. */
 template <class T> EMULATED_ONLY static inline T __ldg(const T *at)
 {
     emulated_constant(at, sizeof(T));

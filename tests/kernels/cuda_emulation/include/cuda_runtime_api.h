@@ -212,12 +212,13 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
-/* For tests of what happens when a device fails; see emulated_errors.c for the environment variable. */
+/* Failures of a device, for tests; see emulated_errors.c for the environment variable. */
 void emulated_fail_launches(int after, int count); /* `count` launches fail, `after` good ones from now; sticky */
 void emulated_fail_launches_with(int after, int count, cudaError_t code);
-void emulated_fail_calls(const char *call, int after, int count, cudaError_t code); /* the same of a function */
-void emulated_hang_launches(int after, int count);                                  /* the same, without an end */
-void emulated_end_hang(void);                                                       /* they end after all */
+void emulated_fail_calls(const char *call, int after, int count, cudaError_t code); /* calls fail, likewise */
+void emulated_hang_launches(int after, int count);                                  /* launches never end, likewise
+                                                                                     */
+void emulated_end_hang(void);                                                       /* all launches end after all */
 extern int emulated_keeps_flags; /* 1: a device in use refuses other flags, as with older runtimes; 0: takes them */
 extern int emulated_allows_overwriting; /* 1: pinned memory may be written while a queued copy reads it */
 

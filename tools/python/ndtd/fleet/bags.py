@@ -99,7 +99,7 @@ def _listed(patterns: "Iterable[str]") -> "Iterator[str]":
 
 
 class _Place:
-    """One pattern on its file system."""
+    """A pattern on its file system."""
 
     def __init__(self, pattern: str, storage: "dict[str, Any]"):
         fsspec = need("fsspec", "fleet")

@@ -73,7 +73,7 @@ class Outcome:
 
 @dataclass
 class Task:
-    """One call of a function of task.py."""
+    """A call of a function of task.py."""
 
     kind: str  # map_id, prepare, replay, join
     bag: "Optional[Bag]" = None
@@ -114,7 +114,7 @@ def _worker_address() -> str:
 
 
 class Coordinator:
-    """One call of `ndt-fleet run`."""
+    """A call of `ndt-fleet run`."""
 
     def __init__(self, folder: RunFolder, job: Job, bags: "Sequence[Bag]", engine: Engine, retries: int = 2, tasks: str = TASKS,
                  tell: "Callable[[Outcome, float], None]" = lambda outcome, rate: None):
@@ -422,7 +422,7 @@ class Coordinator:
             self._again(replace(task, kind="join", piece=None, attempts=0, failed_on=()))
 
     def _again(self, task: Task) -> None:
-        """Before what has not begun."""
+        """Repeats a task before those that have not begun."""
         self._next.appendleft(iter((task,)))
 
     def _count_done(self, key: str, scans: int) -> None:

@@ -92,7 +92,7 @@ def _dies_with_us() -> "tuple[str, ...]":
 
 
 def _watch(process: Any, deadline: "Optional[float]") -> "tuple[bool, bytes, Any]":
-    """Until it ends: whether it had to be ended, the tail of its standard error, and what it used."""
+    """Waits until the process ends: whether it had to be ended, the tail of its standard error, and the resources that it used."""
     tail, is_late = bytearray(), False
     ended = os.pidfd_open(process.pid)
     try:

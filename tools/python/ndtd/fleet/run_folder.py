@@ -39,7 +39,7 @@ class FleetError(CommandError):
 
 @dataclass(frozen=True)
 class Configuration:
-    """One set of settings. name: "base", or what the sweep sets ("ndt.levels=[2.0]"); file: below configs/."""
+    """A set of settings. name: "base", or the settings of the sweep ("ndt.levels=[2.0]"); file: below configs/."""
 
     name: str
     file: str
@@ -172,7 +172,7 @@ class RunFolder:
         self.write_json(self.run_file, {"format": FORMAT, **asdict(job)})
 
     def index(self, bag: Bag) -> "Optional[BagIndex]":
-        """None: not indexed yet, the bag has changed since, or the file is damaged: it is made again."""
+        """The index of a bag; None: it is not indexed yet, it has changed since, or the file is damaged, and the index is made again."""
         try:
             found = self.read_json(self.index_file(bag.id))
             if found is None or found["fingerprint"] != bag.fingerprint:
@@ -207,7 +207,7 @@ class RunFolder:
     # ---- whole files
 
     def read_json(self, path: Path) -> Any:
-        """None where there is no such file. FleetError: it is not JSON."""
+        """The contents of a file; None where there is no such file. FleetError: it is not JSON."""
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:

@@ -271,7 +271,7 @@ def _levels(name: str, values: np.ndarray, **levels: int) -> "dict[str, Optional
 
 
 def write(path: Any, table: Any, run_row: "dict[str, Any]") -> None:
-    """One Parquet file; what run_row lacks of RUNS is null. Equal input gives equal bytes. See RunFolder.new_file()."""
+    """Writes one Parquet file; columns of RUNS that run_row lacks are null. Equal input gives equal bytes. See RunFolder.new_file()."""
     unknown = set(run_row) - set(RUNS.names)
     if unknown:
         raise ValueError(f"not columns of RUNS: {', '.join(sorted(unknown))}")

@@ -309,7 +309,7 @@ def _check_unchanged(path: Path, bag: Bag) -> None:
 
 
 def _is_bag(path: Path) -> bool:
-    """Also of one that is cut off within its first bytes: what it lacks is told by who reads it."""
+    """Whether a file is a bag, also one that is cut off within its first bytes: its reader tells what is missing."""
     if path.is_dir():
         return False
     try:

@@ -98,7 +98,7 @@ class _Count:
         self.damaged: "list[dict[str, str]]" = []
 
     def add(self, task: tables.Task) -> None:
-        """One after the other, those of a bag together."""
+        """Adds a task; tasks of one bag have to follow each other."""
         self.tasks += 1
         if task.bag != self._last:
             self.bags += 1

@@ -252,7 +252,7 @@ class _Collection:
     # ---- parts
 
     def _write_group(self, group: "list[Any]", new: Path) -> "list[dict[str, Any]]":
-        """One part, without the files that turn out to be broken on the way; its run rows."""
+        """Writes one part, without files that turn out to be broken, and returns its run rows."""
         while True:
             done = [one for one in group if isinstance(one, _Done)]
             try:

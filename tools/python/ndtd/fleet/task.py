@@ -36,7 +36,7 @@ _ID = re.compile(r"\bid ([0-9a-f]{16})\b")
 
 
 class Worker:
-    """One process with the run that it works on."""
+    """A process with the run that it works on."""
 
     def __init__(self, folder: RunFolder, job: Job):
         """FleetError: this machine has another ndtd, or no place for a cache."""
@@ -226,7 +226,7 @@ def prepare(folder: str, token: str, bag: Bag) -> "dict[str, Any]":
 
 
 def replay(folder: str, token: str, bag: Bag, number: int, piece: "Optional[int]" = None) -> "dict[str, Any]":
-    """One bag, or one piece of it, with one configuration; `present`: its file was there."""
+    """Replays a bag, or one piece of it, with one configuration; `present`: its file was there."""
     worker = _worker(folder, token)
     try:
         index, key = _prepared(worker, bag, number)
@@ -301,7 +301,7 @@ class _Joining:
         return row
 
     def _load(self, piece: int) -> Any:
-        """Its file, or where a failing disk has left none its replay."""
+        """The rows of a piece, from its file or, where a failing disk has left none, from its replay."""
         path = self._worker.folder.piece_file(self._key, piece)
         try:
             row, rows = scan_table.read_run_row(path), scan_table.read_scans(path)
@@ -351,7 +351,7 @@ def _failed(worker: Worker, key: str, bag: Bag, config: str, error: Exception) -
 
 
 def _without_name(reason: str, worker: Worker, bag: Bag) -> str:
-    """Without the bag at its begin, which a failure names anyway."""
+    """A reason without the bag at its begin, which a failure names anyway."""
     head, _, rest = reason.partition(": ")
     is_bag = head in (bag.url, str(local_path(bag.url))) or Path(head).parent == worker.cache.path
     return rest if rest and is_bag else reason

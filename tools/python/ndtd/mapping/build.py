@@ -1,4 +1,4 @@
-"""From recordings to a map: the stages of ndt-map build, in their order."""
+"""The stages of ndt-map build, in their order, from recordings to a map."""
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
@@ -177,7 +177,7 @@ def solve(mapped: Mapped, chain: graph.Edges) -> None:
 
 
 def _is_connected(mapped: Mapped, nodes: "set[int]", others: "set[int]") -> bool:
-    """Whether a believed loop leads from one part to another, or a position holds it."""
+    """Whether an accepted loop leads from one part to another, or a position holds it."""
     if mapped.positions is not None and nodes & set(mapped.positions.node.tolist()):
         return True
     return any(is_believed and ((loop.begin in others and loop.end in nodes) or (loop.begin in nodes and loop.end in others))
@@ -185,7 +185,7 @@ def _is_connected(mapped: Mapped, nodes: "set[int]", others: "set[int]") -> bool
 
 
 def leave_out_lost(mapped: Mapped, store: CloudStore) -> None:
-    """What was driven after the pose was lost is in the map only where loops or positions tell where it was."""
+    """Leaves out scans after a loss of the pose, unless loops or positions tell where they were."""
     for drive, one, first in zip(mapped.drives, mapped.trajectories, mapped.firsts):
         known = set(range(first)) | {first + k for k in np.flatnonzero(one.segment == one.segment[0]).tolist()}
         for segment in range(int(one.segment[0]) + 1, int(one.segment[-1]) + 1):

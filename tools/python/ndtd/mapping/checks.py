@@ -1,4 +1,4 @@
-"""What cannot be mapped is said, not written: one line with the reason, and what would help."""
+"""Checks whether a recording can be mapped: if not, one line tells the reason and a remedy, and no map is written."""
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,8 @@
-"""What moved leaves the map: points that later and earlier scans look through.
+"""Removes moving objects from the map: points that later and earlier scans look through.
 
-Each scan becomes an image of ranges as its sensor saw them. A point of the map is looked through where all that the scan has measured
-around its direction (3 x 3 pixels) is farther away than the point. The nearest of nine pixels speaks for free space only where nothing
-of the surface is left: of ground at a grazing angle the pixels below are always nearer, and so it stays. Points leave in cells of the
+Each scan becomes an image of ranges as its sensor saw them. A scan looks through a point of the map if all its ranges
+around that direction (3 x 3 pixels) are farther away than the point. The nearest of nine pixels shows free space only if nothing
+of the surface is left: the pixels below ground at a grazing angle are always nearer, and so the ground stays. Points leave in cells of the
 map, by the votes of many scans, and only where few scans have measured the cell as it is mapped.
 """
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def _polar(points: np.ndarray) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
 
 
 def _around(image: np.ndarray, combine: Any, empty: Any) -> np.ndarray:
-    """Of the nine pixels around each one; columns go round."""
+    """Combines the nine pixels around each one; columns wrap around."""
     row = combine(combine(np.roll(image, 1, axis=1), image), np.roll(image, -1, axis=1))
     padded = np.pad(row, ((1, 1), (0, 0)), constant_values=empty)
     out: np.ndarray = combine(combine(padded[:-2], padded[1:-1]), padded[2:])
@@ -78,7 +78,7 @@ class View:
         return pixels
 
     def judge(self, points: np.ndarray) -> "tuple[np.ndarray, np.ndarray]":
-        """Which points the scan looks through, and which lie at what it has measured around their direction."""
+        """Flags of the points that the scan looks through, and of those that lie at its range around their direction."""
         range_m, elevation, azimuth = _polar(points)
         near_m, count = np.full(len(points), np.inf), np.zeros(len(points), np.int8)
         level = np.ceil(np.log2(np.maximum(self._voxel_m / (np.maximum(range_m, 0.3) * self._edge_rad), 1)))
@@ -99,7 +99,7 @@ def keys_of(points: np.ndarray, edge_m: float) -> np.ndarray:
 
 
 def is_in(keys: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Which of the keys are among those known, which are sorted."""
+    """Flags of the keys that are among the known ones, which are sorted."""
     found: np.ndarray = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys if len(known) else np.zeros(len(keys), bool)
     return found
 
@@ -138,7 +138,7 @@ class Cleaner:
         return [found[place] for place in chosen]
 
     def clean(self, number: int) -> "dict[int, np.ndarray]":
-        """Which points of the scans of a submap moved."""
+        """Flags of the moving points in the scans of a submap, by scan."""
         scans, poses = self._scans[number], self._mapped.poses
         if not scans:
             return {}
@@ -163,7 +163,7 @@ class Cleaner:
 
 
 def find(mapped: Any, store: CloudStore, voxel_m: float, progress: Callable[[float], None]) -> "dict[int, np.ndarray]":
-    """Of each scan of the store, which of its points moved."""
+    """Flags of the moving points in each scan of the store."""
     parts = mapped.submaps or [part for number, one in enumerate(mapped.trajectories)
                                for part in submaps.split(number, mapped.firsts[number], one, store)]
     cleaner = Cleaner(mapped, parts, store, voxel_m)

@@ -94,7 +94,7 @@ class CloudStore:
         return scan in self._places
 
     def scans(self) -> "list[int]":
-        """Those that have a cloud, ascending."""
+        """Scans that have a cloud, ascending."""
         return sorted(self._places)
 
 
@@ -108,5 +108,5 @@ class LeftOut:
         return self._store.left_out(scan)
 
     def scans(self) -> "list[int]":
-        """Those of which points are hidden, ascending."""
+        """Scans that have hidden points, ascending."""
         return [scan for scan in self._store.scans() if len(self._store.left_out(scan))]

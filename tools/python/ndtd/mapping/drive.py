@@ -65,7 +65,7 @@ def import_recording(recording: str, out: Path, options: "list[str]") -> Path:
 
 
 def _records(bag: Path, report: bool = False) -> "Iterator[Any]":
-    """What can be read of a bag: one that ends early, or is damaged, counts up to there; `report` says so."""
+    """Yields the records of a bag: one that ends early, or is damaged, is read up to there; `report` prints that."""
     reader, count = iter(BagReader(str(bag))), 0
     while True:
         try:

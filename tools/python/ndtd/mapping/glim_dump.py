@@ -32,7 +32,7 @@ class DumpError(CommandError):
 
 @dataclass
 class GlimSubmap:
-    """One submap: where it is, its points, and the poses of the LiDAR at its frames."""
+    """A submap: its pose, its points, and the poses of the LiDAR at its frames."""
 
     T_world_origin: np.ndarray
     points_file: Path
@@ -104,7 +104,7 @@ def _stamp_ns(path: Path, number: int, word: str) -> int:
 
 
 def _read_data(path: Path) -> "tuple[dict[str, Any], list[dict[str, Any]]]":
-    """What data.txt tells of the submap, and of each of its frames: matrices and stamps by name."""
+    """Reads data.txt: matrices and stamps by name, of the submap, and of each of its frames."""
     lines = _text(path)
     submap: "dict[str, Any]" = {}
     frames: "list[dict[str, Any]]" = []

@@ -37,7 +37,7 @@ class Edges:
         return white
 
     def jacobians(self, poses: np.ndarray) -> "tuple[np.ndarray, np.ndarray]":
-        """By the right errors of both ends."""
+        """Jacobians by the right errors of both ends."""
         between = se3.inverse(poses[self.begin]) @ poses[self.end]
         J = self.root @ se3.right_jacobian_inverse(se3.log(se3.inverse(self.T) @ between))
         return -J @ se3.adjoint(se3.inverse(between)), J
@@ -82,13 +82,13 @@ def diagonal_root(move_m: Any, turn_rad: Any) -> np.ndarray:
 
 
 def cauchy_weights(residuals: np.ndarray, kernel: float = KERNELS[-1]) -> np.ndarray:
-    """Of each row, in (0, 1]: by its mean square."""
+    """Weight of each row, in (0, 1], by its mean square."""
     weights: np.ndarray = 1 / (1 + (residuals ** 2).mean(axis=1) / kernel ** 2)
     return weights
 
 
 def _cauchy_cost(residuals: np.ndarray, kernel: float) -> float:
-    """Whose derivative is that of the weighted squares."""
+    """Cost whose derivative is that of the weighted squares."""
     scale = residuals.shape[1] * kernel ** 2
     return float(scale * np.log1p((residuals ** 2).sum(axis=1) / scale).sum())
 
@@ -112,7 +112,7 @@ class _System:
         self._values.append(blocks.ravel())
 
     def add_factor(self, nodes: "list[np.ndarray]", jacobians: "list[np.ndarray]", residuals: np.ndarray, weights: np.ndarray) -> None:
-        """One kind of factors: J^T w J and J^T w r."""
+        """Adds one kind of factors: J^T w J and J^T w r."""
         for a, Ja in zip(nodes, jacobians):
             np.add.at(self.gradient, a, (np.swapaxes(Ja, 1, 2) @ (weights[:, None] * residuals)[..., None])[..., 0])
             for b, Jb in zip(nodes, jacobians):

@@ -38,7 +38,7 @@ class Loop:
 
 @dataclass
 class Closing:
-    """How far the search for loops has come."""
+    """Progress of the search for loops."""
 
     round: int = 0
     later: int = 0  # the submap that is compared next with earlier ones
@@ -99,7 +99,7 @@ class LoopFinder:
         return self._agreeing(found)
 
     def _agreeing(self, found: "list[Loop]") -> "list[Loop]":
-        """Those that agree with another one about the motion between the two."""
+        """Loops that agree with another one about the motion between the two."""
         kept = []
         for loop in found:
             others = [other for other in found if other is not loop and self._agree(loop, other)]
@@ -114,7 +114,7 @@ class LoopFinder:
         return bool(np.linalg.norm(off[:3, 3]) <= limit_m and se3.angle_rad(off) <= AGREE_RAD)
 
     def search(self, earlier: int, later: int) -> "list[Loop]":
-        """The same from the places that a search in the earlier submap finds for the middle view."""
+        """Verifies loops from the places that a search in the earlier submap finds for the middle view."""
         views = self._views_of(later)
         if not views:
             return []
@@ -129,7 +129,7 @@ class LoopFinder:
 
 
 def _right_covariance(pose: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """From map axes to the right error, and the deviations that an alignment does not tell."""
+    """Covariance of the right error from one in map axes, plus the deviations that an alignment does not tell."""
     turn = np.zeros((6, 6))
     turn[:3, :3] = turn[3:, 3:] = pose[:3, :3].T
     out: np.ndarray = turn @ covariance @ turn.T + np.diag([LOOP_M ** 2] * 3 + [LOOP_RAD ** 2] * 3)
@@ -173,7 +173,7 @@ def find(finder: LoopFinder, submaps: "list[Submap]", estimate: np.ndarray, clos
 
 
 def edges(loops: "list[Loop]") -> Optional[Edges]:
-    """As factors of the graph; None: there are none."""
+    """Loops as factors of the graph; None: there are none."""
     if not loops:
         return None
     return Edges(np.array([loop.begin for loop in loops]), np.array([loop.end for loop in loops]), np.array([loop.T for loop in loops]),

@@ -17,7 +17,7 @@ PLACE_M, MOST_PLACES = 4.0, 20  # where most moved, in cells of this edge
 
 
 def add_options(out: argparse.ArgumentParser) -> None:
-    """Of commands that write a map."""
+    """Adds the options of commands that write a map."""
     out.add_argument("-o", "--out", required=True, metavar="MAP", help="folder to write")
     out.add_argument("--force", action="store_true", help="overwrite MAP if it exists")
     out.add_argument("--voxel", type=float, default=0.1, metavar="M", help="points are thinned to one per voxel of this edge (default: 0.1)")

@@ -1,4 +1,4 @@
-"""How sharp a map is: the thickness of its surfaces. Poses that do not agree make walls thick."""
+"""Sharpness of a map: the thickness of its surfaces. Poses that do not agree make walls thick."""
 from pathlib import Path
 from typing import Any
 

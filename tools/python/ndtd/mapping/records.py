@@ -23,7 +23,7 @@ def save_trajectory(state: WorkState, number: int, one: Trajectory, first: int, 
 
 
 def load_trajectory(state: WorkState, number: int, store: CloudStore) -> Optional[Trajectory]:
-    """The same from the record, and its points in the store; None: odometry has not run."""
+    """Loads a trajectory from its record, and its points in the store; None: odometry has not run."""
     found = state.load(f"odometry{number}")
     if found is None:
         return None
@@ -33,14 +33,14 @@ def load_trajectory(state: WorkState, number: int, store: CloudStore) -> Optiona
 
 
 def save_moved(state: WorkState, moved: "dict[int, np.ndarray]") -> None:
-    """Which points of each scan moved."""
+    """Saves the flags of the moving points of each scan."""
     flags = [moved[scan] for scan in moved]
     state.save("moved", scans=np.array(list(moved), np.int64), counts=np.array([len(one) for one in flags], np.int64),
                bits=np.packbits(np.concatenate(flags) if flags else np.empty(0, bool)))
 
 
 def load_moved(state: WorkState) -> "Optional[dict[int, np.ndarray]]":
-    """The same from the record; None: the cleaning has not run."""
+    """Loads the flags of save_moved(); None: the cleaning has not run."""
     found = state.load("moved")
     if found is None:
         return None
@@ -58,7 +58,7 @@ def _arrays(loops: "list[Loop]") -> "dict[str, np.ndarray]":
 
 
 def save_loops(state: WorkState, mapped: Any, closing: Closing) -> None:
-    """How far the search for loops has come, with the poses that it goes on from."""
+    """Saves the progress of the search for loops, with the poses that it goes on from."""
     state.save("loops", round=np.int64(closing.round), later=np.int64(closing.later), accepted=np.int64(len(mapped.loops)),
                tried=np.array(sorted(closing.tried), np.int64).reshape(-1, 2), poses=mapped.poses, believed=np.array(mapped.believed, bool),
                **_arrays(mapped.loops + closing.found))

@@ -1,7 +1,7 @@
 """One round of refinement: half of the scans are aligned with the map of the other half, and the other way round.
 
-Odometry aligns a scan with the scans before it alone; here those after it count as well. One round sharpens the map; more of them let
-it bend, because nothing holds its long waves.
+Odometry aligns a scan with earlier scans alone; here later ones count as well. One round sharpens the map; more rounds let it bend,
+because nothing holds its long waves.
 """
 from typing import Any, Callable
 

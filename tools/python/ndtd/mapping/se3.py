@@ -55,7 +55,7 @@ def log(T: np.ndarray) -> np.ndarray:
 
 
 def inverse(T: np.ndarray) -> np.ndarray:
-    """Of rigid transforms."""
+    """Inverse of rigid transforms."""
     out = np.zeros_like(T)
     Rt = np.swapaxes(T[..., :3, :3], -1, -2)
     out[..., :3, :3] = Rt
@@ -94,6 +94,6 @@ def angle_rad(T: np.ndarray) -> np.ndarray:
 
 
 def interpolate(a: np.ndarray, b: np.ndarray, s: float) -> np.ndarray:
-    """On the screw motion from a (s = 0) to b (s = 1)."""
+    """Interpolates on the screw motion from a (s = 0) to b (s = 1)."""
     moved: np.ndarray = a @ exp(s * log(inverse(a) @ b))
     return moved

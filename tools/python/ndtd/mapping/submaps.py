@@ -77,11 +77,11 @@ class SubmapMaps:
         self._searches: "OrderedDict[int, Search]" = OrderedDict()
 
     def aligner(self, number: int) -> Aligner:
-        """For scans in the submap."""
+        """Aligner for scans in the submap."""
         return self._map(number)[1]
 
     def search(self, number: int) -> Search:
-        """For scans anywhere in the submap."""
+        """Search for scans anywhere in the submap."""
         if number not in self._searches:
             self._searches[number] = Search(self._map(number)[0], threads=self._threads)
         return _keep_last(self._searches, number)

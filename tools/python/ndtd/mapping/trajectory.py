@@ -117,7 +117,7 @@ def _has_moved(last: np.ndarray, now: np.ndarray) -> bool:
 
 
 def write_tum(path: Any, stamps_ns: np.ndarray, T: np.ndarray) -> None:
-    """One line per pose: seconds x y z qx qy qz qw."""
+    """Writes one line per pose: seconds x y z qx qy qz qw."""
     with open(path, "w", encoding="utf-8") as stream:
         for stamp_ns, pose in zip(stamps_ns, T):
             numbers = " ".join(f"{value:.9g}" if k >= 3 else f"{value:.6f}" for k, value in enumerate(poses.pose_of(pose)))

@@ -1,8 +1,8 @@
-"""What a build has done so far, so that one that was stopped goes on: the folder MAP.part.
+"""The work of a build so far, in the folder MAP.part, so that a build that was stopped goes on.
 
-`identity` tells what the work is of: arguments, recordings, program. Each stage that is done leaves a record NAME.npz, which is
-written beside its place and moved there, and begins with the SHA-256 of what follows. Points lie in `clouds`, which grows; records
-tell how far it counts. Where anything is not as it was written, or of something else, the build begins anew.
+`identity` describes the inputs of the work: arguments, recordings, program. Each completed stage leaves a record NAME.npz, which is
+written beside its place and moved there, and begins with the SHA-256 of its contents. Points lie in `clouds`, which grows; records
+tell how much of it is valid. If a file is damaged, or of other inputs, the build begins anew.
 """
 import fcntl
 import hashlib
@@ -36,7 +36,7 @@ def _sample(path: Path, size: int) -> str:
 
 
 def _facts(name: str) -> "list[Any]":
-    """What tells a recording from another one: names, sizes, dates; of a single file its ends as well."""
+    """Facts that distinguish recordings: names, sizes, dates; of a single file its ends as well."""
     path = Path(name)
     if path.is_file():
         info = path.stat()
@@ -50,7 +50,7 @@ def _facts(name: str) -> "list[Any]":
 
 
 def identity_of(options: Any) -> "dict[str, Any]":
-    """Of a command line: options.recording, options.poses, and all else that decides the map."""
+    """The identity of a command line: options.recording, options.poses, and all other inputs that decide the map."""
     program = os.stat(str(_core.__file__))
     told = {key: value for key, value in vars(options).items() if key not in NOT_IN_IDENTITY}
     return {"format": FORMAT, "version": __version__, "program": [program.st_size, program.st_mtime_ns], "numpy": np.__version__,
@@ -80,7 +80,7 @@ class WorkState:
             self._write(IDENTITY, wanted)
 
     def _why_unusable(self, wanted: bytes) -> Optional[str]:
-        """None: the work can be used; empty: there is none."""
+        """The reason why the work cannot be used; None: it can; empty: there is none."""
         names = {path.name for path in self.folder.iterdir()}
         if not names - {f"{IDENTITY}.new"}:
             return ""

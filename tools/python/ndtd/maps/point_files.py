@@ -49,7 +49,7 @@ class PointFile:
         self.crs = _las_crs(self.path) if self._read is _las_blocks else None
 
     def blocks(self) -> Iterator[Block]:
-        """At most a million points at once, except for PCD, PLY and .bin, which are held whole (as float32) meanwhile."""
+        """Yields at most a million points at once, except for PCD, PLY and .bin, which are held whole (as float32) meanwhile."""
         _child.working_on(self.path)
         return self._read(self.path)
 

@@ -185,7 +185,7 @@ def _pose_of_base(pose, T_base_child):
 
 
 def _twist_of_base(twist, T_base_child):
-    """The same motion, as velocity of the base and in its frame."""
+    """A twist as the velocity of the base, in its frame."""
     if twist is None:
         return None
     R, t = T_base_child[:3, :3], T_base_child[:3, 3]

@@ -41,7 +41,7 @@ def _stamp_ns(line):
 
 
 def read_stamps(path: Path) -> List[int]:
-    """One stamp [ns] per line. RecordingError names the line that is none."""
+    """Reads one stamp [ns] per line. RecordingError names a line without one."""
     out = []
     try:
         lines = path.read_text().split("\n")

@@ -79,7 +79,7 @@ _FIRING_XT = 0.368 + 1.512 * np.arange(32)
 
 
 class Tail(NamedTuple):
-    """Where the tail of a packet has what is needed [bytes]."""
+    """Offsets of the fields in the tail of a packet [bytes]."""
 
     size: int
     returns: int  # one byte
@@ -173,7 +173,7 @@ def model_of(packet: bytes) -> Optional[Model]:
 
 
 def _unit_m(model, packet):
-    """What a distance of 1 is; a Pandar40P does not tell it."""
+    """Unit of distances [m], which a Pandar40P does not tell."""
     return (packet[9] if model.head == 12 else packet[5] if model.head == 8 else 4) * 1e-3
 
 
@@ -263,7 +263,7 @@ def _returns(mode):
 
 
 def _drop_doubles(distance, returns):
-    """Where strongest and last are the same return, blocks have it twice: one is kept."""
+    """Drops double returns: if strongest and last are the same return, blocks have it twice, and one is kept."""
     for count in (2, 3):
         rows = np.flatnonzero(returns == count)
         for block in range(distance.shape[1]) if len(rows) else ():

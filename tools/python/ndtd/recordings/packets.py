@@ -180,12 +180,12 @@ class Turns:
         return out + [rows]
 
     def end(self) -> List[List[Row]]:
-        """What is left when the packets end."""
+        """Turns that are left when the packets end."""
         out = [self._first] if self._first else []
         return out + ([self._rows] if self._rows and 2 * len(self._rows) >= self._count else [])
 
     def state(self) -> dict:
-        """What has no turn yet, as JSON."""
+        """Rows that belong to no turn yet, as JSON."""
         first = None if self._first is None else _texts(self._first)
         return {"rows": _texts(self._rows), "first": first, "count": self._count, "last": self._last, "way": self._way}
 
@@ -242,8 +242,8 @@ def info_packet(message, receive_ns, topic, options) -> Iterator:
 
 
 def find_calibrations(recording: Any, options: Any) -> None:
-    """What the recording has of its sensors besides their packets, for topics without a file: the metadata of an Ouster, as text
-    (/ouster/metadata for /ouster/lidar_packets), and packets with the angles of a RoboSense, among the others or in a topic."""
+    """Finds calibrations in the recording, for topics without a file: the metadata of an Ouster, as text (/ouster/metadata for
+    /ouster/lidar_packets), and packets with the angles of a RoboSense, among the others or in a topic."""
     known = {topic.name: topic for topic in recording.topics}
     for topic in recording.topics:
         if topic.kind != "scan" or calibration_of(topic.name, options) is not None:

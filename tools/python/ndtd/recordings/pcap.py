@@ -121,7 +121,7 @@ class Part(NamedTuple):
 
 
 def part_of(link: int, frame: bytes) -> Optional[Part]:
-    """What a frame has of a datagram; None: nothing."""
+    """The part of a datagram in a frame; None: there is none."""
     at, where = LINKS.get(link, (None, None))
     if at is None:
         return None
@@ -209,7 +209,7 @@ def fix(sentence: bytes, receive_ns: int) -> Iterator[Gnss]:
 # ---- the recording ----
 
 class _Source:
-    """What one address sends to one port."""
+    """Packets that one address sends to one port."""
 
     def __init__(self, name, calibration):
         self.topic, self.decoder, self.turns = Topic(name, "UDP", 0), None, None
@@ -219,7 +219,7 @@ class _Source:
         self.is_unknown = True  # no packet tells a sensor, nor anything about one
 
     def begin(self):
-        """Before the packets are read from their begin on."""
+        """Prepares reading the packets from the first one on."""
         self.turns, self._last = packets.Turns(self.decoder.turn) if self.decoder else None, b""
 
     def count(self, one):

@@ -1,4 +1,4 @@
-"""What an overlay changes, as numbers, places, and features of GeoJSON."""
+"""Changes of an overlay as numbers, places, and features of GeoJSON."""
 import json
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def places(gone: np.ndarray, new: np.ndarray) -> "list[dict[str, Any]]":
 
 
 def numbers(gone: np.ndarray, new: np.ndarray) -> "dict[str, Any]":
-    """For overlay.json."""
+    """Numbers for overlay.json."""
     return {"removed": len(gone), "added": len(new), "places": places(gone, new)[:MOST_PLACES]}
 
 

@@ -111,7 +111,7 @@ def _twist_of_sensor(twist: np.ndarray, T_base_sensor: np.ndarray) -> np.ndarray
 
 
 def _middle_s(time_s: Optional[np.ndarray], deskew: str) -> float:
-    """Of the sweep after the stamp: what deskewed points belong to."""
+    """Middle of the sweep, after the stamp, which deskewed points belong to."""
     if deskew != "time" or time_s is None:
         return 0.0
     usable = time_s[np.isfinite(time_s) & (np.abs(time_s) <= MOST_TIME_S)]

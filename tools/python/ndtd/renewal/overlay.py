@@ -26,7 +26,7 @@ class OverlayError(CommandError):
 
 @dataclass
 class Change:
-    """What changes in one cloud."""
+    """Changes of one cloud."""
 
     removed: np.ndarray  # places in the cloud, ascending
     added_m: np.ndarray  # (N, 3) in map coordinates, in the order in which they follow

@@ -29,7 +29,7 @@ class CloudFile:
 
 
 def checksum(points: np.ndarray) -> int:
-    """As the overlay has it: of points (N, 3) float64, those that are not finite left out."""
+    """Checksum of points (N, 3) float64, as in the overlay: points that are not finite are left out."""
     finite = np.ascontiguousarray(points[np.isfinite(points).all(axis=1)])
     return int(finite.view(np.uint64).sum(dtype=np.uint64))
 
@@ -120,7 +120,7 @@ class PriorMap:
         return home
 
     def _spacing(self) -> float:
-        """How far apart neighbours on a surface are, rounded: new points are as dense as those that are there."""
+        """Distance of neighbours on a surface, rounded: new points are as dense as the existing ones."""
         from scipy.spatial import cKDTree
 
         points = self.points(int(np.argmax([one.points for one in self.files])))

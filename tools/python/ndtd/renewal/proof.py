@@ -20,7 +20,7 @@ STATISTICS = {"median": paired.STATISTICS["median"], "mean": paired.mean_of, "p9
 
 @dataclass
 class Proof:
-    """One recording, or a part of one, in both maps."""
+    """Comparison of a recording, or of a part of one, in both maps."""
 
     name: str
     scans: int
@@ -33,7 +33,7 @@ class Proof:
     harm: str  # why the overlay is refused; empty: it is not
 
     def about(self) -> "dict[str, Any]":
-        """For overlay.json."""
+        """The comparison for overlay.json."""
         def rounded(values: "dict[str, float]") -> "dict[str, float]":
             return {name: round(value, 5) for name, value in values.items()}
         return {"recording": self.name, "scans": self.scans, "lost_before": self.lost_before, "lost_after": self.lost_after,
@@ -56,7 +56,7 @@ def _tested(before: np.ndarray, after: np.ndarray, is_error: bool) -> "tuple[dic
 
 
 def _far_apart(before: Located, after: Located, both: np.ndarray) -> "tuple[float, float]":
-    """Between the poses of both maps [m], 95 %, and the part of the scans that are farther apart than their deviations tell."""
+    """Distance of the poses in both maps [m], 95 %, and the part of the scans whose poses are farther apart than their deviations allow."""
     if not both.any():
         return 0.0, 0.0
     apart_m = np.linalg.norm(before.position_m[both] - after.position_m[both], axis=1)

@@ -1,4 +1,4 @@
-"""From a map and recordings of later drives to what has changed, proven: the stages of ndt-map update, in their order."""
+"""The stages of ndt-map update, in their order, from a map and recordings of later drives to proven changes."""
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Callable
@@ -24,7 +24,7 @@ class RenewalError(CommandError):
 
 @dataclass
 class Recording:
-    """One recording and what it was used for. parts: numbers of its votes, one, or two for its halves."""
+    """A recording and its use. parts: numbers of its votes, one, or two for its halves."""
 
     drive: Drive
     located: Located
@@ -40,7 +40,7 @@ class Recording:
 
 @dataclass
 class Renewal:
-    """What a map and recordings have become."""
+    """Results from a map and recordings."""
 
     prior: PriorMap
     recordings: "list[Recording]"

@@ -38,7 +38,7 @@ ALL = -1  # the votes of all parts
 
 
 def reach_m(voter: Voter) -> float:
-    """How far away a scan may vote."""
+    """Range up to which a scan may vote."""
     room_m = MARGIN_M / SIGMAS - voter.deviation_m
     return min(FAR_M, WIDEST_M / voter.edge_rad, room_m / max(voter.deviation_rad, 1e-9)) if room_m > 0 else 0.0
 
@@ -53,7 +53,7 @@ class Rays(View):
         self._directions = cKDTree(points / np.maximum(np.linalg.norm(points, axis=1), 1e-6)[:, None])
 
     def passed(self, points: np.ndarray) -> np.ndarray:
-        """By which of the points a beam has passed as closely as RAY_M."""
+        """Flags of the points that a beam has passed as closely as RAY_M."""
         range_m = np.linalg.norm(points, axis=1)
         off_rad, _ = self._directions.query(points / np.maximum(range_m, 1e-6)[:, None])
         passed: np.ndarray = off_rad * range_m <= RAY_M
@@ -62,7 +62,7 @@ class Rays(View):
 
 @dataclass
 class Votes:
-    """Of one part about the cells of a block: mapped ones first, then new ones. Numbers of scans; bits of places."""
+    """Votes of one part about the cells of a block: mapped ones first, then new ones. Numbers of scans; bits of places."""
 
     through: np.ndarray
     seen: np.ndarray
@@ -98,14 +98,14 @@ def count_bits(bits: np.ndarray) -> np.ndarray:
 
 
 def leaves(votes: Votes) -> np.ndarray:
-    """Which cells are looked through often, from several places, and hardly seen as mapped."""
+    """Flags of the cells that are looked through often, from several places, and hardly seen as mapped."""
     gone: np.ndarray = ((votes.through >= LEAST_THROUGH) & (votes.through >= THROUGH_PER_SEEN * votes.seen) & (votes.through >= votes.measured)
                         & (count_bits(votes.through_places) >= LEAST_THROUGH_PLACES))
     return gone
 
 
 def stays(votes: Votes, stands: np.ndarray) -> np.ndarray:
-    """Which new cells are a surface that stands still (in one recording at least), and are not looked through."""
+    """Flags of the new cells that are a surface at rest (in one recording at least), and are not looked through."""
     new: np.ndarray = stands & (votes.seen >= SEEN_PER_THROUGH * votes.through) & (votes.points > 0)
     return new
 
@@ -122,7 +122,7 @@ def _around(keys: np.ndarray) -> np.ndarray:
 
 
 def _centers(keys: np.ndarray, edge_m: float) -> np.ndarray:
-    """Of cells, from their keys."""
+    """Centers of cells, from their keys."""
     cell = np.stack([keys & 0x1FFFFF, (keys >> 21) & 0x1FFFFF, keys >> 42], axis=1) - (1 << 20)
     centers: np.ndarray = (cell + 0.5) * edge_m
     return centers
@@ -190,7 +190,7 @@ class Ballot:
         self._kept: "OrderedDict[int, Rays]" = OrderedDict()
 
     def blocks(self) -> "list[tuple[int, int]]":
-        """Those that voters reach, in a fixed order."""
+        """Blocks that voters reach, in a fixed order."""
         found = set()
         for voter in self._voters:
             far_m = reach_m(voter)
@@ -313,7 +313,7 @@ def count_votes(prior: PriorMap, store: CloudStore, voters: "list[Voter]", subse
 
 
 def _joined(changes: "list[Change]", prior: PriorMap, number: int) -> Change:
-    """One change of a file: removed places ascending, added points in the order of the blocks."""
+    """Joins the changes of a file into one: removed places ascending, added points in the order of the blocks."""
     of = prior.files[number]
     removed: np.ndarray = np.sort(np.concatenate([one.removed for one in changes]))
     return Change(removed, np.concatenate([one.added_m for one in changes]), of.points, of.checksum)

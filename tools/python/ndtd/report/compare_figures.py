@@ -39,7 +39,7 @@ def extent(found: Comparison) -> Box:
 
 
 def trajectories(found: Comparison, box: Box, density: np.ndarray, worst: "list[int]") -> Drawing:
-    """Both paths over the map; worst: pairs that are numbered."""
+    """Draws both paths over the map; worst: pairs that are numbered."""
     drawing, axes, origin = trajectory_figure.on_map("trajectories", "Trajectories over the map, from above", box, density)
     handles = []
     for run, name, colour, width in ((found.second, found.names[1], SECOND, 3.4), (found.first, found.names[0], FIRST, 1.4)):
@@ -61,7 +61,7 @@ def trajectories(found: Comparison, box: Box, density: np.ndarray, worst: "list[
 
 
 def intervals(found: Comparison) -> "Optional[Drawing]":
-    """One row per test: the difference with its interval, over the margin."""
+    """Draws one row per test: the difference with its interval, over the margin."""
     groups = [[test for test in found.tests if test.quantity == one.name] for one in found.quantities]
     if not groups:
         return None

@@ -346,7 +346,7 @@ class Unit(NamedTuple):
 
 
 def with_unit(value: float, unit: str) -> str:
-    """One value with the unit that suits it."""
+    """A value with the unit that suits it."""
     return Unit.of(unit, value).text(value)
 
 

@@ -163,7 +163,7 @@ def _normalised(ax: Any, errors: Errors) -> None:
 
 
 def sigmas(run: Run) -> Drawing:
-    """Without ground truth: what the covariance says, along the axes of the vehicle, and the innovation."""
+    """Draws, without ground truth, the deviations from the covariance along the axes of the vehicle, and the innovation."""
     one = figures.new("uncertainty", "Reported uncertainty and innovation", rows=3, height_in=4.2, gap_in=0.3, top_in=0.3)
     axis = plot_parts.time_axis(run)
     shown = np.flatnonzero(run.trusted if run.trusted.any() else np.isfinite(run.pose[:, 0]))

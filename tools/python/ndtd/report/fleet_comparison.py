@@ -25,7 +25,7 @@ QUANTITIES = (("error_m_median", "median translation error", "m"), ("error_m_p95
 
 
 class Side(NamedTuple):
-    """One of both: a run and a configuration of it."""
+    """A side of the comparison: a run and a configuration of it."""
 
     run: FleetRun
     totals: Totals

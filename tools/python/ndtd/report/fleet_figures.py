@@ -193,7 +193,7 @@ def _logarithmic(axes: Any, names: str = "x") -> None:
 
 
 def intervals(found: FleetComparison) -> Drawing:
-    """One row per test: the difference of drives with its interval, over the margin."""
+    """Draws one row per test: the difference of drives with its interval, over the margin."""
     names = [one.name for one in found.quantities]
     columns = min(3, len(names))
     rows = -(-len(names) // columns)

@@ -40,7 +40,7 @@ class FleetPage:
 
     @property
     def is_worse(self) -> bool:
-        """Than the run it is compared with."""
+        """Whether it is worse than the run it is compared with."""
         return self.results.is_worse
 
     @property

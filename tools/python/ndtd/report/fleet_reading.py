@@ -250,7 +250,7 @@ def _names_of(urls: "list[str]") -> "list[str]":
 
 
 def plain_reason(text: str) -> str:
-    """Without its numbers, so that equal reasons count as one."""
+    """A reason without its numbers, so that equal reasons count as one."""
     return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "\N{HORIZONTAL ELLIPSIS}", text)[:120]
 
 

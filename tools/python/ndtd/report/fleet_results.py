@@ -46,13 +46,13 @@ class FleetResults:
 
     @property
     def found(self) -> "Optional[FleetComparison]":
-        """One that is worse; else that of the configuration that is shown."""
+        """The comparison that is worse; else that of the shown configuration."""
         order = sorted(self.against, key=lambda one: (not one.is_worse, one.second.configuration != self.name))
         return order[0] if order else None
 
     @property
     def is_worse(self) -> bool:
-        """Than the run it is compared with."""
+        """Whether it is worse than the run it is compared with."""
         return any(one.is_worse for one in self.against)
 
     @property

@@ -29,7 +29,7 @@ def time_axis(run: Run) -> Axis:
 
 
 def span_x(axes: "list[Any]", axis: Axis) -> None:
-    """The same ends for all figures over time."""
+    """Sets the same ends for all figures over time."""
     half = half_steps(axis.x)
     for ax in axes:
         ax.set_xlim(float(axis.x.min() - half[0]), float(axis.x.max() + half[0]))
@@ -139,7 +139,7 @@ def boxes(ax: Any, samples: "list[np.ndarray]", labels: "list[str]", color: str)
 
 
 def legend(ax: Any, handles: "Optional[list[Any]]" = None, columns: int = 8, above: bool = True) -> None:
-    """One row above the axes, at the right; or within them where `above` is false."""
+    """Draws a legend of one row above the axes, at the right; or within them if `above` is false."""
     found = handles if handles is not None else [one for one in ax.get_legend_handles_labels()[0]]
     if not found:
         return

@@ -38,7 +38,7 @@ def total_ms(run: Run) -> np.ndarray:
 
 
 def latency_histograms(run: Run) -> Drawing:
-    """One per stage and one of the sum."""
+    """Draws one histogram per stage and one of the sum."""
     one = figures.new("latency", "Latency by stage", rows=2, columns=3, height_in=3.5, share_x=False, gap_in=0.62, column_gap_in=0.45,
                       top_in=0.3)
     panels = [*stages_ms(run).items(), ("all stages", total_ms(run))]

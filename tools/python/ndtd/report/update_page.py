@@ -1,4 +1,4 @@
-"""What an overlay changes, from above; and the page of ndt-map update about it: changes, places, proof, recordings."""
+"""Changes of an overlay from above, and the page of ndt-map update about it: changes, places, proof, recordings."""
 from pathlib import Path
 from typing import Any, Optional
 

@@ -110,7 +110,7 @@ class Participant:
         return Reader(entity, condition, int(mask), self._layer)
 
     def wait(self, timeout_s: float) -> None:
-        """Until a reader has something, a writer was discovered, or the time is over."""
+        """Waits until a reader has something, a writer was discovered, or the time is over."""
         self._waitset.wait(int(timeout_s * 1e9))
 
     def discovered(self) -> list[Endpoint]:

@@ -9,7 +9,7 @@ AFTER_S = 5.0
 
 
 def tell(receiver: Receiver, options: Options, log: Log, now_s: float, begin_s: float) -> None:
-    """One line per topic and minute; times are monotonic."""
+    """Prints one line per topic and minute; times are monotonic."""
     if now_s - begin_s < AFTER_S:
         return
     endpoints = receiver.endpoints()

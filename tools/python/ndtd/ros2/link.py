@@ -66,7 +66,7 @@ class _Socket:
         self._socket.connect(self.endpoint)
 
     def search(self) -> None:
-        """While ndtd is away: it may come back in another folder, as the service instead of a program of the user."""
+        """Searches for ndtd while it is away: it may come back in another folder, as the service instead of a program of the user."""
         if not self._is_default or time.monotonic() < self._next_search_s:
             return
         self._next_search_s = time.monotonic() + SEARCH_EVERY_S

@@ -47,7 +47,7 @@ class Mounting:
         return True
 
     def repeat(self, stamp_ns: int) -> None:
-        """Once a second."""
+        """Repeats the transforms, once a second."""
         if time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + REPEAT_S
             for frame, pose in self._told.items():

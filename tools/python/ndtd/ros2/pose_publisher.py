@@ -1,5 +1,5 @@
-"""From ndtd to DDS: a thread that publishes the poses of results, one for those between scans, and the transform that follows
-from them."""
+"""The way from ndtd to DDS: a thread that publishes the poses of results, one for the poses between scans, and the transform
+that follows from them."""
 import threading
 import time
 from typing import Any, Optional

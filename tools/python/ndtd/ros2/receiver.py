@@ -1,4 +1,4 @@
-"""From DDS to ndtd: a thread that takes what comes, and opens readers for topics as they appear."""
+"""The way from DDS to ndtd: a thread that takes messages, and opens readers for topics as they appear."""
 import queue
 import threading
 import time
