@@ -113,10 +113,6 @@ def scaled(by):
     return lie
 
 
-def turned_the_other_way(message):
-    message["angular_velocity"] = [-x for x in message["angular_velocity"]]
-
-
 @pytest.fixture(scope="module")
 def street_with_motion(simulate):
     return simulate("--seed", 5, "--scans", 60, "--beams", 16, "--columns", 600, "--map-spacing", 0.3, "--odometry", "--imu", 100)
@@ -124,7 +120,7 @@ def street_with_motion(simulate):
 
 @pytest.mark.parametrize("kind, lie, words", [
     ("odometry", scaled(0.2), "scale 0.2"), ("odometry", scaled(-1), "it runs backwards, scale "),
-    ("odometry", scaled(0), "it stands still while they move; "), ("imu", turned_the_other_way, "it turns the other way, scale ")])
+    ("odometry", scaled(0), "it stands still while they move; ")])
 def test_an_input_that_lies_is_named_and_not_believed(kind, lie, words, street_with_motion, run_program, tmp_path):
     """One line of a replay names it, alone beside the scans; no pose is off, and the scans go on without it."""
     drive, truth = street_with_motion, truth_of(street_with_motion.bag)
