@@ -168,14 +168,22 @@ static double significant_lead(const struct ndtd_relocalization *now)
     return now->scan->distorted_s > 0 ? 2 * NDTD_SIGNIFICANT : NDTD_SIGNIFICANT;
 }
 
+/* Whether a pose of the sensor is another place than the predicted one. */
+static int is_elsewhere(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor)
+{
+    struct ndt_prior prior;
+    ndtd_scan_prior(now->scan, &now->alignment->predicted, &prior);
+    return ndtd_are_distinct(&prior.T_map_sensor, T_map_sensor);
+}
+
 /* Whether the scan fits significantly better at a pose than at all distinct results of the batch. *best: the number
  * of the result that fits best, and significantly better than the pose; count: there is none. */
 static int is_alone(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor, size_t count,
                     size_t *best)
 {
     const struct ndt_align_result *found = now->matcher->batch.results;
-    const double least = significant_lead(now);
-    double most = least;
+    const double least = is_elsewhere(now, T_map_sensor) ? significant_lead(now) : NDTD_SIGNIFICANT;
+    double most = significant_lead(now);
     int alone = 1;
     *best = count;
     for (size_t i = 0; i < count; i++) {
