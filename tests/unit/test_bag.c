@@ -1,6 +1,7 @@
 /* bag.bin: records are read as written, and damaged files never give other records. */
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "bag_cases.h"
@@ -330,7 +331,9 @@ TEST(test_killed_while_writing)
         for (;;)
             pause();
     }
-    usleep(20000);
+    struct stat file;
+    while (stat(path, &file) != 0 || file.st_size < (off_t)(10 * sizeof(payload)))
+        usleep(1000);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     struct ndt_bag_reader *reader = open_bag(path);
