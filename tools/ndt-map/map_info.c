@@ -143,8 +143,8 @@ static void print_levels(const struct ndt_map *map)
 {
     const size_t filled = ndt_map_filled_levels(map);
     for (size_t i = 0; i < map->level_count; i++)
-        printf("%-13s%g m: %u voxels%s\n", i ? "" : "levels", map->levels[i].leaf_m,
-               map->levels[i].voxel_count - 1, i < filled ? "" : ", too sparse: ndtd does without them");
+        printf("%-13s%g m: %u voxels%s\n", i ? "" : "levels", map->levels[i].leaf_m, map->levels[i].voxel_count - 1,
+               i < filled ? "" : ", too sparse: ndtd does without them");
     printf("%-13s%.1f MB, origin %.0f %.0f %.0f m, id %016" PRIx64 "\n", "in memory", (double)map->bytes * 1e-6,
            map->origin_m[0], map->origin_m[1], map->origin_m[2], map->id);
 }
