@@ -316,13 +316,13 @@ TEST(coarser_levels_are_derived_from_finer_ones)
 static size_t filled_levels(double spacing_m)
 {
     struct ndt_map *map;
-    const int side = (int)(32 / spacing_m);
-    must(ndt_cloud_reserve(&cloud, (size_t)(side * side), 0, &err));
-    cloud.count = (size_t)(side * side);
-    for (int i = 0; i < side * side; i++) {
-        cloud.x_m[i] = (float)(spacing_m * (i % side + 0.5));
-        cloud.y_m[i] = (float)(spacing_m * (i / side + 0.5));
-        cloud.z_m[i] = (float)(0.3 + 0.01 * (i % 3));
+    const size_t side = (size_t)(32 / spacing_m);
+    must(ndt_cloud_reserve(&cloud, side * side, 0, &err));
+    cloud.count = side * side;
+    for (size_t i = 0; i < cloud.count; i++) {
+        cloud.x_m[i] = (float)(spacing_m * ((double)(i % side) + 0.5));
+        cloud.y_m[i] = (float)(spacing_m * ((double)(i / side) + 0.5));
+        cloud.z_m[i] = (float)(0.3 + 0.01 * (double)(i % 3));
     }
     must(ndt_map_from_cloud(&map, &config, &cloud, &err));
     const size_t filled = ndt_map_filled_levels(map);
