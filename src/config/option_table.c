@@ -196,7 +196,8 @@ const struct ndtd_option ndtd_option_table[] = {
             "auto = the prediction of the estimator takes part in the search, with its covariance (robust); "
             "off = it is the start only")},
     {BOOL("ndt.choose_levels", align.choose_levels, RELOAD,
-          "Begin at the finest level whose basin holds the predicted pose (three sigma), with ndt.prior auto")},
+          "Begin at the finest level whose basin holds the predicted pose (three sigma), with ndt.prior auto; end "
+          "before a level that the map leaves nearly empty")},
     {REAL("ndt.basin", align.basin, RELOAD, 1e-3, 100, "",
           "Reach of a level for choose_levels, as a fraction of its cell edge")},
     {BOOL("ndt.regularization.enable", use_gnss, RELOAD,

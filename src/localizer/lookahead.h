@@ -1,7 +1,7 @@
 /* Private: aligns scans that wait in the queue together, ahead of their turn.
  *
- * These scans are decoded and preprocessed, at the same time where the backend has lanes, each with the motion and
- * the pose that are predicted from the state before the first of them. One batch aligns them. When its turn comes,
+ * Waiting scans are decoded and preprocessed, in parallel where the backend has lanes, each with the motion and the
+ * pose that are predicted from the state before the first of them. One batch aligns them. When its turn comes,
  * a scan has its real prediction, and ndtd_lookahead_take decides whether the alignment counts. */
 #ifndef NDTD_LOOKAHEAD_H
 #define NDTD_LOOKAHEAD_H
