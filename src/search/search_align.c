@@ -128,7 +128,16 @@ const char *ndt_search_lent_failure(const struct ndt_search *search)
     return search->lent_failure.text[0] ? search->lent_failure.text : NULL;
 }
 
-/* Aligns `count` items of the search into its results: on the lent aligner, or by the threads. */
+static int are_complete(const struct ndt_align_result *results, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (results[i].outcome == NDT_DEADLINE)
+            return 0;
+    return 1;
+}
+
+/* Aligns `count` items of the search into its results: on the lent aligner, or by the threads. A place that was not
+ * aligned in time would be missed as a rival of the others: the threads align all of them, then. */
 static enum ndt_status align_items(struct ndt_search *search, const struct ndt_align_params *params, size_t count,
                                    struct ndt_error *err)
 {
@@ -140,8 +149,10 @@ static enum ndt_status align_items(struct ndt_search *search, const struct ndt_a
         if (search->lent_until_us > 0)
             limited.deadline_s = fmax(LEAST_S, (search->lent_until_us - ndt_clock_us()) * 1e-6);
         const enum ndt_status status = ndt_align_batch(search->lent, &limited, items, count, results, &why);
-        if (status == NDT_OK)
+        if (status == NDT_OK && are_complete(results, count))
             return NDT_OK;
+        if (status == NDT_OK)
+            (void)ndt_fail(&why, NDT_ERR_LIMIT, "%zu places took too long", count);
         search->lent = NULL;
         search->lent_failure = why;
     }

@@ -124,8 +124,8 @@ int ndt_search_has_engine(const struct ndt_search *search);
 void ndt_search_describe(const struct ndt_search *search, char *text, size_t size);
 /** Lends an aligner with the map of the search, whose backend solves (ndt_backend_ops.solve): the places of step 4
  * are aligned by it, all in one launch, with the poses of that backend. until_us, by ndt_clock_us: when its work
- * ends; 0: no limit. If it fails, the threads align the same places, and it is not used again. The caller keeps it
- * while runs may use it. NULL: the threads align. */
+ * ends; 0: no limit. If it fails or ends before its work is done, the threads align the same places, and it is not
+ * used again. The caller keeps it while runs may use it. NULL: the threads align. */
 void ndt_search_lend_aligner(struct ndt_search *search, struct ndt_aligner *aligner, double until_us);
 /** The reason why the lent aligner is not used any more; NULL: it has not failed. */
 const char *ndt_search_lent_failure(const struct ndt_search *search);
