@@ -1,5 +1,6 @@
 /** @file
- * @brief A graph whose only node loops around a kernel that counts: no code of ndtd, for what a tool does to such graphs.
+ * @brief A graph whose only node loops around a kernel that counts: no code of ndtd, for what a tool does to such
+ * graphs.
  *
  *     nvcc -arch=native -o loop loop.cu && compute-sanitizer --tool memcheck ./loop
  * Prints "ok" or what failed. Exit codes: 0, 1. */
