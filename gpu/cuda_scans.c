@@ -61,20 +61,23 @@ static enum ndt_status next_buffer(struct ndt_cuda_scans *buffers, struct ndt_cu
     return NDT_OK;
 }
 
+/* Copies `count` numbers to a column, and zeros behind them. */
+static void pack_column(float *to, size_t column, const float *from, size_t count)
+{
+    if (count > 0)
+        memcpy(to, from, count * sizeof(float));
+    memset(to + count, 0, (column - count) * sizeof(float));
+}
+
 /* Packs a scan. times: of all scans, behind their points; NULL: no scan has any. */
 static void pack_scan(const struct ndt_cloud *scan, const struct ndt_cuda_scan *place, float *buffer, float *times)
 {
-    const size_t column = floats_of(place), bytes = scan->count * sizeof(float);
-    memset(buffer + place->at, 0, 3 * column * sizeof(float));
+    const size_t column = floats_of(place);
+    const float *const columns[] = {scan->x_m, scan->y_m, scan->z_m};
+    for (size_t k = 0; k < 3; k++)
+        pack_column(buffer + place->at + k * column, column, columns[k], scan->count);
     if (times)
-        memset(times + place->at / 3, 0, column * sizeof(float));
-    if (bytes == 0)
-        return;
-    memcpy(buffer + place->at, scan->x_m, bytes);
-    memcpy(buffer + place->at + column, scan->y_m, bytes);
-    memcpy(buffer + place->at + 2 * column, scan->z_m, bytes);
-    if (times && scan->time_s)
-        memcpy(times + place->at / 3, scan->time_s, bytes);
+        pack_column(times + place->at / 3, column, scan->time_s, scan->time_s ? scan->count : 0);
 }
 
 enum ndt_status ndt_cuda_scans_upload(struct ndt_cuda_scans *buffers, struct ndt_cuda_device *device,

@@ -102,7 +102,8 @@ const struct ndtd_option ndtd_option_table[] = {
 
     {LABELS(NDTD_CHOICE, "cuda.pipeline", cuda_pipeline, FIXED, ndt_pipeline_labels,
             "Pipeline of the CUDA backend: fused = one kernel per evaluation, staged = one kernel per step for "
-            "inspection, resident = whole alignments on the device; auto = what autotune.* finds, else fused")},
+            "inspection, resident = whole alignments on the device; auto = what autotune.* finds, also where "
+            "backend.name is the device; else fused")},
     {LABELS(NDTD_CHOICE, "cuda.shape", cuda_shape, FIXED, ndt_shape_labels,
             "How resident spreads an alignment over the device; auto = what fits device and scan")},
     {INT("cuda.device", compute.device, FIXED, 0, 63, "", "Index of the CUDA device, as the driver counts them")},

@@ -1,10 +1,13 @@
+#define _GNU_SOURCE /* dlinfo, O_PATH */
 #include "ndtd/isolation.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <libgen.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -136,9 +139,27 @@ static enum ndt_status allow_socket(int rules, const char *text, struct ndt_erro
     return ndtd_landlock_allow(rules, dirname(address.path), NDTD_LANDLOCK_SOCKETS, err);
 }
 
+/* Allows what libcuda itself reads and writes: it names its threads by /proc/self/task/TID/comm, and no device can
+ * be used where it cannot; it loads its compiler of PTX from its own folder, and keeps what that compiled. */
+static enum ndt_status allow_driver(int rules, struct ndt_error *err)
+{
+    struct link_map *library = NULL;
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    const char *cache = getenv("CUDA_CACHE_PATH");
+    /* Stays open: a rule is for an inode, and the kernel forgets those of /proc that nothing uses. */
+    const int tasks = open("/proc/self/task", O_PATH | O_CLOEXEC);
+    enum ndt_status status =
+        tasks < 0 ? NDT_OK : ndtd_landlock_allow(rules, "/proc/self/task", NDTD_LANDLOCK_DEVICE, err);
+    if (status == NDT_OK && driver && dlinfo(driver, RTLD_DI_LINKMAP, &library) == 0)
+        status = allow_containing(rules, library->l_name, NDTD_LANDLOCK_READ, err);
+    if (driver)
+        dlclose(driver);
+    return status == NDT_OK && cache ? ndtd_landlock_allow(rules, cache, NDTD_LANDLOCK_TREE, err) : status;
+}
+
 static enum ndt_status allow_gpu(int rules, struct ndt_error *err)
 {
-    enum ndt_status status = NDT_OK;
+    enum ndt_status status = allow_driver(rules, err);
     for (size_t i = 0; status == NDT_OK && i < sizeof(gpu_files) / sizeof(gpu_files[0]); i++)
         status = allow_read(&rules, gpu_files[i], err);
     for (size_t i = 0; status == NDT_OK && i < sizeof(gpu_devices) / sizeof(gpu_devices[0]); i++) {

@@ -24,7 +24,9 @@ struct path_rule {
 #define WRITE_FILE  (1ull << 1)
 #define READ_FILE   (1ull << 2)
 #define READ_DIR    (1ull << 3)
+#define REMOVE_DIR  (1ull << 4)
 #define REMOVE_FILE (1ull << 5)
+#define MAKE_DIR    (1ull << 7)
 #define MAKE_REG    (1ull << 8)
 #define MAKE_SOCK   (1ull << 9)
 #define TRUNCATE    (1ull << 14)
@@ -66,6 +68,8 @@ enum ndt_status ndtd_landlock_allow(int rules, const char *path, enum ndtd_landl
     static const uint64_t rights[] = {
         [NDTD_LANDLOCK_READ] = READ_FILE | READ_DIR,
         [NDTD_LANDLOCK_WRITE] = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | MAKE_REG | REMOVE_FILE,
+        [NDTD_LANDLOCK_TREE] =
+            READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | MAKE_REG | REMOVE_FILE | MAKE_DIR | REMOVE_DIR,
         [NDTD_LANDLOCK_SOCKETS] = READ_DIR | MAKE_SOCK | REMOVE_FILE,
         [NDTD_LANDLOCK_DEVICE] = READ_FILE | WRITE_FILE | TRUNCATE,
         [NDTD_LANDLOCK_CONTROL] = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | IOCTL_DEV,

@@ -8,8 +8,9 @@
 enum ndtd_landlock_use {
     NDTD_LANDLOCK_READ,    /* files and directories: read */
     NDTD_LANDLOCK_WRITE,   /* a directory: its files are read, written, made, renamed and removed */
+    NDTD_LANDLOCK_TREE,    /* a directory: as WRITE, and directories are made and removed in it */
     NDTD_LANDLOCK_SOCKETS, /* a directory: sockets are made and removed in it */
-    NDTD_LANDLOCK_DEVICE,  /* a device: read and written */
+    NDTD_LANDLOCK_DEVICE,  /* a device, or a directory of files: read and written */
     NDTD_LANDLOCK_CONTROL  /* a device, or a directory of devices: read, written and controlled (ioctl) */
 };
 

@@ -1,6 +1,7 @@
 #include "ndtd/runtime_dir.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +24,22 @@ static int candidates(char paths[CANDIDATES][PATH_BYTES])
     return count;
 }
 
-/* Tries a directory; create: creates the last component only. Returns 0, or an errno. */
+/* 0: this user's daemon can make the directory; otherwise an errno. */
+static int can_be_made(const char *path)
+{
+    char parent[PATH_BYTES];
+    snprintf(parent, sizeof(parent), "%.*s", PATH_BYTES - 1, path);
+    return access(dirname(parent), W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+/* Tries a directory; create: creates the last component only. Returns 0, or an errno. A client that is first takes
+ * the directory that the daemon is going to make. */
 static int try_directory(const char *path, int create)
 {
     struct stat info;
     const int failure = create && mkdir(path, 0700) != 0 ? errno : 0;
     if (stat(path, &info) != 0)
-        return failure ? failure : errno;
+        return failure ? failure : errno == ENOENT ? can_be_made(path) : errno;
     if (!S_ISDIR(info.st_mode))
         return ENOTDIR;
     return access(path, create ? W_OK | X_OK : X_OK) == 0 ? 0 : errno;

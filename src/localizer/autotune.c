@@ -88,13 +88,9 @@ size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
                     add(rows, &count, ops->name, "", steps[i]);
         } else if (!ops->pipelines)
             add(rows, &count, ops->name, "", ops == &ndt_cpu_backend ? threads : 0);
-        for (const char *const *name = ops->pipelines; name && *name; name++) {
-            if (wanted ? strcmp(*name, wanted) != 0 : !can_win(*name))
-                continue;
-            add(rows, &count, ops->name, *name, 0);
-            if (!is_auto) /* the first one is the default */
-                break;
-        }
+        for (const char *const *name = ops->pipelines; name && *name; name++)
+            if (wanted ? strcmp(*name, wanted) == 0 : can_win(*name))
+                add(rows, &count, ops->name, *name, 0);
     }
     return count;
 }

@@ -229,8 +229,11 @@ enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline
                                                   const struct ndtd_autotune_result *tuned, struct ndt_error *err)
 {
     const struct ndtd_autotune_row *chosen = tuned->choice.row >= 0 ? &tuned->rows[tuned->choice.row] : NULL;
+    const struct ndtd_settings *settings = pipeline->settings;
+    const int is_open_choice = strcmp(settings->backend, "auto") == 0 ||
+                               (chosen && *chosen->candidate.pipeline && !settings->compute.pipeline);
     enum ndt_status status = NDT_OK;
-    if (chosen && strcmp(pipeline->settings->backend, "auto") == 0)
+    if (chosen && is_open_choice)
         status = use_candidate(pipeline, &chosen->candidate, err);
     if (status != NDT_OK)
         return status;

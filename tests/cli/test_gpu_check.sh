@@ -208,7 +208,9 @@ with_words "$dir/gpu/ndt-sim" ndt-sim '--columns 112 --scans 4'
 stand_in "$dir/tools/nvidia-smi" 'case $* in *=name*) echo "Stand-In 1000" ;; *driver*) echo 1.2 ;; esac'
 # shellcheck disable=SC2016
 stand_in "$dir/tools/compute-sanitizer" '[ "$1 $3 $4" = "--tool --error-exitcode 9" ] || exit 5' \
-    '[ "$2" = memcheck ] || { [ -x "$5" ]; exit; }' 'shift 4; exec "$@"'
+    '[ "$2" = memcheck ] || [ "${5##*/}" = loop ] || { [ -x "$5" ]; exit; }' 'export TOOL=$2; shift 4; exec "$@"'
+# shellcheck disable=SC2016
+stand_in "$dir/gpu/loop" '[ "${TOOL:-}" != synccheck ]' # a graph that loops, which one of the tools cannot watch
 stand_in "$dir/tools/ncu" 'echo "==ERROR== ERR_NVGPUCTRPERM"; exit 1'
 # The rehearsal: both calls, in turn, with what a machine with a bare toolkit has.
 mkdir "$dir/bare"
@@ -233,6 +235,8 @@ for name in check_kernels check_solver check_counters check_search check_scores 
     'ndt-bench dense' 'ndtd --replay'; do
     grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "with stand-ins '$name' is not ok: $(cat "$dir/stdout")"
 done
+grep -qE '^skipped +compute-sanitizer synccheck, resident-graph .*loop.cu' "$dir/stdout" &&
+    grep -qE '^ok +compute-sanitizer initcheck, resident-graph' "$dir/stdout" || fail "graphs that loop: $(cat "$dir/stdout")"
 grep -qE '^skipped +ncu .*not permitted here: ERR_NVGPUCTRPERM' "$dir/stdout" || fail "ncu: $(cat "$dir/stdout")"
 
 # Without --programs it builds the core by itself. Here cmake configures that build in earnest, a dry run proves that every

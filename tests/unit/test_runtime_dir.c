@@ -82,7 +82,9 @@ static enum ndt_status as_user(int create, char said[1024])
         dup2(pipes[1], STDERR_FILENO);
         if (getuid() == 0 && setuid(USER) != 0)
             _exit(99);
-        _exit((int)ndtd_runtime_dir(path, sizeof(path), create, &err));
+        const enum ndt_status status = ndtd_runtime_dir(path, sizeof(path), create, &err);
+        dprintf(STDERR_FILENO, "%s\n", path);
+        _exit((int)status);
     }
     close(pipes[1]);
     ck_assert_int_eq(waitpid(child, &ended, 0), child);
@@ -110,6 +112,18 @@ TEST(a_user_directory_that_cannot_be_used_is_said)
     ck_assert_int_eq(as_user(1, said), NDT_OK);
     rmdir(home());
     ck_assert_msg(strstr(said, "XDG_RUNTIME_DIR") && strstr(said, "/proc/ndtd"), "it says '%s'", said);
+}
+
+TEST(a_client_that_is_first_takes_the_directory_of_the_daemon)
+{
+    char before[1024], made[1024];
+    if (access("/run/ndtd", X_OK) == 0)
+        return; /* the directory of the system has priority */
+    ck_assert_int_eq(chmod(temp_dir, 0777), 0);
+    setenv("XDG_RUNTIME_DIR", temp_dir, 1);
+    ck_assert_int_eq(as_user(0, before), NDT_OK);
+    ck_assert_int_eq(as_user(1, made), NDT_OK);
+    ck_assert_str_eq(before, made);
 }
 
 /* In /tmp any user can make the directory first. */

@@ -2,8 +2,10 @@
  * @brief The autotuner on the emulated device: how many scans go together is measured, kept for the next start, and
  * followed by the matching thread. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ndtd/autotune.h"
+#include "ndtd/pipeline.h"
 #include "worker_drive.h"
 
 enum { SCANS = 6 };
@@ -73,4 +75,23 @@ TEST(the_matching_thread_follows_it)
         ck_assert_int_eq(answers[i].result.outcome, NDT_CONVERGED);
     }
     worker_drive_close();
+}
+
+/* A device that is named is not measured against the CPU, but its pipelines are against one another. */
+TEST(a_named_device_takes_its_best_pipeline)
+{
+    struct ndtd_pipeline *pipeline;
+    char text[200];
+    street_drive_set("cuda.pipeline", "auto");
+    tuned.row_count = ndtd_autotune_candidates(&drive.settings, tuned.rows);
+    ck_assert_uint_eq(tuned.row_count, 2);
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
+    for (int i = 0; i < 2; i++) {
+        tuned.choice.row = i;
+        must(ndtd_pipeline_set_autotune_result(pipeline, &tuned, &err));
+        const struct ndt_backend *backend = ndtd_pipeline_backend(pipeline);
+        backend->ops->describe(backend, text, sizeof(text));
+        ck_assert_msg(strstr(text, i == 0 ? "cuda-emulated fused" : "cuda-emulated resident"), "%s", text);
+    }
+    ndtd_pipeline_destroy(pipeline);
 }

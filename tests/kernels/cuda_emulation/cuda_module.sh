@@ -66,7 +66,7 @@ NDT_CUDA_MODULE=$outside/module.so start_daemon "${roomy[@]}" --set security.iso
 "$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 10 >"$work/out" || failed=1
 check "answered on the isolated device" "$(value answered "$work/out")" == 5
 "$bin/ndt-ctl" status --control "$control" >"$work/said" 2>&1
-says "its backend" '^backend +cuda fused on emulation' "$work/said"
+says "its backend" '^backend +cuda (fused|resident) on emulation' "$work/said"
 says "isolated" 'isolation: .*for a GPU' "$work/ndtd.log"
 stop_daemon TERM
 exit $failed

@@ -47,7 +47,7 @@ class RequestError(Exception):
 
 def default_endpoint(name: str) -> str:
     """The default endpoint of the socket NAME: in $RUNTIME_DIRECTORY, else the first existing one of the daemon's folders, else
-    /tmp/ndtd-UID.
+    the one that a daemon of this user is going to make, at last /tmp/ndtd-UID.
 
     PermissionError when others own /tmp/ndtd-UID or may write to it; a missing one is made, before others can."""
     folders = [os.environ.get("RUNTIME_DIRECTORY", "").split(":")[0]]
@@ -56,10 +56,17 @@ def default_endpoint(name: str) -> str:
         if os.environ.get("XDG_RUNTIME_DIR"):
             folders.append(os.path.join(os.environ["XDG_RUNTIME_DIR"], "ndtd"))
         folders.append(f"/tmp/ndtd-{os.getuid()}")
-    folder = next((path for path in folders if os.path.exists(f"{path}/{name}.ipc")), folders[-1])
+    there = (path for path in folders if os.path.exists(f"{path}/{name}.ipc"))
+    usable = (path for path in folders if _can_be_used(path))
+    folder = next(there, None) or next(usable, folders[-1])
     if folder == f"/tmp/ndtd-{os.getuid()}":
         _make_private(folder)
     return f"ipc://{folder}/{name}.ipc"
+
+
+def _can_be_used(folder: str) -> bool:
+    """Whether a daemon of this user can use the folder, or make it."""
+    return os.access(folder if os.path.lexists(folder) else os.path.dirname(folder), os.W_OK | os.X_OK)
 
 
 def _make_private(folder: str) -> None:

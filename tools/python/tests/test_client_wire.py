@@ -3,6 +3,7 @@ import asyncio
 import json
 import os
 import struct
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -280,6 +281,17 @@ def test_the_folder_of_others_is_refused(monkeypatch, tmp_path):
     for prepare in refused:
         said, _, _ = endpoint_as_user(prepare)
         assert said.startswith("PermissionError: ") and f"/tmp/ndtd-{user}" in said
+
+
+def test_a_client_that_is_first_takes_the_folder_of_the_daemon(monkeypatch):
+    monkeypatch.delenv("RUNTIME_DIRECTORY", raising=False)
+    if os.path.exists("/run/ndtd/scans.ipc"):
+        pytest.skip("a daemon runs here: its folder has priority")
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:
+        os.chmod(home, 0o777)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", home)
+        said, _, _ = endpoint_as_user(lambda folder: None)
+    assert said == f"ipc://{home}/ndtd/scans.ipc"
 
 
 def test_the_runtime_directory_is_used(monkeypatch, tmp_path):
