@@ -134,7 +134,7 @@ static enum ndt_status run_group(const struct call *call, size_t *next, size_t e
 /* Aligns in groups, halving their size whenever one does not fit. */
 static enum ndt_status run_together(const struct call *call, size_t *next, size_t count, struct ndt_error *err)
 {
-    size_t most = ndt_solve_limit(call->solve.aligner);
+    size_t most = ndt_aligner_solve_limit(call->solve.aligner);
     most = most < 2 * count ? most : 2 * count;
     enum ndt_status status = most > 0 ? reserve(&call->solve.aligner->batch, most, err) : NDT_ERR_UNSUPPORTED;
     while (status == NDT_OK && *next < count) {
@@ -169,8 +169,8 @@ enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_al
     swap_traces(aligner);
     if (status == NDT_OK) {
         status = NDT_ERR_UNSUPPORTED;
-        for (int i = 0; i < NDT_DEVICE_ATTEMPTS && status == NDT_ERR_UNSUPPORTED && ndt_solve_limit(aligner) > 0;
-             i++)
+        for (int i = 0;
+             i < NDT_DEVICE_ATTEMPTS && status == NDT_ERR_UNSUPPORTED && ndt_aligner_solve_limit(aligner) > 0; i++)
             status = run_together(&call, &next, count, err);
     }
     if (status == NDT_ERR_UNSUPPORTED)
@@ -183,7 +183,7 @@ enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_al
 enum ndt_status ndt_aligner_reserve_batch(struct ndt_aligner *aligner, size_t items, size_t points,
                                           struct ndt_error *err)
 {
-    const size_t most = ndt_solve_limit(aligner);
+    const size_t most = ndt_aligner_solve_limit(aligner);
     if (most == 0)
         return ndt_lanes_reserve(aligner, points, err);
     return reserve(&aligner->batch, most < 2 * items ? most : 2 * items, err);

@@ -243,7 +243,7 @@ enum ndt_status ndt_solve_on_host(struct ndt_solve *solve, double *upload_us, st
 
 /* ---- on the device ---- */
 
-size_t ndt_solve_limit(const struct ndt_aligner *aligner)
+size_t ndt_aligner_solve_limit(const struct ndt_aligner *aligner)
 {
     const struct ndt_backend_ops *ops = aligner->backend->ops;
     return ops->solve_limit ? ops->solve_limit(aligner->backend) : 0;
@@ -252,7 +252,8 @@ size_t ndt_solve_limit(const struct ndt_aligner *aligner)
 size_t ndt_aligner_raw_limit(const struct ndt_aligner *aligner)
 {
     const struct ndt_backend_ops *ops = aligner->backend->ops;
-    return ops->preprocess_limit && ndt_solve_limit(aligner) > 0 ? ops->preprocess_limit(aligner->backend) : 0;
+    return ops->preprocess_limit && ndt_aligner_solve_limit(aligner) > 0 ? ops->preprocess_limit(aligner->backend)
+                                                                         : 0;
 }
 
 double ndt_solve_until_us(const struct ndt_solve *solve, size_t assessments)
@@ -331,7 +332,8 @@ static enum ndt_status try_on_device(struct ndt_solve *solve, double *upload_us,
 enum ndt_status ndt_solve_on_device(struct ndt_solve *solve, double *upload_us, struct ndt_error *err)
 {
     enum ndt_status status = NDT_ERR_UNSUPPORTED;
-    for (int i = 0; i < NDT_DEVICE_ATTEMPTS && status == NDT_ERR_UNSUPPORTED && ndt_solve_limit(solve->aligner) > 0;
+    for (int i = 0;
+         i < NDT_DEVICE_ATTEMPTS && status == NDT_ERR_UNSUPPORTED && ndt_aligner_solve_limit(solve->aligner) > 0;
          i++)
         status = try_on_device(solve, upload_us, err);
     return status;

@@ -156,8 +156,6 @@ int ndt_solve_is_coarse(const struct ndt_newton *newton, const struct ndt_align_
 int ndt_solve_tries_finest(const struct ndt_newton *chain, const struct ndt_align_params *params);
 /* Whether the solve of the finest level counts in place of that of the chain. */
 int ndt_solve_is_better(const struct ndt_newton *finest, const struct ndt_newton *chain);
-/* Most alignments that one call of the backend solves; 0: the backend only evaluates. */
-size_t ndt_solve_limit(const struct ndt_aligner *aligner);
 /* Time by ndt_clock_us at which the device must finish so that `assessments` of results still fit; 0: no deadline.
  */
 double ndt_solve_until_us(const struct ndt_solve *solve, size_t assessments);

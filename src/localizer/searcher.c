@@ -19,6 +19,7 @@
 #include "ndtd/log.h"
 #include "ndtd/map_field.h"
 #include "ndtd/realtime.h"
+#include "search_aligner.h"
 #include "search_choice.h"
 
 enum { NICENESS = 19 };
@@ -29,6 +30,8 @@ enum phase { IDLE, WANTED, RUNNING, DONE };
  * in the phases that are its own. */
 struct ndtd_searcher {
     struct ndt_search_config config;
+    const char *backend; /* in the table of backends; NULL: no device aligns */
+    struct ndt_backend_config compute;
     int is_background, is_eager;
     pthread_t thread;
     sem_t wake;
@@ -51,6 +54,7 @@ struct ndtd_searcher {
     struct ndtd_search_measurement choice; /* limit_us 0: the choice is made */
     struct ndt_search_control choosing;    /* cancelled by a search that is wanted */
     int has_reported;                      /* the failure of the engine was logged */
+    struct ndtd_search_aligner aligner;    /* lent to `search` */
 
     /* Members of the caller while IDLE or DONE, otherwise of the thread. */
     struct ndt_cloud scan;
@@ -112,6 +116,38 @@ static void report_engine(struct ndtd_searcher *searcher)
     searcher->has_reported = failure != NULL;
 }
 
+/* Leaves alignments to the threads for good: the poses are the same but for the last digits. why: NULL: measured.
+ */
+static void give_up_aligner(struct ndtd_searcher *searcher, const char *why)
+{
+    if (why)
+        ndtd_log(NDTD_LOG_WARNING, "searches are aligned on the CPU: %s", why);
+    ndt_search_lend_aligner(searcher->search, NULL, 0);
+    ndtd_search_aligner_close(&searcher->aligner);
+    searcher->backend = NULL;
+}
+
+/* Makes the aligner ready for the prepared map; a backend that does not solve is no failure. */
+static void prepare_aligner(struct ndtd_searcher *searcher)
+{
+    struct ndt_error why = {""};
+    if (!searcher->backend || !searcher->is_prepared || !searcher->prepared)
+        return;
+    const enum ndt_status status = ndtd_search_aligner_ready(&searcher->aligner, searcher->backend,
+                                                             &searcher->compute, searcher->prepared, &why);
+    if (status != NDT_OK)
+        give_up_aligner(searcher, status == NDT_ERR_UNSUPPORTED ? NULL : why.text);
+}
+
+/* Lends it to the search, unless it has to be chosen first. */
+static void lend_aligner(struct ndtd_searcher *searcher)
+{
+    if (searcher->choice.limit_us > 0)
+        return;
+    prepare_aligner(searcher);
+    ndt_search_lend_aligner(searcher->search, searcher->aligner.aligner, 0);
+}
+
 static void run(struct ndtd_searcher *searcher)
 {
     struct ndtd_search_answer *answer = &searcher->answer;
@@ -122,12 +158,16 @@ static void run(struct ndtd_searcher *searcher)
     answer->result = (struct ndt_search_result){0};
     answer->map_id = searcher->map ? searcher->map->id : 0;
     answer->status = prepare(searcher, searcher->map, &answer->why);
-    if (answer->status == NDT_OK)
+    if (answer->status == NDT_OK) {
+        lend_aligner(searcher);
         answer->status =
             ndt_search_run(searcher->search, &searcher->params, &searcher->scan, &request->T_upright_sensor,
                            &request->region, &searcher->control, &answer->result, &answer->why);
+    }
     answer->search_us = ndt_clock_us() - start_us;
     report_engine(searcher);
+    if (searcher->search && ndt_search_lent_failure(searcher->search))
+        give_up_aligner(searcher, ndt_search_lent_failure(searcher->search));
 }
 
 static void report_choice(const struct ndtd_searcher *searcher, const struct ndtd_search_choice *choice)
@@ -141,9 +181,16 @@ static void report_choice(const struct ndtd_searcher *searcher, const struct ndt
     ndtd_log_always(NDTD_LOG_INFO, "autotune: searches are scored by %s: %.4g ms, %.4g ms by %s",
                     choice->is_engine ? device : threads, choice->is_engine ? engine_ms : threads_ms,
                     choice->is_engine ? threads_ms : engine_ms, choice->is_engine ? threads : device);
+    if (!searcher->aligner.backend || choice->aligner_failure.text[0])
+        return;
+    searcher->aligner.backend->ops->describe(searcher->aligner.backend, device, sizeof(device));
+    const double aligner_ms = choice->aligner_us * 1e-3, align_ms = choice->align_threads_us * 1e-3;
+    ndtd_log_always(NDTD_LOG_INFO, "autotune: searches are aligned by %s: %.4g ms, %.4g ms by %s",
+                    choice->is_aligner ? device : threads, choice->is_aligner ? aligner_ms : align_ms,
+                    choice->is_aligner ? align_ms : aligner_ms, choice->is_aligner ? threads : device);
 }
 
-/* Measures once, when there is a map, whether the engine is faster than the threads. */
+/* Measures once, when there is a map, whether the engine and the aligner are faster than the threads. */
 static void choose_engine(struct ndtd_searcher *searcher)
 {
     struct ndtd_search_choice choice;
@@ -151,6 +198,8 @@ static void choose_engine(struct ndtd_searcher *searcher)
     if (searcher->choice.limit_us <= 0 || !searcher->is_prepared || !searcher->prepared ||
         atomic_load(&searcher->quit))
         return;
+    prepare_aligner(searcher);
+    searcher->choice.aligner = searcher->aligner.aligner;
     searcher->choice.search = searcher->search;
     searcher->choice.map = searcher->prepared;
     searcher->choice.control = &searcher->choosing;
@@ -163,6 +212,8 @@ static void choose_engine(struct ndtd_searcher *searcher)
         report_choice(searcher, &choice);
     if (status != NDT_OK || !choice.is_engine)
         ndt_search_drop_engine(searcher->search);
+    if (status != NDT_OK || !choice.is_aligner)
+        give_up_aligner(searcher, choice.aligner_failure.text[0] ? choice.aligner_failure.text : NULL);
 }
 
 /* ---- the thread ---- */
@@ -247,11 +298,14 @@ enum ndt_status ndtd_searcher_create(struct ndtd_searcher **out, const struct nd
                                                   .isa = config->compute->isa,
                                                   .engine = ndt_backend_search_engine(config->backend),
                                                   .device = config->compute->device};
+    searcher->backend = searcher->config.engine ? searcher->config.engine->name : NULL;
+    searcher->compute = *config->compute;
     searcher->is_eager = config->is_eager;
     searcher->choice = (struct ndtd_search_measurement){
         .limit_us = config->is_background && searcher->config.engine ? config->choice_limit_us : 0,
         .pause_s = config->choice_pause_s,
-        .now_us = config->now_us ? config->now_us : ndt_clock_us};
+        .now_us = config->now_us ? config->now_us : ndt_clock_us,
+        .align_us = config->align_us};
     ndt_search_params_default(&searcher->params);
     ndt_cloud_init(&searcher->scan);
     atomic_init(&searcher->fresh, &no_new_map);
@@ -279,6 +333,7 @@ void ndtd_searcher_destroy(struct ndtd_searcher *searcher)
         pthread_join(searcher->thread, NULL);
     }
     ndt_search_destroy(searcher->search);
+    ndtd_search_aligner_close(&searcher->aligner);
     ndt_map_release(searcher->prepared);
     ndt_map_release(searcher->map);
     replace_fresh(searcher, NULL);

@@ -8,6 +8,9 @@
 /* Running mean of the duration of a search: its gain, and its first value, as on a slow core. */
 static const double GAIN = 0.2, FIRST_US = 15e3;
 
+/* Part of the time left by which alignments on a device end; in the rest the threads can make up for it. */
+static const double TIME_PART = 0.5;
+
 /* Blocks and places of a thorough search: it finds 93 of 100 right places in small rooms, the default 83. */
 static const struct ndt_search_tier_params THOROUGH = {
     .level = 1, .heading_deg = 3, .blocks = 128, .alignments = 24};
@@ -55,6 +58,15 @@ static int is_ready(struct ndtd_window *window, struct ndtd_searcher *searcher, 
     return map && window->map == map;
 }
 
+/* Places go to the matcher's aligner where its backend solves them in one launch. */
+static void lend_aligner(struct ndtd_window *window, const struct ndtd_matcher *matcher, double start_us)
+{
+    const int solves = ndt_aligner_solve_limit(matcher->aligner) > 1;
+    const double left_us = matcher->deadline_us - start_us;
+    ndt_search_lend_aligner(window->search, solves ? matcher->aligner : NULL,
+                            matcher->deadline_us > 0 ? start_us + TIME_PART * left_us : 0);
+}
+
 enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searcher *searcher,
                                    const struct ndtd_matcher *matcher, const struct ndt_search_region *region,
                                    int is_thorough, const struct ndt_search_result **result, int *is_searched,
@@ -74,6 +86,7 @@ enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searc
         return NDT_OK;
     }
     *is_searched = 1;
+    lend_aligner(window, matcher, start_us);
     const enum ndt_status status =
         ndt_search_run(window->search, is_thorough ? &window->thorough : &window->params, matcher->points,
                        &request.T_upright_sensor, region, NULL, &window->result, err);

@@ -14,6 +14,8 @@ enum { SLOPE_STEPS = 2 };
 static const double SLOPE_STEP_M = 3, MOST_SLOPE = 0.3;
 /* Part of the best score from which on a place is aligned in any case. */
 static const double NEAR_BEST = 0.75;
+/* Least time of a lent aligner, whose batch stops at once then; 0 would be no limit. */
+static const double LEAST_S = 1e-4;
 
 /* ---- guesses ---- */
 
@@ -112,6 +114,49 @@ static void set_scores(const struct ndt_search *search, const struct ndt_align_r
     out->fit = result->scores.nvtl_normalized * result->scores.match_ratio;
     ndt_search_gaussian_fit(search->map, search->fine, &height_view->align, height_view->align_above,
                             &out->T_map_sensor, &out->gaussian_fit, &out->inliers);
+}
+
+void ndt_search_lend_aligner(struct ndt_search *search, struct ndt_aligner *aligner, double until_us)
+{
+    search->lent = aligner;
+    search->lent_until_us = until_us;
+    search->lent_failure = (struct ndt_error){""};
+}
+
+const char *ndt_search_lent_failure(const struct ndt_search *search)
+{
+    return search->lent_failure.text[0] ? search->lent_failure.text : NULL;
+}
+
+static int are_complete(const struct ndt_align_result *results, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (results[i].outcome == NDT_DEADLINE)
+            return 0;
+    return 1;
+}
+
+/* Aligns `count` items of the search into its results: on the lent aligner, or by the threads. A place that was not
+ * aligned in time would be missed as a rival of the others: the threads align all of them, then. */
+static enum ndt_status align_items(struct ndt_search *search, const struct ndt_align_params *params, size_t count,
+                                   struct ndt_error *err)
+{
+    const struct ndt_align_item *items = search->items.items;
+    struct ndt_align_result *results = search->results.items;
+    if (search->lent) {
+        struct ndt_align_params limited = *params;
+        struct ndt_error why = {""};
+        if (search->lent_until_us > 0)
+            limited.deadline_s = fmax(LEAST_S, (search->lent_until_us - ndt_clock_us()) * 1e-6);
+        const enum ndt_status status = ndt_align_batch(search->lent, &limited, items, count, results, &why);
+        if (status == NDT_OK && are_complete(results, count))
+            return NDT_OK;
+        if (status == NDT_OK)
+            (void)ndt_fail(&why, NDT_ERR_LIMIT, "%zu places took too long", count);
+        search->lent = NULL;
+        search->lent_failure = why;
+    }
+    return ndt_align_batch(search->aligner, params, items, count, results, err);
 }
 
 /* Adds points times evaluations of the alignments of a batch. */
@@ -233,7 +278,7 @@ enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_er
     set_levels(search, 0, &params);
     status = choose_items(search, &params.levels[0], search->items.items, from, &count, err);
     if (status == NDT_OK && count > 0)
-        status = ndt_align_batch(search->aligner, &params, search->items.items, count, search->results.items, err);
+        status = align_items(search, &params, count, err);
     if (status == NDT_OK)
         count_costs(search, count);
     for (size_t i = 0; status == NDT_OK && i < count; i++) {
@@ -336,7 +381,7 @@ static enum ndt_status align_again(struct ndt_search *search, struct ndt_search_
     for (size_t i = 0; i < count; i++)
         again[i] = (struct ndt_align_item){.scan = &search->view.final, .T_map_guess = items[i].T_map_sensor};
     set_levels(search, 1, &params);
-    status = ndt_align_batch(search->aligner, &params, again, count, search->results.items, err);
+    status = align_items(search, &params, count, err);
     if (status == NDT_OK)
         count_costs(search, count);
     for (size_t i = 0; status == NDT_OK && i < count; i++)

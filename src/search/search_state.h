@@ -59,6 +59,9 @@ struct ndt_search {
     int has_engine_field;            /* the engine has the field */
     int is_engine_unused;            /* set by ndt_search_use_engine */
     struct ndt_error engine_failure; /* empty: no failure */
+    struct ndt_aligner *lent;        /* NULL: `aligner` aligns */
+    double lent_until_us;            /* 0: no deadline */
+    struct ndt_error lent_failure;   /* empty: no failure */
 
     /* The current run. */
     const struct ndt_search_params *params;

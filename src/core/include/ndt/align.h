@@ -233,6 +233,8 @@ NDT_MUST_CHECK enum ndt_status ndt_align_raw_again(struct ndt_aligner *aligner,
                                                    const struct ndt_preprocess_plan *plan,
                                                    const struct ndt_pose *T_map_guess, struct ndt_align_result *out,
                                                    struct ndt_error *err);
+/** Most alignments that the backend solves in one launch; 0: it evaluates, and the host solves. */
+size_t ndt_aligner_solve_limit(const struct ndt_aligner *aligner);
 /** Most raw points that ndt_align_raw takes; 0: the backend does not preprocess. */
 size_t ndt_aligner_raw_limit(const struct ndt_aligner *aligner);
 

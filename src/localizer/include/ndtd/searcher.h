@@ -25,14 +25,17 @@ struct ndtd_searcher;
 struct ndtd_searcher_config {
     int is_background;                        /**< 1: in a thread */
     int is_eager;                             /**< 1: builds fields before the first search needs them */
-    const struct ndt_backend_config *compute; /**< threads, CPU variant, device; borrowed during create */
-    const char *backend;                      /**< backend whose device may score as well; same results */
-    /** 0: the device scores in any case. Else it scores only where it is faster, as measured in the background
-     * thread while no search is wanted; until then the threads score. No measurement takes much longer than this.
-     */
+    const struct ndt_backend_config *compute; /**< threads, CPU variant, device, pipeline; borrowed during create */
+    /** Backend whose device may score and align as well. Scores are the same;
+     * places are aligned in one launch, to poses within the tolerance of that backend. */
+    const char *backend;
+    /** 0: the device does both in any case. Else it does either only where it is faster, as measured in the
+     * background thread while no search is wanted; until then the threads do it. No measurement takes much longer
+     * than this. */
     double choice_limit_us;
-    double choice_pause_s;  /**< pause before each search that is measured */
-    double (*now_us)(void); /**< clock of the measurement; NULL: ndt_clock_us */
+    double choice_pause_s;                                      /**< pause before each search that is measured */
+    double (*now_us)(void);                                     /**< clock of the measurement; NULL: ndt_clock_us */
+    double (*align_us)(const struct ndt_search_result *result); /**< time of alignments; NULL: result->times_us */
 };
 /** Creates a searcher without a map. */
 NDT_MUST_CHECK enum ndt_status

@@ -29,7 +29,8 @@
  *
  * Threads: one thread at a time uses a search; it starts its own workers. Determinism: equal inputs and seed give
  * bit-equal results, for any number of threads and every vector variant; only times_us and the time at which a
- * cancellation is seen vary. Memory: grows with the largest map and scan, then stays. */
+ * cancellation is seen vary; with a lent aligner the last digits are those of its backend. Memory: grows with the
+ * largest map and scan, then stays. */
 #ifndef NDT_SEARCH_H
 #define NDT_SEARCH_H
 
@@ -121,6 +122,13 @@ void ndt_search_drop_engine(struct ndt_search *search);
 int ndt_search_has_engine(const struct ndt_search *search);
 /** Writes one line: what scores step 2. */
 void ndt_search_describe(const struct ndt_search *search, char *text, size_t size);
+/** Lends an aligner with the map of the search, whose backend solves (ndt_backend_ops.solve): the places of step 4
+ * are aligned by it, all in one launch, with the poses of that backend. until_us, by ndt_clock_us: when its work
+ * ends; 0: no limit. If it fails or ends before its work is done, the threads align the same places, and it is not
+ * used again. The caller keeps it while runs may use it. NULL: the threads align. */
+void ndt_search_lend_aligner(struct ndt_search *search, struct ndt_aligner *aligner, double until_us);
+/** The reason why the lent aligner is not used any more; NULL: it has not failed. */
+const char *ndt_search_lent_failure(const struct ndt_search *search);
 /** Sets map and field, of which it holds references until the next call. NDT_ERR_ARGUMENT: the field belongs to
  * another map, or the map has no level of 1 m. After a failure the previous map stays. NULL, NULL: none. */
 NDT_MUST_CHECK enum ndt_status ndt_search_set_map(struct ndt_search *search, struct ndt_map *map,
