@@ -37,8 +37,11 @@ static enum ndt_status run_search(const struct ndtd_search_measurement *measurem
     return status;
 }
 
-static double of_alignments(const struct ndt_search_result *result)
+static double alignments_us(const struct ndtd_search_measurement *measurement,
+                            const struct ndt_search_result *result)
 {
+    if (measurement->align_us)
+        return measurement->align_us(result);
     return result->times_us.align_us + result->times_us.final_us;
 }
 
@@ -52,7 +55,7 @@ static enum ndt_status time_search(const struct ndtd_search_measurement *measure
     const double start_us = measurement->now_us();
     const enum ndt_status status = run_search(measurement, scan, region, on_engine, &result, err);
     *us = measurement->now_us() - start_us;
-    *align_us = of_alignments(&result);
+    *align_us = alignments_us(measurement, &result);
     return status;
 }
 
@@ -73,7 +76,7 @@ static enum ndt_status time_aligner(const struct ndtd_search_measurement *measur
         snprintf(out->aligner_failure.text, sizeof(out->aligner_failure.text), "%s", failure);
         out->aligner_us = INFINITY;
     } else
-        *us = of_alignments(&result);
+        *us = alignments_us(measurement, &result);
     ndt_search_lend_aligner(measurement->search, NULL, 0);
     return status;
 }

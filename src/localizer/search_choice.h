@@ -23,6 +23,7 @@ struct ndtd_search_measurement {
     double pause_s;              /**< pause before each search: a device lowers its clocks meanwhile */
     double limit_us;             /**< no third or further round begins after this time */
     double (*now_us)(void);
+    double (*align_us)(const struct ndt_search_result *result); /**< time of its alignments; NULL: times_us */
     struct ndt_search_control *control; /**< control of each search; cancelled: NDT_ERR_CANCELLED */
 };
 /** Searches for a drawn scan with the engine and with the threads in turn. NDT_ERR_DEVICE: the engine has failed,

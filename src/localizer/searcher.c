@@ -304,7 +304,8 @@ enum ndt_status ndtd_searcher_create(struct ndtd_searcher **out, const struct nd
     searcher->choice = (struct ndtd_search_measurement){
         .limit_us = config->is_background && searcher->config.engine ? config->choice_limit_us : 0,
         .pause_s = config->choice_pause_s,
-        .now_us = config->now_us ? config->now_us : ndt_clock_us};
+        .now_us = config->now_us ? config->now_us : ndt_clock_us,
+        .align_us = config->align_us};
     ndt_search_params_default(&searcher->params);
     ndt_cloud_init(&searcher->scan);
     atomic_init(&searcher->fresh, &no_new_map);

@@ -115,3 +115,23 @@ int search_case_same(const struct ndt_search_result *a, const struct ndt_search_
     }
     return 1;
 }
+
+static int has_near(const struct ndt_search_result *in, const struct ndt_search_candidate *wanted)
+{
+    for (uint32_t i = 0; i < in->count; i++)
+        if (ndt_pose_distance_m(&in->candidates[i].T_map_sensor, &wanted->T_map_sensor) < 0.05)
+            return 1;
+    return 0;
+}
+
+int search_case_near(const struct ndt_search_result *a, const struct ndt_search_result *b, char *text, size_t size)
+{
+    const struct ndt_search_candidate *x = &a->candidates[0], *y = &b->candidates[0];
+    uint32_t near = 0;
+    for (uint32_t i = 0; i < b->count; i++)
+        near += (uint32_t)has_near(a, &b->candidates[i]);
+    const double apart_m = a->count && b->count ? ndt_pose_distance_m(&x->T_map_sensor, &y->T_map_sensor) : 1e9;
+    snprintf(text, size, "%u and %u candidates, %u near, the first ones %.3g m apart", a->count, b->count, near,
+             apart_m);
+    return apart_m < 0.005 && a->count == b->count && near == b->count && a->poses == b->poses;
+}

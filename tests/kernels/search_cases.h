@@ -25,5 +25,8 @@ int search_case_run(const struct search_case *one, struct ndt_search *search, en
                     uint32_t blocks, struct ndt_search_result *out);
 /** Whether all but times are the same bits; `text`: what differs. */
 int search_case_same(const struct ndt_search_result *a, const struct ndt_search_result *b, char *text, size_t size);
+/** Whether both have the same places, within the tolerance between backends: a score jumps where a point changes
+ * its voxel (docs/gpu.md, Differences), so that a few end centimetres apart. */
+int search_case_near(const struct ndt_search_result *a, const struct ndt_search_result *b, char *text, size_t size);
 
 #endif

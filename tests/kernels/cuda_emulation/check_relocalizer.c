@@ -93,7 +93,7 @@ TEST_EACH(a_device_that_fails_in_a_window_search_costs_nothing, 1, 3)
     emulated_fail_launches(0, 0);
 }
 
-TEST(a_window_search_that_hangs_ends_before_the_deadline)
+TEST(a_window_search_that_hangs_is_left_to_the_cpu)
 {
     verify_start();
     predict_wide();
@@ -102,19 +102,18 @@ TEST(a_window_search_that_hangs_ends_before_the_deadline)
     expect_proposal();
     emulated_end_hang();
     ck_assert(!is_on_device());
-    ck_assert_double_lt(ndt_clock_us(), here.matcher->deadline_us);
 }
 
-/* A vehicle that is lost: with a pose that is wrong, while the device fails or not. */
-TEST_EACH(a_lost_vehicle_is_never_wrong, 0, 3)
+/* A vehicle that is lost, by a wrong pose, with a device that works, and with one that is lost twice. */
+TEST_EACH(a_lost_vehicle_is_never_wrong, 0, 2)
 {
     int found = 0;
     give_pose(0, 40, 3.1);
-    emulated_fail_launches(1, _i);
+    emulated_fail_launches(1, 2 * _i);
     take(0);
     ck_assert(here.decision.is_unproven);
     ck_assert_int_gt(here.matcher->guesses, 10);
-    ck_assert_int_eq(is_on_device(), _i < 2);
+    ck_assert_int_eq(is_on_device(), _i == 0);
     for (size_t i = 1; i < DRIVE_SCANS; i++) {
         follow();
         take(i);

@@ -61,6 +61,88 @@ static void has_no_memory(void)
     ndt_search_destroy(search);
 }
 
+/* ---- alignments on a backend ---- */
+
+static struct ndt_backend *lent_backend;
+
+/* A search without an engine that borrows an aligner, whose backend has no failover. */
+static struct ndt_search *open_lent(struct ndt_aligner **aligner, double until_us)
+{
+    struct ndt_search *search = search_case_open(&in, NULL, NULL);
+    struct ndt_backend_config config;
+    struct ndt_error err = {""};
+    ndt_backend_config_default(&config);
+    config.pipeline = "resident-block";
+    config.max_points = 1 << 13;
+    enum ndt_status status = ndt_backend_open(&lent_backend, NAME, &config, &err);
+    if (status == NDT_OK)
+        status = ndt_aligner_create(aligner, lent_backend, &err);
+    if (status == NDT_OK)
+        status = ndt_aligner_set_map(*aligner, in.map, &err);
+    check_expect(status == NDT_OK, "an aligner on the device", err.text);
+    if (search && status == NDT_OK)
+        ndt_search_lend_aligner(search, *aligner, until_us);
+    return search;
+}
+
+static void close_lent(struct ndt_search *search, struct ndt_aligner *aligner)
+{
+    ndt_search_destroy(search);
+    ndt_aligner_destroy(aligner);
+    if (lent_backend)
+        lent_backend->ops->close(lent_backend);
+}
+
+/* Runs a search; near: every candidate of the device is one of the CPU. reason: part of the failure, NULL: none. */
+static void expect_lent(struct ndt_search *search, const char *what, int is_near, const char *reason)
+{
+    static struct ndt_search_result result;
+    char text[300] = "";
+    if (!search || !search_case_run(&in, search, NDT_SEARCH_QUICK, 0, &result))
+        return;
+    const char *failure = ndt_search_lent_failure(search);
+    const int good = is_near ? search_case_near(&expected, &result, text, sizeof(text))
+                             : search_case_same(&expected, &result, text, sizeof(text));
+    check_expect(good, what, text);
+    check_expect(reason ? failure && strstr(failure, reason) : !failure, "what it reports", failure ? failure : "");
+}
+
+static void aligns_in_one_launch(void)
+{
+    struct ndt_aligner *aligner = NULL;
+    struct ndt_backend_counters before, after;
+    struct ndt_search *search = open_lent(&aligner, 0);
+    lent_backend->ops->counters(lent_backend, &before);
+    expect_lent(search, "places are aligned on the device", 1, NULL);
+    lent_backend->ops->counters(lent_backend, &after);
+    check_expect(after.launches - before.launches == 2, "a launch for all places, and one for the best again", "");
+    check_expect(expected.count > 1, "there are several", "");
+    emulated_fail_launches(1, 1);
+    expect_lent(search, "the device fails in the second launch: the threads align these places", 1,
+                "launch failure");
+    expect_lent(search, "and all of the next search", 0, "launch failure");
+    close_lent(search, aligner);
+    emulated_fail_launches(0, 0);
+}
+
+static void aligns_without_the_device(void)
+{
+    struct ndt_aligner *aligner = NULL;
+    struct ndt_search *search = open_lent(&aligner, 0);
+    emulated_fail_launches(0, 1);
+    expect_lent(search, "the device fails: the threads align the same places", 0, "launch failure");
+    emulated_fail_launches(0, 0);
+    close_lent(search, aligner);
+    search = open_lent(&aligner, 1);
+    expect_lent(search, "no time is left for the device: likewise", 0, "took too long");
+    close_lent(search, aligner);
+    search = open_lent(&aligner, 0);
+    emulated_hang_launches(0, 1);
+    expect_lent(search, "a launch that does not end: likewise", 0, "");
+    close_lent(search, aligner);
+    emulated_end_hang();
+}
+
 /* The emulation ends the program when pinned memory is written that a queued copy reads. */
 static void keeps_fields(void)
 {
@@ -159,6 +241,8 @@ int main(int argc, char **argv)
                                               {.name = "reset", .run = backend_is_lost},
                                               {.name = "search", .run = search_is_lost},
                                               {.name = "pinned", .run = keeps_fields},
+                                              {.name = "aligner", .run = aligns_in_one_launch},
+                                              {.name = "threads", .run = aligns_without_the_device},
                                               {.name = NULL}};
     ndt_backends_own_process();
     check_start(argc, argv, NULL);

@@ -33,8 +33,9 @@ struct ndtd_searcher_config {
      * background thread while no search is wanted; until then the threads do it. No measurement takes much longer
      * than this. */
     double choice_limit_us;
-    double choice_pause_s;  /**< pause before each search that is measured */
-    double (*now_us)(void); /**< clock of the measurement; NULL: ndt_clock_us */
+    double choice_pause_s;                                      /**< pause before each search that is measured */
+    double (*now_us)(void);                                     /**< clock of the measurement; NULL: ndt_clock_us */
+    double (*align_us)(const struct ndt_search_result *result); /**< time of alignments; NULL: result->times_us */
 };
 /** Creates a searcher without a map. */
 NDT_MUST_CHECK enum ndt_status
