@@ -317,6 +317,9 @@ const struct ndtd_option ndtd_option_table[] = {
           "Speed that the vehicle never exceeds: how far it can have come since it was last seen"), .is_common = 1},
     {REAL("recovery.max_acceleration_mps2", recovery.max_acceleration_mps2, RELOAD, 0.1, 1000, "m/s^2",
           "Acceleration that it never exceeds")},
+    {REAL("recovery.check_s", recovery.check_s, RELOAD, 0, 86400, "s",
+          "Time between searches of the whole map for a place that fits better, at the lowest priority, while the pose "
+          "is accepted; the log and the status tell of one. 0 = none; a replay has none")},
 
     {REAL("output.rate_hz", output_rate_hz, FIXED, 0, 200, "Hz",
           "Poses between scans, on the socket sockets.motion: at the stamps of odometry and IMU, at most so many per "

@@ -22,7 +22,7 @@ static const struct ndtd_settings daemon_defaults = {
     .min_confidence = 0.8,
     .min_transform_probability = 3.0,
     .min_nvtl = 2.3,
-    .recovery = {.enable = 1, .radius_m = 60, .max_speed_mps = 40, .max_acceleration_mps2 = 5},
+    .recovery = {.enable = 1, .radius_m = 60, .max_speed_mps = 40, .max_acceleration_mps2 = 5, .check_s = 10},
     .autotune = 1,
     .autotune_limit_s = 1.2,
     .max_ahead_s = 0.2,

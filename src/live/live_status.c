@@ -285,6 +285,8 @@ void ndtd_live_write_status(struct ndtd_live *live, struct ndtd_worker_timing *t
     ndt_reply_uint(writer, "poses_far", worker.events.far);
     ndt_reply_uint(writer, "scans_slow", worker.events.slow);
     ndt_reply_uint(writer, "row_not_converged", worker.events.row);
+    ndt_reply_uint(writer, "map_checks", worker.events.map_checks);
+    ndt_reply_uint(writer, "fits_elsewhere", worker.events.fits_elsewhere);
     ndt_reply_uint(writer, "log_lines_lost", ndtd_log_lost());
     ndt_reply_uint(writer, "connections_refused", ndtd_guard_refused());
     write_pose(&worker, writer);

@@ -409,11 +409,15 @@ static enum ndt_status localise(struct ndtd_pipeline *pipeline, struct ndtd_alig
     return status;
 }
 
-/* Moves the estimator to the pose of the relocaliser's decision. */
+/* Moves the estimator to the pose of the relocaliser's decision, and counts what it tells. */
 static void follow_decision(struct ndtd_pipeline *pipeline, const struct ndtd_decision *decision)
 {
     if (decision->is_replaced)
         ndt_track_adopt(&pipeline->track, &decision->replacement, 0);
+    const struct ndtd_watch_report *watch = ndtd_relocalizer_watch(pipeline->relocalizer);
+    pipeline->events.map_checks = watch->checks;
+    pipeline->events.fits_elsewhere = watch->elsewhere;
+    pipeline->events.elsewhere_m = watch->elsewhere_m;
     if (!decision->is_refused)
         return;
     pipeline->events.refused_poses++;

@@ -139,6 +139,16 @@ static int unused_event(const struct ndtd_pipeline_events *now, const struct ndt
     return now->transforms.unused != told->transforms.unused;
 }
 
+static int elsewhere_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                           char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "the scans fit better at another one, %.3g m away (%" PRIu64 " times in %" PRIu64
+             " searches of the whole map): the pose may be wrong",
+             now->elsewhere_m, now->fits_elsewhere, now->map_checks);
+    return now->fits_elsewhere != told->fits_elsewhere;
+}
+
 static int far_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                      char text[NDTD_EVENT_BYTES])
 {
@@ -248,6 +258,7 @@ static const struct {
              {"order of stamps: %s", late_event},
              {"memory: %s", memory_event},
              {"pose: %s", far_event},
+             {"place: %s", elsewhere_event},
              {"slow scans: %s", slow_event},
              {"scans: %s", row_event},
              {"transform: %s", changed_event},

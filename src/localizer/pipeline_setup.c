@@ -77,7 +77,8 @@ static enum ndt_status open_relocalizer(struct ndtd_pipeline *pipeline, int is_l
                                                  .track = &pipeline->track,
                                                  .gnss = &pipeline->gnss,
                                                  .searcher = pipeline->searcher,
-                                                 .compute = &settings->compute};
+                                                 .compute = &settings->compute,
+                                                 .is_watched = is_live};
     if (status == NDT_OK)
         status = ndtd_relocalizer_create(&pipeline->relocalizer, &parts, err);
     if (status == NDT_OK)

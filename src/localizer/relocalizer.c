@@ -39,6 +39,7 @@ void ndtd_relocalizer_set_map(struct ndtd_relocalizer *relocalizer, const struct
         recovery->others.count = recovery->searches = 0;
         relocalizer->localize.hypotheses.count = 0;
         relocalizer->localize.scans = 0;
+        relocalizer->watch.rivals.count = 0;
         ndtd_hypothesis_forget(&recovery->leading);
         relocalizer->usual = (struct ndtd_usual_fit){0};
     }
@@ -74,6 +75,11 @@ static struct ndtd_relocalization relocalization_of(struct ndtd_relocalizer *rel
                                         .decision = decision};
 }
 
+const struct ndtd_watch_report *ndtd_relocalizer_watch(const struct ndtd_relocalizer *relocalizer)
+{
+    return &relocalizer->watch.report;
+}
+
 enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer, struct ndtd_alignment *alignment,
                                         struct ndtd_decision *decision, struct ndt_error *err)
 {
@@ -87,6 +93,8 @@ enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer, st
         status = ndtd_compare_previous_track(&now, err);
     if (status == NDT_OK && !relocalizer->is_extending)
         status = ndtd_recover(&now, err);
+    if (status == NDT_OK)
+        status = ndtd_watch_places(&now, err);
     alignment->result.align_us += relocalizer->proposals.us;
     alignment->result.evaluations += relocalizer->proposals.evaluations;
     return status;

@@ -28,6 +28,7 @@
  *   previous_track.c  decides between an initial pose in mid-drive and the track that it has ended
  *   recovery.c        follows hypotheses, searches the map, and accepts a hypothesis when nothing else is left, by
  *                     searches or by several views together (recovery_places.c)
+ *   watch.c           looks for a better place in the whole map while the pose is accepted, and tells of it
  *
  * A request to localize (localize.c) searches and follows hypotheses of its own beside the estimator.
  *
@@ -51,6 +52,14 @@ struct ndtd_relocalizer_parts {
     const struct ndtd_gnss_fix *gnss;
     struct ndtd_searcher *searcher;           /* NULL: searches are not possible */
     const struct ndt_backend_config *compute; /* compute configuration of searches; borrowed during create */
+    int is_watched; /* 1: the map is searched now and then while the pose is accepted (recovery.check_s) */
+};
+
+/* Counts of the searches of the whole map while the pose is accepted. */
+struct ndtd_watch_report {
+    uint64_t checks;    /* searches that found places */
+    uint64_t elsewhere; /* times that scans in a row fitted another place significantly better */
+    double elsewhere_m; /* distance of the last such place */
 };
 
 /* Logarithm of the least odds, 99 : 1, of an accepted pose over all others that were tried. */
@@ -135,6 +144,8 @@ void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struc
 const struct ndt_track_state *ndtd_relocalizer_reference(const struct ndtd_relocalizer *relocalizer);
 /* The last verified state; NULL: none. */
 const struct ndt_track_state *ndtd_relocalizer_verified(const struct ndtd_relocalizer *relocalizer);
+/* Counts of the searches for a better place. */
+const struct ndtd_watch_report *ndtd_relocalizer_watch(const struct ndtd_relocalizer *relocalizer);
 /* Usual fit of verified scans, see ndtd_fit; 0: not known yet. */
 double ndtd_relocalizer_usual_fit(const struct ndtd_relocalizer *relocalizer);
 /* Whether the last scan was not accepted. */

@@ -1,11 +1,12 @@
 /* Private to the relocaliser (relocalizer.c, multistart.c, degeneracy.c, previous_track.c, recovery.c,
- * recovery_places.c, localize.c): its state, which no other file writes, and the steps of a scan. */
+ * recovery_places.c, watch.c, localize.c): its state, which no other file writes, and the steps of a scan. */
 #ifndef NDTD_RELOCALIZER_STATE_H
 #define NDTD_RELOCALIZER_STATE_H
 
 #include "redeskew.h"
 #include "relocalizer.h"
 #include "place_belief.h"
+#include "search_request.h"
 #include "window.h"
 
 /* Number of rivals that are deskewed with their own motion: each costs an alignment. */
@@ -59,6 +60,15 @@ struct ndtd_proposals {
     int evaluations; /* costs of its alignments, in evaluations of all points of the scan */
 };
 
+/* The search for a better place while the pose is accepted, see watch.c. */
+struct ndtd_watch {
+    int has_started;
+    int64_t started_ns;            /* stamp of the scan that was searched for last */
+    struct ndtd_hypotheses rivals; /* places elsewhere that every scan since has fitted significantly better */
+    int is_doubted;                /* one of them is convincing */
+    struct ndtd_watch_report report;
+};
+
 struct ndtd_relocalizer {
     struct ndtd_relocalizer_parts parts;
     const struct ndtd_settings *settings;
@@ -74,6 +84,7 @@ struct ndtd_relocalizer {
     struct ndtd_previous_track previous;
     struct ndtd_recovery recovery;
     struct ndtd_localize localize;
+    struct ndtd_watch watch;
 
     struct ndtd_window *window; /* NULL: searches are not possible */
     struct ndtd_proposals proposals;
@@ -112,6 +123,9 @@ NDT_MUST_CHECK enum ndt_status ndtd_follow_previous_track(struct ndtd_relocalize
 /* Runs recovery while the pose is not accepted: the hypotheses follow the scan, a search begins or ends, and the
  * best hypothesis becomes the estimate. */
 NDT_MUST_CHECK enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *err);
+/* Searches the whole map now and then while the pose is accepted, and counts where the scans fit better elsewhere.
+ */
+NDT_MUST_CHECK enum ndt_status ndtd_watch_places(const struct ndtd_relocalization *now, struct ndt_error *err);
 
 /* Starts the places of the vehicle at the last verified pose; see recovery_places.c. */
 void ndtd_places_begin(struct ndtd_relocalizer *relocalizer);

@@ -363,10 +363,13 @@ void ndtd_searcher_cancel(struct ndtd_searcher *searcher)
         ndt_search_cancel(&searcher->control);
 }
 
-int ndtd_searcher_is_free(const struct ndtd_searcher *searcher, enum ndtd_search_owner owner)
+int ndtd_searcher_is_free(struct ndtd_searcher *searcher, enum ndtd_search_owner owner)
 {
     const int phase = atomic_load(&searcher->phase);
-    return searcher->has_map && (phase == IDLE || (phase == DONE && searcher->answer.request.owner == owner));
+    const enum ndtd_search_owner last = searcher->answer.request.owner;
+    if (last == NDTD_SEARCH_WATCH && owner != last)
+        ndtd_searcher_cancel(searcher);
+    return searcher->has_map && (phase == IDLE || (phase == DONE && (last == owner || last == NDTD_SEARCH_WATCH)));
 }
 
 enum ndt_status ndtd_searcher_start(struct ndtd_searcher *searcher, const struct ndtd_search_request *request,

@@ -59,7 +59,7 @@ static void close_parts(void)
 }
 
 /* An initial pose at the stamp of a scan, off along and across the street, as a pipeline takes it. */
-static void give_pose(size_t scan, double along_m, double turn_rad)
+__attribute__((unused)) static void give_pose(size_t scan, double along_m, double turn_rad)
 {
     const int64_t stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)scan;
     const struct ndt_pose off = ndt_pose_from_rpy((double[3]){along_m, 0, 0}, (double[3]){0, 0, turn_rad});
@@ -130,7 +130,7 @@ static double error_m(size_t scan)
 }
 
 /* The first scan, whose pose is right, is verified. */
-static void verify_start(void)
+__attribute__((unused)) static void verify_start(void)
 {
     const struct ndt_align_result good = {.outcome = NDT_CONVERGED,
                                           .scores = {.nvtl_normalized = 0.6, .match_ratio = 1}};
@@ -141,7 +141,7 @@ static void verify_start(void)
 }
 
 /* The same scan is predicted metres off, by an estimator that knows it. */
-static void predict_wide(void)
+__attribute__((unused)) static void predict_wide(void)
 {
     const struct ndt_pose off = ndt_pose_from_rpy((double[3]){2.5, -1, 0}, (double[3]){0, 0, 0.25});
     here.alignment.predicted.T_map_base = ndt_pose_compose(&drive.truth[0], &off);

@@ -10,12 +10,13 @@
 static const double DEG_PER_RAD = 57.29577951308232;
 
 /* Counters of what went wrong: shown where they are not 0. */
-static const char *const troubles[] = {
-    "frames_refused",     "send_failures",       "scans_thinned",        "odometry_restarts",
-    "results_not_finite", "poses_far",           "estimates_not_finite", "log_lines_lost",
-    "scans_slow",         "connections_refused", "receiver.bad",         "receiver.record_failures",
-    "recorder.dropped",   "recorder.missing",    "publisher.lost",       "points.lost",
-    "motion.lost",        "queue.dropped",       "queue.messages_lost",  NULL};
+static const char *const troubles[] = {"frames_refused",       "send_failures",      "scans_thinned",
+                                       "odometry_restarts",    "results_not_finite", "poses_far",
+                                       "estimates_not_finite", "log_lines_lost",     "scans_slow",
+                                       "connections_refused",  "receiver.bad",       "receiver.record_failures",
+                                       "recorder.dropped",     "recorder.missing",   "publisher.lost",
+                                       "points.lost",          "motion.lost",        "queue.dropped",
+                                       "queue.messages_lost",  "fits_elsewhere",     NULL};
 
 static void label(const char *name)
 {

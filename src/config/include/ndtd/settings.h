@@ -48,6 +48,7 @@ struct ndtd_settings {
         double radius_m;              /**< recovery.radius_m */
         double max_speed_mps;         /**< recovery.max_speed_mps */
         double max_acceleration_mps2; /**< recovery.max_acceleration_mps2 */
+        double check_s;               /**< recovery.check_s; 0 = none */
     } recovery;
     double min_confidence; /**< score_estimation.min_confidence */
     /** score_estimation.converged_param_type */

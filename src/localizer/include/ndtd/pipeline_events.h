@@ -42,6 +42,9 @@ struct ndtd_pipeline_events {
     double slow_us, slow_limit_us; /**< time and limit of the last slow scan */
     uint64_t row;                  /**< length of the current row of scans that have not converged */
     uint64_t rows, longest_row;    /**< rows as long as validation.* says, and the longest row */
+    uint64_t map_checks;           /**< searches of the whole map while the pose was accepted */
+    uint64_t fits_elsewhere;       /**< times that the scans fitted another place significantly better */
+    double elsewhere_m;            /**< distance of the last such place */
     struct ndtd_transform_events transforms;
     struct ndtd_time_events times;
 };

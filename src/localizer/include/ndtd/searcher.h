@@ -46,8 +46,9 @@ void ndtd_searcher_destroy(struct ndtd_searcher *searcher);
  * map: its answer, also one that was not taken yet, has is_cancelled set. */
 void ndtd_searcher_set_map(struct ndtd_searcher *searcher, struct ndt_map *map);
 
-/** Owners of searches: each takes its own answers. */
-enum ndtd_search_owner { NDTD_SEARCH_RECOVERY, NDTD_SEARCH_LOCALIZE };
+/** Owners of searches: each takes its own answers. The others do not wait for NDTD_SEARCH_WATCH: they cancel its
+ * search and lose its answer. */
+enum ndtd_search_owner { NDTD_SEARCH_RECOVERY, NDTD_SEARCH_LOCALIZE, NDTD_SEARCH_WATCH };
 
 /** A search to be started. */
 struct ndtd_search_request {
@@ -60,8 +61,8 @@ struct ndtd_search_request {
     struct ndt_search_region region;
     int purpose; /**< value of the caller's, returned with the answer */
 };
-/** Whether a search can be started: a map is set, no search runs, and no answer waits for the other owner. */
-int ndtd_searcher_is_free(const struct ndtd_searcher *searcher, enum ndtd_search_owner owner);
+/** Whether a search can be started: a map is set, no search runs, and no answer waits for another owner. */
+int ndtd_searcher_is_free(struct ndtd_searcher *searcher, enum ndtd_search_owner owner);
 /** Starts a search; without a background thread it is complete on return. An answer of this owner that was not
  * taken is lost. */
 NDT_MUST_CHECK enum ndt_status ndtd_searcher_start(struct ndtd_searcher *searcher,
