@@ -29,7 +29,7 @@ ln -s "$bin"/* "$dir/programs/"
 stand_in "$dir/programs/check_counters_emulated" 'echo counted'
 with_words "$dir/programs/check_search_emulated" check_search_emulated '--case dense/quick'
 with_words "$dir/programs/check_scores_emulated" check_scores_emulated '--case parts/direct7'
-with_words "$dir/programs/ndt-sim" ndt-sim '--columns 112 --scans 4'
+with_words "$dir/programs/ndt-sim" ndt-sim '--columns 56 --scans 3'
 "$root/tools/gpu-check" --emulated --programs "$dir/programs" --out "$dir/bench" --minutes 30 --against "$dir/programs" >"$dir/stdout" 2>"$dir/stderr" ||
     fail "exit code $?: $(cat "$dir/stdout" "$dir/stderr")"
 [ ! -s "$dir/stderr" ] || fail "stderr is not empty: $(cat "$dir/stderr")"
@@ -203,7 +203,7 @@ stand_in_program check_search check_search_$device "$search_words"
 stand_in_program check_scores check_scores_$device "$score_words"
 stand_in_program ndt-bench ndt-bench_$device '--points 130 --scans 2'
 stand_in_program ndtd ndtd_$device ''
-with_words "$dir/gpu/ndt-sim" ndt-sim '--columns 112 --scans 4'
+with_words "$dir/gpu/ndt-sim" ndt-sim '--columns 56 --scans 3'
 # shellcheck disable=SC2016
 stand_in "$dir/tools/nvidia-smi" 'case $* in *=name*) echo "Stand-In 1000" ;; *driver*) echo 1.2 ;; esac'
 # shellcheck disable=SC2016

@@ -9,7 +9,8 @@
  *   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
  *   live_probe dense    SCANS POSES BAG RATE_HZ POINTS             the same with so many points in every scan: those of the
  *                                                                  bag, repeated
- *   live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS     overload; memory of PID before and after; recovery
+ *   live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS ROUNDS    overload after at most so many rounds of warm-up;
+ *                                                                  memory of PID before and after; recovery
  *   live_probe hostile  SCANS POSES BAG COUNT SEED                 COUNT malformed frames before every scan of a bag;
  *                                                                  a PUSH socket, so that no frame is lost */
 /* clang-format on */
@@ -437,8 +438,9 @@ static unsigned count_outcome(int outcome)
 static int overload(char **arguments)
 {
     const uint32_t points = (uint32_t)strtoul(arguments[1], NULL, 10);
+    const int rounds = atoi(arguments[4]);
     /* Warm-up: buffers reach their final size, those of a lost pose included, which a slow machine reaches late. */
-    for (int round = 0; round < 60 && (round == 0 || count_outcome(NDT_LOST) < 2); round++) {
+    for (int round = 0; round < rounds && (round == 0 || count_outcome(NDT_LOST) < 2); round++) {
         flood(points, strtod(arguments[2], NULL), 1);
         collect(ndt_clock_us() + 2e6, 0);
     }
@@ -577,7 +579,7 @@ int main(int argc, char **argv)
         probe.points = strtoull(argv[6], NULL, 10);
         connect_both(ZMQ_XPUB, argv[2], argv[3]);
         play(argv[4], strtod(argv[5], NULL), 0, 0);
-    } else if (argc == 8 && strcmp(mode, "overload") == 0) {
+    } else if (argc == 9 && strcmp(mode, "overload") == 0) {
         connect_both(ZMQ_XPUB, argv[2], argv[3]);
         (void)overload(argv + 4);
     } else if (argc == 7 && strcmp(mode, "hostile") == 0) {

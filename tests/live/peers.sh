@@ -36,7 +36,7 @@ kill "${flooders[@]}"
 wait "${flooders[@]}"
 
 # Replies of 1000 rows, about 0.45 MB each, for clients that never read.
-"$bin/live_probe" overload "$scans" "$poses" "$daemon" 100 400 2 >/dev/null
+"$bin/live_probe" overload "$scans" "$poses" "$daemon" 100 400 2 60 >/dev/null
 timeout 100 "$bin/peer_storm" hoard "$control" 8 "$daemon" >"$work/hoard"
 check_mb "MB for 8 clients that never read" "$(grown_mb "$work/hoard")" "<" 64
 timeout 60 "$bin/peer_storm" scans "$scans" 6 60000000 "$daemon" >"$work/scans"

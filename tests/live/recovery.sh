@@ -4,7 +4,7 @@
 # recovery.enable: false. Checked are states and answers, never how long anything takes: scans wait for the daemon.
 source "$(dirname "$0")/common.sh" "$1"
 rate=10 # the search takes what other processes leave
-if sanitized; then rate=1; fi
+if sanitized; then rate=4; fi
 simulate --scans 200
 cut() { # OUT SCANS [OPTION]...: without poses and odometry: only the scans tell where the vehicle is
     "$bin/ndt-bag" cut "$work/drive/drive.bag" --without initial_pose,odometry --scans "$2" --out "$work/$1" \

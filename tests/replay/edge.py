@@ -18,6 +18,7 @@ BEGIN_M, END_M = 40, 100  # the part of the way without a map
 # Another street, which a place that was reached beyond the edge resembles: without map.extend nothing is believed there.
 ALIKE = "--world street --seed 42 --scans 420 --columns 900 --map-spacing 0.25", 60, 220
 SIM = "--world street --seed 31 --scans 220 --columns 450 --range 40 --map-spacing 0.35"
+CELL_M = 4
 INSIDE_M = 2.83, 3.76  # distances in sigmas, 3 degrees of freedom, within which 95.4 % and 99.7 % are
 
 
@@ -26,6 +27,14 @@ def run(*command):
     if done.returncode != 0:
         sys.exit(f"FAIL {' '.join(command)}: {done.stderr.strip()}")
     return done.stdout
+
+
+def nearest_in(cell, samples):
+    """The samples that can be the nearest one to a point of a square cell: a point is at most half a diagonal from its centre."""
+    centre = [(index + 0.5) * CELL_M for index in cell]
+    off_m = [math.dist(centre, sample[1:]) for sample in samples]
+    reach_m = min(off_m) + 1.001 * math.sqrt(2) * CELL_M
+    return [sample for sample, distance_m in zip(samples, off_m) if distance_m <= reach_m]
 
 
 def cut_away(source, target, truths, begin_m, end_m):
@@ -38,10 +47,13 @@ def cut_away(source, target, truths, begin_m, end_m):
     with open(source, "rb") as file:
         data = file.read()
     at = data.index(b"DATA binary\n") + len(b"DATA binary\n")
-    values, kept = array.array("f", data[at:]), array.array("f")
+    values, kept, near = array.array("f", data[at:]), array.array("f"), {}
     for i in range(0, len(values), 4):
         x, y = values[i], values[i + 1]
-        nearest = min(samples, key=lambda sample: (sample[1] - x) ** 2 + (sample[2] - y) ** 2)[0]
+        cell = x // CELL_M, y // CELL_M
+        if cell not in near:
+            near[cell] = nearest_in(cell, samples)
+        nearest = min(near[cell], key=lambda sample: (sample[1] - x) ** 2 + (sample[2] - y) ** 2)[0]
         if not begin_m < nearest < end_m:
             kept.extend(values[i:i + 4])
     count = str(len(values) // 4)

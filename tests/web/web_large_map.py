@@ -118,8 +118,8 @@ def drag(browser, page, seconds):
     return {"points": after["points"], "fps": pictures / (end - begin), "cpu_ms": 1e3 * (cpu_end - cpu) / pictures}
 
 
-def cost_ms(browser, page, call, count=6):
-    """Processor time of a picture after a call of the view, such as redraw."""
+def cost_ms(browser, page, call, count):
+    """Processor time of one of `count` pictures, each after a call of the view such as redraw."""
     wait_complete(page)
     time.sleep(1)  # what the last picture left to the browser
     cpu = gpu_cpu_s(browser)
@@ -144,7 +144,7 @@ def browser_memory_mb(browser):
     return found
 
 
-def look(browser, url, keep):
+def look(browser, url, keep, drag_s, pictures):
     """Opens the page, flies over the map and down to a street."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     begin = time.monotonic()
@@ -154,18 +154,18 @@ def look(browser, url, keep):
     page.evaluate(f"() => {{ ndt.view.setMode('free'); ndt.view.setPointBudget({BUDGET}); ndt.view.fit(); }}")
     row["all"] = wait_complete(page)
     row["all_s"] = time.monotonic() - begin
-    row["all"]["cpu_ms"] = cost_ms(browser, page, "changeMap")
-    row["redraw_ms"] = cost_ms(browser, page, "redraw")
+    row["all"]["cpu_ms"] = cost_ms(browser, page, "changeMap", pictures)
+    row["redraw_ms"] = cost_ms(browser, page, "redraw", pictures)
     shot(page, keep, "all")
-    row["all_moving"] = drag(browser, page, 8)
+    row["all_moving"] = drag(browser, page, drag_s)
     shot(page, keep, "moving")
     row["all_again"] = wait_complete(page)
     page.evaluate("() => { const v = ndt.view; v.lookAt(v.pick(v.canvas.clientWidth / 2, v.canvas.clientHeight / 2));"
                   "for (let i = 0; i < 9; i++) v.camera.zoom(0.75); v.camera.orbit(0.5, -0.45); v.cameraMoved(); }")
     row["street"] = wait_complete(page)
-    row["street"]["cpu_ms"] = cost_ms(browser, page, "changeMap")
+    row["street"]["cpu_ms"] = cost_ms(browser, page, "changeMap", pictures)
     shot(page, keep, "street")
-    row["street_moving"] = drag(browser, page, 8)
+    row["street_moving"] = drag(browser, page, drag_s)
     row["end"] = wait_complete(page)
     metrics = page.context.new_cdp_session(page)
     metrics.send("Performance.enable")
@@ -210,14 +210,14 @@ def table(points, row):
     return "\n".join(["| | |", "|---|---|"] + [f"| {name} | {value} |" for name, value in lines])
 
 
-def measure(bin_dir, browser, points, keep=None):
-    """All figures of a map of about this many points."""
+def measure(bin_dir, browser, points, keep=None, drag_s=8, pictures=6):
+    """All figures of a map of about this many points. drag_s, pictures: over how much processor times of pictures are taken."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="w"))
     path, count = make_city(bin_dir, folder, points)
     web = Web(bin_dir, folder, "--map", path, token=None)
     try:
         row = serve(web, count)
-        row.update(look(browser, web.url, keep))
+        row.update(look(browser, web.url, keep, drag_s, pictures))
         web.end()
         row["stop_s"] = stop_while_loading(web)
     finally:
