@@ -7,12 +7,13 @@
 #include <cuda_runtime.h>
 #include <stdio.h>
 
-enum { GRAPHS = 20, LAUNCHES = 20, PASSES = 50 };
+enum { GRAPHS = 10, LAUNCHES = 10, PASSES = 20 };
 
 static __global__ void pass(unsigned *count, cudaGraphConditionalHandle loop)
 {
     if (threadIdx.x == 0 && blockIdx.x == 0 && ++*count % PASSES == 0)
         cudaGraphSetConditional(loop, 0);
+    __syncthreads(); /* synccheck watches kernels with barriers only */
 }
 
 static cudaError_t make(cudaGraph_t graph, unsigned *count)
