@@ -319,7 +319,7 @@ const struct ndtd_option ndtd_option_table[] = {
           "Acceleration that it never exceeds")},
     {REAL("recovery.check_s", recovery.check_s, RELOAD, 0, 86400, "s",
           "Time between searches of the whole map for a place that fits better, at the lowest priority, while the pose "
-          "is accepted; the log and the status tell of one. 0 = none; a replay has none")},
+          "is accepted; the log and the status tell of one. 0 = none; a replay has none, nor has recovery.enable false")},
 
     {REAL("output.rate_hz", output_rate_hz, FIXED, 0, 200, "Hz",
           "Poses between scans, on the socket sockets.motion: at the stamps of odometry and IMU, at most so many per "

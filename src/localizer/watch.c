@@ -15,8 +15,9 @@ enum { RIVALS = 3, SCANS_TO_DOUBT = 3 };
 static int is_watching(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
-    return relocalizer->parts.is_watched && relocalizer->parts.searcher &&
-           relocalizer->settings->recovery.check_s > 0 && relocalizer->is_verified && !relocalizer->is_extending &&
+    const struct ndtd_settings *settings = relocalizer->settings;
+    return relocalizer->parts.is_watched && relocalizer->parts.searcher && settings->recovery.enable &&
+           settings->recovery.check_s > 0 && relocalizer->is_verified && !relocalizer->is_extending &&
            !relocalizer->recovery.is_active && !relocalizer->localize.is_active && now->alignment->is_updated &&
            !now->decision->is_replaced && !now->decision->is_unproven;
 }

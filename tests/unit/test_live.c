@@ -409,7 +409,8 @@ static const char timings_shape[] =
 static const char status_shape[] =
     "{v,type,id,ok,version,uptime_s,state,backend,config_hash,needs_restart,map_id,scans,frames_refused,"
     "send_failures,scans_thinned,odometry_restarts,results_not_finite,estimates_not_finite,"
-    "memory_released,poses_far,scans_slow,row_not_converged,map_checks,fits_elsewhere,log_lines_lost,connections_refused,pose[,,,,,,],"
+    "memory_released,poses_far,scans_slow,row_not_converged,map_checks,fits_elsewhere,log_lines_lost,connections_"
+    "refused,pose[,,,,,,],"
     "localisation{state,changes,from,since_seq,"
     "since_stamp_ns,reason},states{initialising,tracking,coasting,lost,recovering,extending},search{search_id,"
     "running,percent,elapsed_ms},outcomes{converged,iteration_limit,deadline,dropped,rejected,low_score,"

@@ -98,12 +98,15 @@ TEST(searches_come_after_their_period)
     ck_assert_uint_eq(drive_from(0)->checks, 3);
 }
 
-TEST(none_without_a_period_and_in_a_replay)
+TEST(none_without_a_period_without_recovery_and_in_a_replay)
 {
     street_drive_set("recovery.check_s", "0");
     open_with(1);
     ck_assert_uint_eq(drive_from(ASIDE_M)->checks, 0);
     street_drive_set("recovery.check_s", "10");
+    street_drive_set("recovery.enable", "false");
+    ck_assert_uint_eq(drive_from(ASIDE_M)->checks, 0);
+    street_drive_set("recovery.enable", "true");
     here.relocalizer->parts.is_watched = 0;
     ck_assert_uint_eq(drive_from(ASIDE_M)->checks, 0);
 }
