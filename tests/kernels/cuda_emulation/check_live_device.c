@@ -73,8 +73,10 @@ static void drive_along(void (*plant)(int after, int count))
 
 static const char *const pipelines[] = {"fused", "resident"};
 
+/* Without searches, whose launches on the same device would take what is planted. */
 static void use_pipeline(const char *name)
 {
+    street_drive_set("recovery.enable", "false");
     street_drive_set("cuda.pipeline", name);
     street_drive_set("cuda.shape", strcmp(name, "resident") == 0 ? "block" : "auto");
 }
