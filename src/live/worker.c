@@ -424,7 +424,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_message *frame,
         answer(worker, frame, &record, queue_depth);
         lead_stream(worker, frame);
         if (ndtd_pipeline_follow_up(worker->pipeline, &err) != NDT_OK)
-            ndtd_log(NDTD_LOG_WARNING, "localize: scan %" PRIu64 " is of no use: %s", record.seq, err.text);
+            ndtd_log(NDTD_LOG_WARNING, "search: scan %" PRIu64 " is of no use: %s", record.seq, err.text);
         if (is_watched && status == NDT_OK)
             show(worker);
     }

@@ -97,6 +97,11 @@ void ndtd_relocalizer_cancel(struct ndtd_relocalizer *relocalizer)
     ndtd_searcher_cancel(relocalizer->parts.searcher);
 }
 
+int ndtd_relocalizer_is_searching(const struct ndtd_relocalizer *relocalizer)
+{
+    return relocalizer->localize.is_active && relocalizer->localize.is_searching;
+}
+
 int ndtd_relocalizer_is_requested(const struct ndtd_relocalizer *relocalizer)
 {
     return relocalizer->localize.is_active;
@@ -208,7 +213,7 @@ static enum ndt_status start_search(struct ndtd_relocalizer *relocalizer, struct
         ndtd_search_request_of(relocalizer->parts.matcher, relocalizer->settings, NDTD_SEARCH_LOCALIZE);
     request.purpose = localize->serial;
     (void)ndtd_searcher_take(searcher, NDTD_SEARCH_RECOVERY); /* the request comes first */
-    if (!ndtd_searcher_is_free(searcher, NDTD_SEARCH_LOCALIZE))
+    if (!ndtd_searcher_claim(searcher, NDTD_SEARCH_LOCALIZE))
         return NDT_OK;
     set_region(relocalizer, &request.region);
     localize->is_near = request.region.has_position;

@@ -409,15 +409,11 @@ static enum ndt_status localise(struct ndtd_pipeline *pipeline, struct ndtd_alig
     return status;
 }
 
-/* Moves the estimator to the pose of the relocaliser's decision, and counts what it tells. */
+/* Moves the estimator to the pose of the relocaliser's decision. */
 static void follow_decision(struct ndtd_pipeline *pipeline, const struct ndtd_decision *decision)
 {
     if (decision->is_replaced)
         ndt_track_adopt(&pipeline->track, &decision->replacement, 0);
-    const struct ndtd_watch_report *watch = ndtd_relocalizer_watch(pipeline->relocalizer);
-    pipeline->events.map_checks = watch->checks;
-    pipeline->events.fits_elsewhere = watch->elsewhere;
-    pipeline->events.elsewhere_m = watch->elsewhere_m;
     if (!decision->is_refused)
         return;
     pipeline->events.refused_poses++;
@@ -656,11 +652,22 @@ size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_message 
     return together;
 }
 
+/* Looks for a better place, and counts. */
+static enum ndt_status watch_scan(struct ndtd_pipeline *pipeline, struct ndt_error *err)
+{
+    const struct ndtd_watch_report *report = ndtd_relocalizer_watch(pipeline->relocalizer);
+    const enum ndt_status status = ndtd_relocalizer_watch_scan(pipeline->relocalizer, err);
+    pipeline->events.map_checks = report->checks;
+    pipeline->events.fits_elsewhere = report->elsewhere;
+    pipeline->events.elsewhere_m = report->elsewhere_m;
+    return status;
+}
+
 enum ndt_status ndtd_pipeline_follow_up(struct ndtd_pipeline *pipeline, struct ndt_error *err)
 {
     const struct ndt_track_state *applied;
     if (!pipeline->has_answered)
-        return NDT_OK;
+        return watch_scan(pipeline, err);
     pipeline->has_answered = 0;
     const enum ndt_status status =
         ndtd_relocalizer_follow_up(pipeline->relocalizer, &pipeline->answered, &applied, err);

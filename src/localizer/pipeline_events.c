@@ -143,7 +143,7 @@ static int elsewhere_event(const struct ndtd_pipeline_events *now, const struct 
                            char text[NDTD_EVENT_BYTES])
 {
     snprintf(text, NDTD_EVENT_BYTES,
-             "the scans fit better at another one, %.3g m away (%" PRIu64 " times in %" PRIu64
+             "the scans fit better at another one, %.0f m away (%" PRIu64 " times in %" PRIu64
              " searches of the whole map): the pose may be wrong",
              now->elsewhere_m, now->fits_elsewhere, now->map_checks);
     return now->fits_elsewhere != told->fits_elsewhere;

@@ -297,7 +297,7 @@ const struct ndt_pose *ndtd_pipeline_extrinsics(struct ndtd_pipeline *pipeline, 
 unsigned ndtd_pipeline_search_progress(const struct ndtd_pipeline *pipeline)
 {
     unsigned percent = 0;
-    if (pipeline->searcher)
+    if (pipeline->searcher && ndtd_relocalizer_is_searching(pipeline->relocalizer))
         (void)ndtd_searcher_progress(pipeline->searcher, &percent);
     return percent;
 }

@@ -197,7 +197,10 @@ static enum ndt_status start_search(const struct ndtd_relocalization *now, struc
     struct ndtd_searcher *searcher = relocalizer->parts.searcher;
     struct ndtd_search_request request =
         ndtd_search_request_of(now->matcher, relocalizer->settings, NDTD_SEARCH_RECOVERY);
-    if (relocalizer->localize.is_active || !ndtd_searcher_is_free(searcher, NDTD_SEARCH_RECOVERY))
+    if (relocalizer->localize.is_active)
+        return NDT_OK;
+    (void)ndtd_searcher_take(searcher, NDTD_SEARCH_LOCALIZE); /* of a request that has ended */
+    if (!ndtd_searcher_claim(searcher, NDTD_SEARCH_RECOVERY))
         return NDT_OK;
     request.purpose = set_region(relocalizer, now->alignment->predicted.stamp_ns, &request.region);
     relocalizer->recovery.searches++;

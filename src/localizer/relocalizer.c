@@ -93,8 +93,6 @@ enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer, st
         status = ndtd_compare_previous_track(&now, err);
     if (status == NDT_OK && !relocalizer->is_extending)
         status = ndtd_recover(&now, err);
-    if (status == NDT_OK)
-        status = ndtd_watch_places(&now, err);
     alignment->result.align_us += relocalizer->proposals.us;
     alignment->result.evaluations += relocalizer->proposals.evaluations;
     return status;

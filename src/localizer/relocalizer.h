@@ -28,9 +28,9 @@
  *   previous_track.c  decides between an initial pose in mid-drive and the track that it has ended
  *   recovery.c        follows hypotheses, searches the map, and accepts a hypothesis when nothing else is left, by
  *                     searches or by several views together (recovery_places.c)
- *   watch.c           looks for a better place in the whole map while the pose is accepted, and tells of it
  *
- * A request to localize (localize.c) searches and follows hypotheses of its own beside the estimator.
+ * After the answer, a request to localize (localize.c) searches and follows hypotheses of its own beside the
+ * estimator; without one, watch.c looks for a better place in the whole map while the pose is accepted.
  *
  * The estimator is read, never changed: where it has to go on from another pose, the decision says so. One owner,
  * one thread; searches run in a thread of their own, see ndtd/searcher.h. */
@@ -57,7 +57,7 @@ struct ndtd_relocalizer_parts {
 
 /* Counts of the searches of the whole map while the pose is accepted. */
 struct ndtd_watch_report {
-    uint64_t checks;    /* searches that found places */
+    uint64_t checks;    /* searches */
     uint64_t elsewhere; /* times that scans in a row fitted another place significantly better */
     double elsewhere_m; /* distance of the last such place */
 };
@@ -144,6 +144,10 @@ void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struc
 const struct ndt_track_state *ndtd_relocalizer_reference(const struct ndtd_relocalizer *relocalizer);
 /* The last verified state; NULL: none. */
 const struct ndt_track_state *ndtd_relocalizer_verified(const struct ndtd_relocalizer *relocalizer);
+/* Follows, after its answer, an accepted scan whose points the matcher still holds: the whole map is searched now
+ * and then, and counted where scans fit another place better. Nothing else changes; a failure costs that scan. */
+NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_watch_scan(struct ndtd_relocalizer *relocalizer,
+                                                           struct ndt_error *err);
 /* Counts of the searches for a better place. */
 const struct ndtd_watch_report *ndtd_relocalizer_watch(const struct ndtd_relocalizer *relocalizer);
 /* Usual fit of verified scans, see ndtd_fit; 0: not known yet. */
@@ -172,6 +176,8 @@ struct ndtd_answered_scan {
 void ndtd_relocalizer_request(struct ndtd_relocalizer *relocalizer, const struct ndt_request_message *request);
 void ndtd_relocalizer_cancel(struct ndtd_relocalizer *relocalizer);
 int ndtd_relocalizer_is_requested(const struct ndtd_relocalizer *relocalizer);
+/* Whether a search of the request runs. */
+int ndtd_relocalizer_is_searching(const struct ndtd_relocalizer *relocalizer);
 /* Copies the answer; returns 0 while there is none. */
 int ndtd_relocalizer_answer(const struct ndtd_relocalizer *relocalizer, struct ndt_localize_report *out);
 /* Searches for an answered scan, whose points the matcher still holds, and lets the hypotheses of the request

@@ -62,8 +62,11 @@ struct ndtd_proposals {
 
 /* The search for a better place while the pose is accepted, see watch.c. */
 struct ndtd_watch {
-    int has_started;
-    int64_t started_ns;            /* stamp of the scan that was searched for last */
+    int has_started; /* a search was started: */
+    int64_t started_ns;
+    struct ndt_pose T_map_searched; /* accepted pose at the scan that was searched for */
+    int has_seen;                   /* the last scan, so that none counts twice: */
+    int64_t seen_ns;
     struct ndtd_hypotheses rivals; /* places elsewhere that every scan since has fitted significantly better */
     int is_doubted;                /* one of them is convincing */
     struct ndtd_watch_report report;
@@ -123,9 +126,6 @@ NDT_MUST_CHECK enum ndt_status ndtd_follow_previous_track(struct ndtd_relocalize
 /* Runs recovery while the pose is not accepted: the hypotheses follow the scan, a search begins or ends, and the
  * best hypothesis becomes the estimate. */
 NDT_MUST_CHECK enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *err);
-/* Searches the whole map now and then while the pose is accepted, and counts where the scans fit better elsewhere.
- */
-NDT_MUST_CHECK enum ndt_status ndtd_watch_places(const struct ndtd_relocalization *now, struct ndt_error *err);
 
 /* Starts the places of the vehicle at the last verified pose; see recovery_places.c. */
 void ndtd_places_begin(struct ndtd_relocalizer *relocalizer);

@@ -23,6 +23,8 @@
 #include "search_choice.h"
 
 enum { NICENESS = 19 };
+/* Time after which a device that has not aligned the places of a search is left for the threads. */
+static const double ALIGNER_LIMIT_US = 2e6;
 
 enum phase { IDLE, WANTED, RUNNING, DONE };
 
@@ -145,7 +147,7 @@ static void lend_aligner(struct ndtd_searcher *searcher)
     if (searcher->choice.limit_us > 0)
         return;
     prepare_aligner(searcher);
-    ndt_search_lend_aligner(searcher->search, searcher->aligner.aligner, 0);
+    ndt_search_lend_aligner(searcher->search, searcher->aligner.aligner, ndt_clock_us() + ALIGNER_LIMIT_US);
 }
 
 static void run(struct ndtd_searcher *searcher)
@@ -232,6 +234,8 @@ static void prepare_ahead(struct ndtd_searcher *searcher)
         return;
     if (prepare(searcher, searcher->map, &err) != NDT_OK)
         ndtd_log(NDTD_LOG_WARNING, "no search over this map: %s", err.text);
+    else if (searcher->choice.limit_us <= 0)
+        prepare_aligner(searcher);
 }
 
 /* Lowers the priority of the thread, which the workers of the search inherit. The cores are those of the process,
@@ -363,7 +367,7 @@ void ndtd_searcher_cancel(struct ndtd_searcher *searcher)
         ndt_search_cancel(&searcher->control);
 }
 
-int ndtd_searcher_is_free(struct ndtd_searcher *searcher, enum ndtd_search_owner owner)
+int ndtd_searcher_claim(struct ndtd_searcher *searcher, enum ndtd_search_owner owner)
 {
     const int phase = atomic_load(&searcher->phase);
     const enum ndtd_search_owner last = searcher->answer.request.owner;
@@ -386,7 +390,8 @@ enum ndt_status ndtd_searcher_start(struct ndtd_searcher *searcher, const struct
         atomic_store(&searcher->phase, DONE);
         return NDT_OK;
     }
-    ndt_search_cancel(&searcher->choosing);
+    if (request->owner != NDTD_SEARCH_WATCH)
+        ndt_search_cancel(&searcher->choosing);
     atomic_store(&searcher->phase, WANTED);
     sem_post(&searcher->wake);
     return NDT_OK;

@@ -1,6 +1,7 @@
 /* The search for a better place while the pose is accepted: two streets that look alike, of which one has changed.
  */
 #include <check.h>
+#include <time.h>
 
 #include "relocalizer_drive.h"
 
@@ -49,8 +50,9 @@ static void teardown(void)
 
 FIXTURE(setup, teardown)
 
-/* Follows the drive from its true start, or from the same place of the other street. */
-static const struct ndtd_watch_report *drive_from(double aside_m)
+/* Follows the drive from its true start, or from the same place of the other street. The scans after the first one
+ * are watched from number `resumed` on: so long its search takes. */
+static const struct ndtd_watch_report *drive_with_search_until(double aside_m, size_t resumed)
 {
     struct ndt_pose start = drive.truth[0];
     const struct ndt_twist twist = {{8, 0, 0}, {0, 0, 0.05}};
@@ -61,8 +63,15 @@ static const struct ndtd_watch_report *drive_from(double aside_m)
         take(i);
         follow();
         ck_assert_int_eq(here.alignment.result.outcome, NDT_CONVERGED);
+        if (i == 0 || i >= resumed)
+            must(ndtd_relocalizer_watch_scan(here.relocalizer, &err));
     }
     return ndtd_relocalizer_watch(here.relocalizer);
+}
+
+static const struct ndtd_watch_report *drive_from(double aside_m)
+{
+    return drive_with_search_until(aside_m, 1);
 }
 
 TEST(a_better_place_is_told)
@@ -73,6 +82,13 @@ TEST(a_better_place_is_told)
     ck_assert_uint_eq(report->elsewhere, 1);
     ck_assert_double_eq_tol(report->elsewhere_m, ASIDE_M, 1);
     ck_assert_double_eq_tol(error_m(DRIVE_SCANS - 1), ASIDE_M, 1); /* told, not changed */
+}
+
+/* The vehicle is 5 m away by then. */
+TEST(a_better_place_is_told_after_a_long_search)
+{
+    open_with(1);
+    ck_assert_uint_eq(drive_with_search_until(ASIDE_M, 6)->elsewhere, 1);
 }
 
 TEST(a_place_that_fits_worse_is_not)
@@ -116,8 +132,58 @@ TEST(others_come_first)
 {
     open_with(0);
     (void)drive_from(0);
-    here.relocalizer->watch.has_started = 0;
-    take(DRIVE_SCANS - 1); /* its search is done, and nobody has taken the answer */
-    ck_assert(ndtd_searcher_is_free(here.searcher, NDTD_SEARCH_RECOVERY));
-    ck_assert(ndtd_searcher_is_free(here.searcher, NDTD_SEARCH_LOCALIZE));
+    here.relocalizer->watch.has_started = here.relocalizer->watch.has_seen = 0;
+    must(ndtd_relocalizer_watch_scan(here.relocalizer, &err)); /* its search is done, nobody has taken the answer */
+    ck_assert(ndtd_searcher_claim(here.searcher, NDTD_SEARCH_RECOVERY));
+    ck_assert(ndtd_searcher_claim(here.searcher, NDTD_SEARCH_LOCALIZE));
+}
+
+/* Recovery and requests leave the answer of their last search behind. */
+TEST_EACH(answers_that_nobody_takes_do_not_stop_it, 0, 2)
+{
+    const enum ndtd_search_owner owners[] = {NDTD_SEARCH_RECOVERY, NDTD_SEARCH_LOCALIZE};
+    open_with(0);
+    give_pose(0, 0, 0);
+    take(0);
+    const struct ndtd_search_request request = ndtd_search_request_of(here.matcher, &drive.settings, owners[_i]);
+    must(ndtd_searcher_start(here.searcher, &request, &err));
+    ck_assert_uint_eq(drive_from(0)->checks, 1);
+}
+
+TEST(an_answer_from_before_a_pause_is_dropped)
+{
+    open_with(1);
+    (void)drive_with_search_until(ASIDE_M, DRIVE_SCANS); /* the answer to the first scan waits */
+    here.relocalizer->recovery.is_active = 1;
+    must(ndtd_relocalizer_watch_scan(here.relocalizer, &err));
+    here.relocalizer->recovery.is_active = 0;
+    must(ndtd_relocalizer_watch_scan(here.relocalizer, &err));
+    ck_assert_uint_eq(here.relocalizer->watch.report.checks, 0);
+    ck_assert_uint_eq(here.relocalizer->watch.rivals.count, 0);
+}
+
+/* A search that runs in the thread is cancelled for another owner, which can start soon after, and by another map.
+ */
+TEST(a_running_search_gives_way)
+{
+    const struct ndtd_searcher_config config = {
+        .compute = &drive.settings.compute, .backend = "cpu", .is_background = 1};
+    struct ndtd_searcher *searcher;
+    open_with(0);
+    give_pose(0, 0, 0);
+    take(0);
+    must(ndtd_searcher_create(&searcher, &config, &err));
+    ndtd_searcher_set_map(searcher, drive.map);
+    const struct ndtd_search_request request =
+        ndtd_search_request_of(here.matcher, &drive.settings, NDTD_SEARCH_WATCH);
+    must(ndtd_searcher_start(searcher, &request, &err));
+    while (!ndtd_searcher_claim(searcher, NDTD_SEARCH_RECOVERY))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    must(ndtd_searcher_start(searcher, &request, &err));
+    ndtd_searcher_set_map(searcher, NULL);
+    const struct ndtd_search_answer *answer;
+    while (!(answer = ndtd_searcher_take(searcher, NDTD_SEARCH_WATCH)))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    ck_assert(answer->status != NDT_OK || answer->result.is_cancelled);
+    ndtd_searcher_destroy(searcher);
 }

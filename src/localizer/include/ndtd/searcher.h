@@ -3,7 +3,7 @@
  *
  * In the live daemon a thread of its own searches, at the lowest priority: no answer waits for it, and the next
  * scan picks up what it has found. In a replay the search runs where it is started, so that the result does not
- * depend on time. One search at a time, for one of two owners.
+ * depend on time. One search at a time, for one of three owners.
  *
  * The field of a map (ndt_search/field.h) is built when the map is set: in the thread, or before the first search.
  * A search whose map was replaced ends without a result.
@@ -61,8 +61,10 @@ struct ndtd_search_request {
     struct ndt_search_region region;
     int purpose; /**< value of the caller's, returned with the answer */
 };
-/** Whether a search can be started: a map is set, no search runs, and no answer waits for another owner. */
-int ndtd_searcher_is_free(struct ndtd_searcher *searcher, enum ndtd_search_owner owner);
+/** Whether this owner can start a search now: a map is set, no search runs, and no answer waits for another owner,
+ * but for that of NDTD_SEARCH_WATCH. A running search of NDTD_SEARCH_WATCH is cancelled for the others: it ends
+ * within milliseconds, so that they can start with the next scan. */
+int ndtd_searcher_claim(struct ndtd_searcher *searcher, enum ndtd_search_owner owner);
 /** Starts a search; without a background thread it is complete on return. An answer of this owner that was not
  * taken is lost. */
 NDT_MUST_CHECK enum ndt_status ndtd_searcher_start(struct ndtd_searcher *searcher,
