@@ -24,22 +24,21 @@ static int candidates(char paths[CANDIDATES][PATH_BYTES])
     return count;
 }
 
-/* 0: this user's daemon can make the directory; otherwise an errno. */
+/* Whether this user's daemon can make the directory. */
 static int can_be_made(const char *path)
 {
     char parent[PATH_BYTES];
     snprintf(parent, sizeof(parent), "%.*s", PATH_BYTES - 1, path);
-    return access(dirname(parent), W_OK | X_OK) == 0 ? 0 : errno;
+    return access(path, F_OK) != 0 && errno == ENOENT && access(dirname(parent), W_OK | X_OK) == 0;
 }
 
-/* Tries a directory; create: creates the last component only. Returns 0, or an errno. A client that is first takes
- * the directory that the daemon is going to make. */
+/* Tries a directory; create: creates the last component only. Returns 0, or an errno. */
 static int try_directory(const char *path, int create)
 {
     struct stat info;
     const int failure = create && mkdir(path, 0700) != 0 ? errno : 0;
     if (stat(path, &info) != 0)
-        return failure ? failure : errno == ENOENT ? can_be_made(path) : errno;
+        return failure ? failure : errno;
     if (!S_ISDIR(info.st_mode))
         return ENOTDIR;
     return access(path, create ? W_OK | X_OK : X_OK) == 0 ? 0 : errno;
@@ -83,6 +82,9 @@ enum ndt_status ndtd_runtime_dir(char *path, size_t size, int create, struct ndt
     int chosen = 0, failure = 0;
     while (chosen < last && (failure = try_directory(paths[chosen], create)) != 0)
         chosen++;
+    if (!create && chosen == last && access(paths[last], F_OK) != 0) /* no daemon yet: where it is going to be */
+        for (chosen = 0; chosen < last && !can_be_made(paths[chosen]);)
+            chosen++;
     if (create && chosen == last && last > 1)
         ndtd_log(NDTD_LOG_WARNING, "$XDG_RUNTIME_DIR: %s: cannot be used: %s; the sockets are in %s",
                  paths[last - 1], strerror(failure), paths[last]);

@@ -126,6 +126,20 @@ TEST(a_client_that_is_first_takes_the_directory_of_the_daemon)
     ck_assert_str_eq(before, made);
 }
 
+/* A daemon that was started without $XDG_RUNTIME_DIR is found by a client with it. */
+TEST(a_directory_that_exists_comes_first)
+{
+    char said[1024], before[1024];
+    if (access("/run/ndtd", X_OK) == 0 || access(home(), F_OK) == 0)
+        return;                                   /* a daemon runs here */
+    ck_assert_int_eq(as_user(1, before), NDT_OK); /* makes the last one of the list */
+    ck_assert_int_eq(chmod(temp_dir, 0777), 0);
+    setenv("XDG_RUNTIME_DIR", temp_dir, 1);
+    ck_assert_int_eq(as_user(0, said), NDT_OK);
+    (void)rmdir(home());
+    ck_assert_str_eq(said, before);
+}
+
 /* In /tmp any user can make the directory first. */
 TEST(tools_refuse_a_directory_of_others)
 {

@@ -65,8 +65,8 @@ def default_endpoint(name: str) -> str:
 
 
 def _can_be_used(folder: str) -> bool:
-    """Whether a daemon of this user can use the folder, or make it."""
-    return os.access(folder if os.path.lexists(folder) else os.path.dirname(folder), os.W_OK | os.X_OK)
+    """Whether this user may enter the folder, or where it is missing make it."""
+    return os.access(folder, os.X_OK) if os.path.lexists(folder) else os.access(os.path.dirname(folder), os.W_OK | os.X_OK)
 
 
 def _make_private(folder: str) -> None:
