@@ -73,8 +73,8 @@ static void drive_along(void (*plant)(int after, int count))
 
 static const char *const pipelines[] = {"fused", "resident"};
 
-/* Without the thread of the searches: its launches on the same device would take what is planted, and its allocations
- * wait for a kernel that hangs, as cudaMalloc does; check_search_loss has the failures of searches. */
+/* Without the thread of the searches: its launches on the same device would take what is planted, and its
+ * allocations wait for a kernel that hangs, as cudaMalloc does; check_search_loss has the failures of searches. */
 static void use_pipeline(const char *name)
 {
     street_drive_set("recovery.enable", "false");
