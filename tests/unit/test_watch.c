@@ -16,7 +16,7 @@ static void make_map(int is_changed)
     must(ndt_cloud_reserve(&two_streets, 2 * street->count, 0, &err));
     for (size_t copy = 0; copy < 2; copy++)
         for (size_t i = 0; i < street->count; i++) {
-            if (copy == 1 && is_changed && (int)floor(street->x_m[i] / 3) % 4 == 0)
+            if (copy == 1 && is_changed && (int)floorf(street->x_m[i] / 3) % 4 == 0)
                 continue;
             two_streets.x_m[two_streets.count] = street->x_m[i];
             two_streets.y_m[two_streets.count] = street->y_m[i] + (copy == 1 ? (float)ASIDE_M : 0);
