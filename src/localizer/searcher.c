@@ -24,7 +24,7 @@
 
 enum { NICENESS = 19 };
 /* Time after which a device that has not aligned the places of a search is left for the threads. */
-static const double ALIGNER_LIMIT_US = 2e6;
+static const double ALIGNER_LIMIT_US = 20e6;
 
 enum phase { IDLE, WANTED, RUNNING, DONE };
 
