@@ -366,14 +366,19 @@ static void load_map(struct ndtd_worker *worker, const struct ndtd_message *fram
         ndtd_map_loader_lose(worker->parts.loader);
 }
 
+/* Sets the events of the status. */
+static void share_events(struct ndtd_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->status.events = *ndtd_pipeline_events(worker->pipeline);
+    pthread_mutex_unlock(&worker->lock);
+}
+
 /* Reports the events of the pipeline in the log and the status. */
 static void report_events(struct ndtd_worker *worker)
 {
-    const struct ndtd_pipeline_events *now = ndtd_pipeline_events(worker->pipeline);
-    ndtd_worker_log_events(&worker->log, now);
-    pthread_mutex_lock(&worker->lock);
-    worker->status.events = *now;
-    pthread_mutex_unlock(&worker->lock);
+    ndtd_worker_log_events(&worker->log, ndtd_pipeline_events(worker->pipeline));
+    share_events(worker);
 }
 
 /* Hands the state after the scan to the stream of poses. */
@@ -421,6 +426,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_message *frame,
     record.queue_us = queue_us;
     if (is_scan) {
         ndtd_worker_log_times(&worker->log, worker->settings, &frame->scan);
+        share_events(worker); /* whoever has the answer finds its scan in the status */
         answer(worker, frame, &record, queue_depth);
         lead_stream(worker, frame);
         if (ndtd_pipeline_follow_up(worker->pipeline, &err) != NDT_OK)
