@@ -18,7 +18,7 @@ static void pause_for(double seconds)
     nanosleep(&(struct timespec){.tv_sec = (time_t)whole_s, .tv_nsec = (long)((seconds - whole_s) * 1e9)}, NULL);
 }
 
-/* One search for the scan, with the engine or without. */
+/* Searches once for the scan, with the engine or without. */
 static enum ndt_status run_search(const struct ndtd_search_measurement *measurement, const struct ndt_cloud *scan,
                                   const struct ndt_search_region *region, int on_engine,
                                   struct ndt_search_result *result, struct ndt_error *err)

@@ -8,7 +8,7 @@
 /* Running mean of the duration of a search: its gain, and its first value, as on a slow core. */
 static const double GAIN = 0.2, FIRST_US = 15e3;
 
-/* Part of the time left by which alignments on a device end; in the rest the threads can make up for it. */
+/* Part of the time left that a device has for alignments; if it fails, the threads align in the rest. */
 static const double TIME_PART = 0.5;
 
 /* Blocks and places of a thorough search: it finds 93 of 100 right places in small rooms, the default 83. */

@@ -138,7 +138,7 @@ static int uses_files(void)
     return open("/dev/null", O_RDWR) < 0 ? 3 : 0;
 }
 
-/* As libcuda does in a thread of its own: without this it refuses every device. */
+/* Names its thread by /proc as libcuda does, which refuses every device where it cannot. */
 static void *names_itself(void *argument)
 {
     char path[64];
