@@ -99,7 +99,7 @@ stop_daemon TERM
 
 # For a GPU less is taken away; without one the CPU is used, and the log says why.
 start_daemon --set security.isolation=gpu "${roomy[@]}"
-for _ in $(seq 100); do # it answers before its backend is chosen
+for _ in $(seq 1200); do # it answers before its backend is chosen
     grep -q 'for a GPU' "$work/ndtd.log" && break
     sleep 0.1
 done
