@@ -11,9 +11,9 @@ static const double GAIN = 0.2, FIRST_US = 15e3;
 /* Part of the time left that a device has for alignments; if it fails, the threads align in the rest. */
 static const double TIME_PART = 0.5;
 
-/* Blocks and places of a thorough search: it finds 93 of 100 right places in small rooms, the default 83. */
+/* Blocks and places of a thorough search of a large window. */
 static const struct ndt_search_tier_params THOROUGH = {
-    .level = 1, .heading_deg = 3, .blocks = 128, .alignments = 24};
+    .level = 1, .heading_deg = 3, .blocks = 128, .places = 24, .alignments = 24};
 
 struct ndtd_window {
     struct ndt_search *search;
@@ -31,7 +31,6 @@ enum ndt_status ndtd_window_create(struct ndtd_window **out, const struct ndt_ba
     if (!window)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a window to search in");
     ndt_search_params_default(&window->params);
-    window->params.tier = NDT_SEARCH_REGION;
     window->params.final_count = 0; /* the matcher aligns again */
     window->thorough = window->params;
     window->thorough.tiers[NDT_SEARCH_REGION] = THOROUGH;

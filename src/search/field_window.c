@@ -103,7 +103,7 @@ void ndt_window_bits(const struct ndt_field *field, int level, const struct ndt_
 /* ---- where sensors may be ---- */
 
 struct allow {
-    int scale; /* metres of a cell */
+    int scale, parts; /* metres of a cell's edge, or cells of 1 / parts m */
     int is_any;
     uint8_t *out;
 };
@@ -119,13 +119,13 @@ static void allow_patch(const struct patch *patch, void *context)
     const int32_t scale = allow->scale;
     for (int32_t y = patch->y0; y < patch->y1; y++) {
         uint8_t *to = allow->out + y * patch->window->stride;
-        const int32_t row = (patch->tile_y + y - patch->y0) * scale * NDT_FIELD_TILE_M;
+        const int32_t row = (patch->tile_y + y - patch->y0) / allow->parts * scale * NDT_FIELD_TILE_M;
         if (!patch->tile) {
             memset(to + patch->x0, 0, (size_t)(patch->x1 - patch->x0));
             continue;
         }
         for (int32_t x = patch->x0; x < patch->x1; x++) {
-            const int32_t cell = row + (patch->tile_x + x - patch->x0) * scale;
+            const int32_t cell = row + (patch->tile_x + x - patch->x0) / allow->parts * scale;
             int is_good = is_allowed(patch->tile, allow->is_any, cell);
             for (int i = 1; i < scale * scale; i++)
                 is_good |= is_allowed(patch->tile, allow->is_any, cell + i / 2 * NDT_FIELD_TILE_M + i % 2);
@@ -137,6 +137,6 @@ static void allow_patch(const struct patch *patch, void *context)
 void ndt_window_allowed(const struct ndt_field *field, int level, int is_any, const struct ndt_window *window,
                         uint8_t *out)
 {
-    struct allow allow = {level == 0 ? 2 : 1, is_any, out};
-    visit_patches(field, window, NDT_FIELD_TILE_M / allow.scale, allow_patch, &allow);
+    struct allow allow = {level == 0 ? 2 : 1, level == 2 ? 2 : 1, is_any, out};
+    visit_patches(field, window, NDT_FIELD_TILE_M * allow.parts / allow.scale, allow_patch, &allow);
 }

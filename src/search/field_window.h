@@ -28,7 +28,7 @@ void ndt_window_copy(const struct ndt_field *field, const struct ndt_cell_array 
                      const struct ndt_window *window, const void *fill, void *out);
 /* Writes the bits of a level; 0 without a tile. */
 void ndt_window_bits(const struct ndt_field *field, int level, const struct ndt_window *window, uint8_t *out);
-/* Writes 255 where a sensor may be, else 0: near measured ground, or with is_any on any ground. Level 0 or 1. */
+/* Writes 255 where a sensor may be, else 0: near measured ground, or with is_any on any ground. */
 void ndt_window_allowed(const struct ndt_field *field, int level, int is_any, const struct ndt_window *window,
                         uint8_t *out);
 

@@ -11,25 +11,27 @@
 
 void ndt_search_params_default(struct ndt_search_params *params)
 {
-    *params = (struct ndt_search_params){.tier = NDT_SEARCH_AUTO,
-                                         .tiers = {{0}, {0, 4, 100, 10}, {1, 3, 400, 40}, {1, 3, 64, 12}},
-                                         .seed = 1,
-                                         .voxel_m = 0.5,
-                                         .min_range_m = 1,
-                                         .max_range_m = 50,
-                                         .dense_points = 200,
-                                         .refine_points = 250,
-                                         .align_points = 200,
-                                         .align_ground_points = 100,
-                                         .final_count = 4,
-                                         .final_points = 1500,
-                                         .max_tilt_deg = 12,
-                                         .max_height_m = 5,
-                                         .height_count = 4,
-                                         .heights_m = {0.5, 1.1, 1.75, 2.4},
-                                         .region_radius_m = 100,
-                                         .distinct_m = 1,
-                                         .distinct_deg = 5};
+    *params = (struct ndt_search_params){
+        .tier = NDT_SEARCH_AUTO,
+        .tiers = {{0}, {0, 4, 100, 10, 10}, {1, 3, 400, 40, 40}, {1, 3, 64, 12, 12}, {2, 1.5, 200, 96, 12}},
+        .seed = 1,
+        .voxel_m = 0.5,
+        .min_range_m = 1,
+        .max_range_m = 50,
+        .dense_points = 200,
+        .refine_points = 250,
+        .align_points = 200,
+        .align_ground_points = 100,
+        .final_count = 4,
+        .final_points = 1500,
+        .max_tilt_deg = 12,
+        .max_height_m = 5,
+        .height_count = 4,
+        .heights_m = {0.5, 1.1, 1.75, 2.4},
+        .near_radius_m = 8,
+        .region_radius_m = 100,
+        .distinct_m = 1,
+        .distinct_deg = 5};
 }
 
 static int is_between(double value, double low, double high)
@@ -39,15 +41,18 @@ static int is_between(double value, double low, double high)
 
 static enum ndt_status check_tier(const struct ndt_search_tier_params *tier, struct ndt_error *err)
 {
-    if (tier->level < 0 || tier->level > 1)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "search: level %d of the field; 0 or 1", tier->level);
+    if (tier->level < 0 || tier->level >= NDT_FIELD_LEVELS)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "search: level %d of the field; 0 to %d", tier->level,
+                        NDT_FIELD_LEVELS - 1);
     if (!is_between(tier->heading_deg, 360.0 / NDT_HEADINGS_MAX, 45))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "search: %g deg between headings; the range is %g to 45",
                         tier->heading_deg, 360.0 / NDT_HEADINGS_MAX);
     if (tier->blocks < 1 || tier->blocks > NDT_BLOCKS_MAX || tier->alignments < 1 ||
-        tier->alignments > NDT_ALIGNMENTS_MAX)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "search: %u blocks and %u alignments; at most %d and %d",
-                        tier->blocks, tier->alignments, NDT_BLOCKS_MAX, NDT_ALIGNMENTS_MAX);
+        tier->places < tier->alignments || tier->places > NDT_ALIGNMENTS_MAX)
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "search: %u blocks, %u places and %u alignments; at most %d blocks and %d places, of which "
+                        "at least one and at most all are aligned",
+                        tier->blocks, tier->places, tier->alignments, NDT_BLOCKS_MAX, NDT_ALIGNMENTS_MAX);
     return NDT_OK;
 }
 
@@ -220,7 +225,7 @@ static enum ndt_status run_tier(struct ndt_search *search, enum ndt_search_tier 
     const double start_us = ndt_clock_us();
     uint64_t poses = 0;
     search->tier = &search->params->tiers[tier];
-    search->is_any = tier == NDT_SEARCH_REGION;
+    search->is_any = tier == NDT_SEARCH_REGION || tier == NDT_SEARCH_NEAR;
     result->tier = tier;
     enum ndt_status status = ndt_search_dense(search, &poses, err);
     const double dense_us = ndt_clock_us();
@@ -270,12 +275,11 @@ static enum ndt_status run_tiers(struct ndt_search *search, struct ndt_search_re
     const struct ndt_search_region *region = &search->region;
     const struct ndt_search_params *params = search->params;
     enum ndt_search_tier tier = params->tier;
-    const int is_auto = tier == NDT_SEARCH_AUTO;
+    const int is_auto = tier == NDT_SEARCH_AUTO, is_wide = result->view.sectors >= LEAST_COVERAGE;
     if (is_auto && region->has_position && region->radius_m <= params->region_radius_m)
-        tier = NDT_SEARCH_REGION;
+        tier = region->radius_m <= params->near_radius_m && is_wide ? NDT_SEARCH_NEAR : NDT_SEARCH_REGION;
     else if (is_auto)
-        tier = result->view.has_ground && result->view.sectors >= LEAST_COVERAGE ? NDT_SEARCH_QUICK
-                                                                                 : NDT_SEARCH_THOROUGH;
+        tier = result->view.has_ground && is_wide ? NDT_SEARCH_QUICK : NDT_SEARCH_THOROUGH;
     enum ndt_status status = run_tier(search, tier, result, err);
     if (status == NDT_OK && is_auto && tier == NDT_SEARCH_QUICK && !ndt_search_is_cancelled(search) &&
         !is_convincing(result))

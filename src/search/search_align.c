@@ -204,7 +204,7 @@ static int goes_on(void *context, size_t done)
     return !ndt_search_is_cancelled(context);
 }
 
-/* Computes the mean score of the points of every item at its guess, on the level where its alignment begins. */
+/* Computes the mean score of the points of every item at its guess, on a level. */
 static enum ndt_status score_items(struct ndt_search *search, const struct ndt_align_level *level,
                                    const struct ndt_align_item *items, size_t count, double *scores,
                                    struct ndt_error *err)
@@ -233,8 +233,8 @@ static enum ndt_status score_items(struct ndt_search *search, const struct ndt_a
     return status;
 }
 
-/* Leaves out places that fit far worse than the best one before they are aligned, every second one at most. The
- * other places stay in their order. */
+/* Leaves out all but the best places before they are aligned, and of the worse half those that fit far worse than
+ * the best one. The other places stay in their order. */
 static enum ndt_status choose_items(struct ndt_search *search, const struct ndt_align_level *level,
                                     struct ndt_align_item *items, size_t *from, size_t *count,
                                     struct ndt_error *err)
@@ -250,7 +250,7 @@ static enum ndt_status choose_items(struct ndt_search *search, const struct ndt_
         size_t better = 0;
         for (size_t k = 0; k < *count; k++)
             better += scores[k] > scores[i] || (scores[k] == scores[i] && k < i);
-        if (scores[i] < NEAR_BEST * best && 2 * better >= *count)
+        if (better >= search->tier->alignments || (scores[i] < NEAR_BEST * best && 2 * better >= *count))
             continue;
         items[kept] = items[i];
         from[kept++] = from[i];
@@ -276,7 +276,10 @@ enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_er
     size_t count = set_items(search, search->items.items, from);
     const struct ndt_align_result *results = search->results.items;
     set_levels(search, 0, &params);
-    status = choose_items(search, &params.levels[0], search->items.items, from, &count, err);
+    /* Places on cells of 0.5 m are near enough to their optima for the finest level, which tells them apart best.
+     */
+    const size_t scored = search->tier->level == 2 ? params.level_count - 1 : 0;
+    status = choose_items(search, &params.levels[scored], search->items.items, from, &count, err);
     if (status == NDT_OK && count > 0)
         status = align_items(search, &params, count, err);
     if (status == NDT_OK)

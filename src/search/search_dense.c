@@ -11,7 +11,7 @@
 #include "field_window.h"
 
 enum {
-    HALO_MAX = NDT_REACH_MAX_M + 2, /* cells of 1 m */
+    HALO_MAX = 2 * NDT_REACH_MAX_M + 2, /* cells of 0.5 m */
     STRIDE_MAX = (NDT_WINDOW_CELLS + 2 * HALO_MAX + 31) / 32 * 32,
     ROWS_MAX = NDT_WINDOW_CELLS + 2 * HALO_MAX,
     BLOCKS = NDT_DENSE_PEAKS, /* blocks of a window */
@@ -109,7 +109,7 @@ static int by_place(const void *a, const void *b)
 static enum ndt_status set_windows(struct ndt_search *search, struct ndt_error *err)
 {
     const struct ndt_field *field = search->field;
-    const int32_t tiles = NDT_WINDOW_CELLS * (search->tier->level == 0 ? 2 : 1) / NDT_FIELD_TILE_M; /* of an edge */
+    const int32_t tiles = (NDT_WINDOW_CELLS * 2 >> search->tier->level) / NDT_FIELD_TILE_M; /* of an edge */
     const enum ndt_status status =
         ndt_list_resize(&search->windows, field->tile_count, sizeof(struct ndt_dense_window), err);
     struct ndt_dense_window *items = search->windows.items;
@@ -488,7 +488,7 @@ static enum ndt_status score_windows(struct dense *dense, struct ndt_error *err)
     struct ndt_search *search = dense->search;
     enum ndt_status status;
     dense->has_passes = search->peaks.count / AGAIN_PART >= blocks_again(search);
-    dense->on_engine = ndt_search_has_engine(search);
+    dense->on_engine = search->tier->level < NDT_DENSE_LEVELS && ndt_search_has_engine(search);
     if (dense->on_engine) {
         status = open_engine_pass(dense, err);
         if (status != NDT_OK || run_passes(dense))

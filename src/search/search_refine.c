@@ -11,8 +11,7 @@ enum {
     LEVEL = 2,
     HALO_MAX = 2 * NDT_REACH_MAX_M + 2,
     STRIDE_MAX = (NDT_UNIT_X + 2 * HALO_MAX + 31) / 32 * 32,
-    ROWS_MAX = NDT_UNIT_X + 2 * HALO_MAX,
-    TURNS = 3
+    ROWS_MAX = NDT_UNIT_X + 2 * HALO_MAX
 };
 static const double PI = 3.14159265358979323846, TURN_DEG = 1.5;
 static const double SAME_M = 2, SAME_DEG = 8;
@@ -21,6 +20,7 @@ struct refine {
     struct ndt_search *search;
     int32_t scale, side; /* number of cells of 0.5 m in a cell, and in a block's edge */
     int32_t halo, stride;
+    int turns;      /* number of headings that are tried for a block; odd */
     size_t entries; /* number of entries of a block */
 };
 
@@ -73,8 +73,8 @@ static void refine_block(void *context, size_t item)
     ndt_window_bits(search->field, LEVEL, &window, cells);
     for (int i = 0; i < NDT_UNIT_X; i++)
         allowed[i] = i < refine->side ? 255 : 0;
-    for (int turn = 0; turn < TURNS; turn++) {
-        const double heading_rad = hypothesis->heading_rad + (turn - TURNS / 2) * TURN_DEG * (PI / 180);
+    for (int turn = 0; turn < refine->turns; turn++) {
+        const double heading_rad = hypothesis->heading_rad + (turn - refine->turns / 2) * TURN_DEG * (PI / 180);
         const struct ndt_score_points points = {offset, banded->mask, banded->count};
         set_offsets(refine, banded, heading_rad, offset);
         for (int32_t row = 0; row < refine->side; row += NDT_UNIT_Y) {
@@ -122,9 +122,9 @@ static enum ndt_status keep_distinct(struct ndt_search *search, struct ndt_error
     enum ndt_status status = sort_entries(search, err);
     const uint32_t *order = search->order.items;
     if (status == NDT_OK)
-        status = ndt_list_resize(&search->places, search->tier->alignments, sizeof(struct ndt_place), err);
+        status = ndt_list_resize(&search->places, search->tier->places, sizeof(struct ndt_place), err);
     struct ndt_place *places = search->places.items;
-    for (size_t i = 0; status == NDT_OK && i < search->entries.count && kept < search->tier->alignments; i++) {
+    for (size_t i = 0; status == NDT_OK && i < search->entries.count && kept < search->tier->places; i++) {
         const struct ndt_place *entry = &entries[order[i]];
         int is_new = entry->score > 0;
         for (size_t k = 0; is_new && k < kept; k++)
@@ -138,11 +138,12 @@ static enum ndt_status keep_distinct(struct ndt_search *search, struct ndt_error
 
 enum ndt_status ndt_search_refine(struct ndt_search *search, struct ndt_error *err)
 {
-    struct refine refine = {.search = search, .scale = search->tier->level == 0 ? 4 : 2};
+    struct refine refine = {.search = search, .scale = 4 >> search->tier->level};
+    refine.turns = search->tier->level == LEVEL ? 1 : 3; /* blocks of this level have their heading already */
     refine.side = NDT_BLOCK * refine.scale;
     refine.halo = (int32_t)ceil(search->view.reach_m / ndt_field_cell_m(LEVEL)) + 1;
     refine.stride = (NDT_UNIT_X + 2 * refine.halo + 31) / 32 * 32;
-    refine.entries = (size_t)TURNS * (size_t)(refine.side / NDT_BLOCK) * (size_t)(refine.side / NDT_BLOCK);
+    refine.entries = (size_t)refine.turns * (size_t)(refine.side / NDT_BLOCK) * (size_t)(refine.side / NDT_BLOCK);
     const enum ndt_status status =
         ndt_list_resize(&search->entries, search->blocks.count * refine.entries, sizeof(struct ndt_place), err);
     if (status != NDT_OK)

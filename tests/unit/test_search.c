@@ -102,9 +102,10 @@ TEST_EACH(test_finds, 0, 2)
 }
 
 /* Runs a search and clears its times. */
-static void run_plainly(struct ndt_search *with, struct ndt_search_result *out)
+static void run_plainly(struct ndt_search *with, const struct ndt_search_region *region,
+                        struct ndt_search_result *out)
 {
-    must(ndt_search_run(with, &params, &scan, NULL, NULL, NULL, out, &err));
+    must(ndt_search_run(with, &params, &scan, NULL, region, NULL, out, &err));
     memset(&out->times_us, 0, sizeof(out->times_us));
     for (uint32_t i = 0; i < out->count; i++)
         out->candidates[i].alignment.align_us = out->candidates[i].alignment.upload_us = 0;
@@ -113,7 +114,7 @@ static void run_plainly(struct ndt_search *with, struct ndt_search_result *out)
 #if defined(__SANITIZE_THREAD__) /* a hundred times as slow */
 enum { EQUAL_BITS_CASES = 1 };
 #else
-enum { EQUAL_BITS_CASES = 2 };
+enum { EQUAL_BITS_CASES = 3 };
 #endif
 
 TEST_EACH(test_equal_bits, 0, EQUAL_BITS_CASES)
@@ -123,22 +124,27 @@ TEST_EACH(test_equal_bits, 0, EQUAL_BITS_CASES)
     open_world(&town);
     const struct ndt_pose truth = pose_at(&town, 20, -31, 1.7, 200);
     world_scan(&world, &truth, 3, -20, 20, &scan);
-    params.tier = _i ? NDT_SEARCH_THOROUGH : NDT_SEARCH_QUICK;
+    static const enum ndt_search_tier tiers[] = {NDT_SEARCH_QUICK, NDT_SEARCH_THOROUGH, NDT_SEARCH_NEAR};
+    const struct ndt_search_region around = {.has_position = 1,
+                                             .position_m = {truth.t_m[0] + 2, truth.t_m[1] - 1, truth.t_m[2]},
+                                             .radius_m = 4},
+                                   *region = tiers[_i] == NDT_SEARCH_NEAR ? &around : NULL;
+    params.tier = tiers[_i];
     struct ndt_search *plain = open_search(1, "plain");
-    run_plainly(plain, &expected);
+    run_plainly(plain, region, &expected);
     ndt_search_destroy(plain);
     ck_assert_uint_gt(expected.count, 1);
     ndt_search_variants(names, sizeof(names));
     for (const char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
         for (int threads = 1; threads <= 4; threads += 3) {
             struct ndt_search *other = open_search(threads, name);
-            run_plainly(other, &result);
-            run_plainly(other, &result); /* with the memory of the run before */
+            run_plainly(other, region, &result);
+            run_plainly(other, region, &result); /* with the memory of the run before */
             ck_assert_msg(memcmp(&result, &expected, sizeof(result)) == 0, "%s, %d threads", name, threads);
             ndt_search_destroy(other);
         }
     params.seed = 2; /* another search for the ground may give other bits, but the same place */
-    run_plainly(search, &result);
+    run_plainly(search, region, &result);
     ck_assert(is_right(&truth));
     close_world();
 }
@@ -148,13 +154,18 @@ TEST(test_window)
     open_world(&town);
     const struct ndt_pose truth = pose_at(&town, -24, 33, 1.7, 77);
     world_scan(&world, &truth, 3, -20, 20, &scan);
-    struct ndt_search_region region = {.has_position = 1, .radius_m = 12};
+    struct ndt_search_region region = {.has_position = 1, .radius_m = 13};
     memcpy(region.position_m, truth.t_m, sizeof(region.position_m));
     region.position_m[0] += 9;
     region.position_m[1] -= 6;
     run(NULL, &region);
     ck_assert(is_right(&truth));
     ck_assert_int_eq(result.tier, NDT_SEARCH_REGION);
+    region.position_m[0] -= 4;
+    region.radius_m = 8;
+    run(NULL, &region);
+    ck_assert(is_right(&truth));
+    ck_assert_int_eq(result.tier, NDT_SEARCH_NEAR);
     const uint64_t free_poses = result.poses;
     region.has_heading = 1;
     region.heading_rad = 60 * DEG;
@@ -427,6 +438,10 @@ TEST(test_refused)
     expect_refused(NULL, "headings");
     params.tiers[2].blocks = 0;
     expect_refused(NULL, "blocks");
+    params.tiers[4].places = params.tiers[4].alignments - 1;
+    expect_refused(NULL, "11 places and 12 alignments");
+    params.tiers[3].level = 3;
+    expect_refused(NULL, "level 3 of the field");
     params.heights_m[3] = NAN;
     expect_refused(NULL, "heights_m[3]");
     expect_refused(&region, "radius");

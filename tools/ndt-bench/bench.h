@@ -71,7 +71,7 @@ struct bench_options {
         int tier;                                    /**< enum ndt_search_tier */
         double window_m, reach_deg;                  /**< 0: none, free */
         double view_deg, range_m, tilt_deg, least_m; /**< 360, 0: all, 0, -INFINITY */
-        uint64_t blocks, alignments;                 /**< 0: those of the tier */
+        uint64_t blocks, places, alignments;         /**< 0: those of the tier */
         uint64_t keep;                               /**< keeps one of this many points */
         int has_up, is_deskewed, is_steady;
     } search;

@@ -93,7 +93,7 @@ static const char *const peers[] = {"pcl", NULL};
 
 /* Names in the order of enum ndt_wait. */
 static const char *const waits[] = {"auto", "spin", "yield", "block", NULL};
-static const char *const tiers[] = {"auto", "quick", "thorough", "region", NULL};
+static const char *const tiers[] = {"auto", "quick", "thorough", "region", "near", NULL};
 
 /* ---- options and sub-commands ---- */
 
@@ -117,6 +117,8 @@ static const struct tool_option all_options[] = {
     {"heading", "DEG", TOOL_REAL, &options.search.reach_deg, .min = 0, .max = 180,
      .help = "the heading is known to DEG (0: not known)"},
     {"blocks", "N", TOOL_COUNT, &options.search.blocks, .max = 4096, .help = "blocks that are refined (0: of the tier)"},
+    {"places", "N", TOOL_COUNT, &options.search.places, .max = 256,
+     .help = "places that are scored before some are aligned (0: of the tier)"},
     {"alignments", "N", TOOL_COUNT, &options.search.alignments, .max = 256,
      .help = "places that are aligned (0: of the tier)"},
     {"up", NULL, TOOL_FLAG, &options.search.has_up, .help = "the direction of gravity is known"},
@@ -229,7 +231,7 @@ static const struct command {
      "required:map required:bag config set seed" OUTPUT, bench_moments, OWN_INPUT, NULL},
     {"search", "looks for every scan alone in the whole map, without a pose",
      "Every scan is turned to a random heading first. The truth is known from the bag.",
-     "required:map required:bag scans=0 config set seed tier blocks alignments window heading up deskew view range keep tilt least-z steady "
+     "required:map required:bag scans=0 config set seed tier blocks places alignments window heading up deskew view range keep tilt least-z steady "
      "one:threads one:backend elsewhere csv" OUTPUT, bench_search, OWN_INPUT, NULL},
     {"drain", "measures how long scans that wait take, together and one after the other",
      "The bag goes through the daemon's pipeline in groups of --sizes scans; backend and threads by --set. Poses of both are compared.",

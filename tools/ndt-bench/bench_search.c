@@ -16,7 +16,7 @@
 #include "ndtd/map_field.h"
 
 static const double RIGHT_M = 0.5, NEAR_M = 1.5, RIGHT_DEG = 3;
-static const char *const tier_names[] = {"auto", "quick", "thorough", "region"};
+static const char *const tier_names[] = {"auto", "quick", "thorough", "region", "near"};
 
 struct run {
     const struct bench_options *options;
@@ -357,6 +357,7 @@ static enum ndt_status open_run(struct run *run, struct ndt_error *err)
     for (int i = 0; i < NDT_SEARCH_TIERS; i++) {
         struct ndt_search_tier_params *tier = &run->params.tiers[i];
         tier->blocks = options->search.blocks ? (uint32_t)options->search.blocks : tier->blocks;
+        tier->places = options->search.places ? (uint32_t)options->search.places : tier->places;
         tier->alignments = options->search.alignments ? (uint32_t)options->search.alignments : tier->alignments;
     }
     enum ndt_status status = ndt_map_load(&run->map, options->map, &options->setup.map, err);

@@ -55,41 +55,46 @@ enum {
 
 /** Tiers: how thoroughly a search looks. */
 enum ndt_search_tier {
-    /** small regions: NDT_SEARCH_REGION; else QUICK, and THOROUGH where the result of QUICK is not convincing;
-     * THOROUGH at once for views of less than half a turn and without ground */
+    /** regions: NDT_SEARCH_NEAR for small ones and wide views, else NDT_SEARCH_REGION; the whole map: QUICK, and
+     * THOROUGH where the result of QUICK is not convincing; THOROUGH at once for views of less than half a turn and
+     * without ground */
     NDT_SEARCH_AUTO,
     NDT_SEARCH_QUICK,    /**< cells of 2 m, wide views */
     NDT_SEARCH_THOROUGH, /**< cells of 1 m, narrow and short views: 4 times the cost */
-    NDT_SEARCH_REGION    /**< cells of 1 m around a known position, also where no ground is known */
+    NDT_SEARCH_REGION,   /**< cells of 1 m around a known position, also where no ground is known */
+    NDT_SEARCH_NEAR      /**< the same with cells of 0.5 m: every place of a few rooms */
 };
-enum { NDT_SEARCH_TIERS = 4 };
+enum { NDT_SEARCH_TIERS = 5 };
 
 /** Parameters of one tier; those of NDT_SEARCH_AUTO are not used. */
 struct ndt_search_tier_params {
-    int level;           /**< level of the field: 0: 2 m, 1: 1 m */
+    int level;           /**< level of the field: 0: 2 m, 1: 1 m, 2: 0.5 m */
     double heading_deg;  /**< angle between two headings */
     uint32_t blocks;     /**< K1: blocks (8x8 cells, one heading) that are refined */
-    uint32_t alignments; /**< K2: places that are scored; those near the best are aligned */
+    uint32_t places;     /**< K2: places that are scored as by the NDT; those near the best are aligned */
+    uint32_t alignments; /**< K3: most of them that are aligned */
 };
 
 /** Parameters; ndt_search_params_default gives the values in brackets. */
 struct ndt_search_params {
-    enum ndt_search_tier tier; /**< [NDT_SEARCH_AUTO] */
-    struct ndt_search_tier_params
-        tiers[NDT_SEARCH_TIERS];                /**< [2 m 4 deg 100/10; 1 m 3 deg 400/40; 1 m 3 deg 64/12] */
-    uint64_t seed;                              /**< seed of the search for the ground [1] */
-    double voxel_m;                             /**< leaf of the voxel filter [0.5] */
-    double min_range_m, max_range_m;            /**< range of the points that are used [1, 50] */
-    uint32_t dense_points;                      /**< most points of the dense score [200] */
-    uint32_t refine_points;                     /**< most points of the refinement [250] */
-    uint32_t align_points, align_ground_points; /**< most points of step 4 [200, 100] */
-    uint32_t final_count, final_points;         /**< best candidates aligned again, and their points [4, 1500] */
-    double max_tilt_deg;                        /**< largest tilt of the ground in the upright frame [12] */
-    double max_height_m;                        /**< largest height of the origin above the ground [5] */
-    uint32_t height_count;                      /**< heights tried where a scan shows no ground [4] */
-    double heights_m[NDT_SEARCH_HEIGHTS];       /**< [0.5, 1.1, 1.75, 2.4] */
+    enum ndt_search_tier tier;                             /**< [NDT_SEARCH_AUTO] */
+    struct ndt_search_tier_params tiers[NDT_SEARCH_TIERS]; /**< [2 m 4 deg 100/10/10; 1 m 3 deg 400/40/40; 1 m 3 deg
+                                                              64/12/12; 0.5 m 1.5 deg 200/96/12] */
+    uint64_t seed;                                         /**< seed of the search for the ground [1] */
+    double voxel_m;                                        /**< leaf of the voxel filter [0.5] */
+    double min_range_m, max_range_m;                       /**< range of the points that are used [1, 50] */
+    uint32_t dense_points;                                 /**< most points of the dense score [200] */
+    uint32_t refine_points;                                /**< most points of the refinement [250] */
+    uint32_t align_points, align_ground_points;            /**< most points of step 4 [200, 100] */
+    uint32_t final_count, final_points;   /**< best candidates aligned again, and their points [4, 1500] */
+    double max_tilt_deg;                  /**< largest tilt of the ground in the upright frame [12] */
+    double max_height_m;                  /**< largest height of the origin above the ground [5] */
+    uint32_t height_count;                /**< heights tried where a scan shows no ground [4] */
+    double heights_m[NDT_SEARCH_HEIGHTS]; /**< [0.5, 1.1, 1.75, 2.4] */
     double
-        known_height_m; /**< height of the sensor above the ground, tried in place of heights_m; 0: unknown [0] */
+        known_height_m;   /**< height of the sensor above the ground, tried in place of heights_m; 0: unknown [0] */
+    double near_radius_m; /**< regions up to this radius are searched as NDT_SEARCH_NEAR, where the view
+                             shows half of the circle [8] */
     double region_radius_m;          /**< regions up to this radius are searched as NDT_SEARCH_REGION [100] */
     double distinct_m, distinct_deg; /**< limits, one of which distinct candidates exceed [1, 5] */
 };
