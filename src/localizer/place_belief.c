@@ -18,11 +18,11 @@ static double log_sum(double a, double b)
     return isinf(most) ? most : most + log(exp(a - most) + exp(b - most));
 }
 
-void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
+void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_unfound)
 {
     belief->count = 1;
     belief->places[0] = (struct ndtd_place){.T_map_base = *T_map_base};
-    belief->log_unfound = -INFINITY;
+    belief->log_unfound = log_unfound;
 }
 
 struct ndtd_place *ndtd_belief_at(struct ndtd_belief *belief, const struct ndt_pose *T_map_base)

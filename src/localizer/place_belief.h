@@ -1,4 +1,4 @@
-/* Private: a hidden Markov model of the vehicle's place, over all views since its pose was known.
+/* Private: a hidden Markov model of the vehicle's place, over all views since its pose was known or given.
  *
  * One scan of a small room, an aisle or a narrow view fits at many places, and the next scan at others. The states
  * are the places that were found for the scan, and one state for the right place in case it was not found. The
@@ -37,8 +37,8 @@ struct ndtd_motion_limit {
     double most_m, most_rad, usual_m, usual_rad;
 };
 
-/* Starts with all weight at one place. */
-void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base);
+/* Starts at one place. log_unfound: logarithm of the weight of all other places. */
+void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_unfound);
 /* Adds a place at which the scan fits so well, or improves the fit of one that is there already. */
 void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_fit);
 /* Sets the arrivals from the view before. region: where searches look for what was not found; of it only the most

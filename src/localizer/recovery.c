@@ -353,11 +353,14 @@ static int is_doubtful_sweep(const struct ndtd_relocalization *now)
                OPEN_SWEEP_M;
 }
 
-/* Whether there are several views, or the vehicle can hardly have left the place where it was verified. */
+/* Whether there are several views, or the vehicle can hardly have left the place where it was verified. A given
+ * pose is no view. */
 static int has_several_views(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, now->alignment->predicted.stamp_ns));
+    if (!relocalizer->is_verified)
+        return relocalizer->recovery.views > 1;
     return relocalizer->recovery.views > 0 || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M;
 }
 
@@ -476,7 +479,7 @@ static int is_accepted(const struct ndtd_relocalization *now)
     const double confidence = ndtd_confidence_now(now, &fits);
     if (!alignment->before || !fits || !alignment->is_updated || confidence < relocalizer->settings->min_confidence)
         return 0;
-    if (relocalizer->recovery.is_active && relocalizer->recovery.has_view &&
+    if (relocalizer->recovery.is_active && relocalizer->recovery.has_view && relocalizer->is_verified &&
         relocalizer->proposals.is_searched) /* the views decide */
         return 0;
     if (relocalizer->recovery.is_active && fits_another(now))

@@ -1,4 +1,4 @@
-/* Recovery: the places of the vehicle, from view to view, since it was verified last. */
+/* Recovery: the places of the vehicle, from view to view, since it was verified last or its pose was given. */
 #include <math.h>
 
 #include "ndt_search/hypothesis_test.h"
@@ -10,18 +10,23 @@ static const double PLACE_M = 1, SEARCHED_M = 5;
 /* Usual motion between views: a distance and an angle that every vehicle moves, the usual part of the likely speed,
  * which is 1.5 times the highest so far, and the rate of turn. */
 static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
+/* A given pose: logarithm of the probability that it is wrong altogether; its largest and its usual error
+ * otherwise.
+ */
+static const double GIVEN_WRONG = -2.3, GIVEN_M = 5, GIVEN_USUAL_M = 2, GIVEN_RAD = 0.6;
 
 void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
 {
     struct ndtd_recovery *recovery = &relocalizer->recovery;
+    const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
     recovery->has_places = 0;
     recovery->views = 0;
-    recovery->has_view = relocalizer->is_verified;
+    recovery->has_view = from != NULL;
     if (!recovery->has_view)
         return;
-    ndtd_belief_begin(&recovery->view, &relocalizer->verified.T_map_base);
-    recovery->view_ns = relocalizer->verified.stamp_ns;
-    recovery->T_map_view = relocalizer->verified.T_map_base;
+    ndtd_belief_begin(&recovery->view, &from->T_map_base, relocalizer->is_verified ? -INFINITY : GIVEN_WRONG);
+    recovery->view_ns = from->stamp_ns;
+    recovery->T_map_view = from->T_map_base;
 }
 
 /* ---- the scan ---- */
@@ -52,6 +57,25 @@ static void add_places(const struct ndtd_relocalization *now)
     }
 }
 
+/* Motion since the last view. The error of a given pose counts as motion to the first view. */
+static struct ndtd_motion_limit motion_limit(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
+{
+    const struct ndtd_recovery *recovery = &relocalizer->recovery;
+    const double dt_s = fabs(ndt_track_seconds(recovery->view_ns, stamp_ns));
+    const double speed_mps = ndtd_likely_speed_mps(relocalizer);
+    struct ndtd_motion_limit limit = {.most_m = PLACE_M + ndtd_reach_m(relocalizer->settings, speed_mps, dt_s),
+                                      .most_rad = ndtd_turn_reach_rad(dt_s),
+                                      .usual_m = USUAL_M + USUAL_SPEED_PART * speed_mps * dt_s,
+                                      .usual_rad = USUAL_RAD + USUAL_RADPS * dt_s};
+    if (relocalizer->is_verified || recovery->views > 0)
+        return limit;
+    limit.most_m += GIVEN_M;
+    limit.most_rad += GIVEN_RAD;
+    limit.usual_m += GIVEN_USUAL_M;
+    limit.usual_rad += GIVEN_RAD;
+    return limit;
+}
+
 void ndtd_places_update(const struct ndtd_relocalization *now)
 {
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -63,14 +87,9 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
                            ndtd_outcome_is_usable(now->alignment->result.outcome);
     if (!recovery->has_places)
         return;
-    const double dt_s = fabs(ndt_track_seconds(recovery->view_ns, stamp_ns));
-    const double speed_mps = ndtd_likely_speed_mps(relocalizer);
-    const struct ndtd_motion_limit limit = {.most_m =
-                                                PLACE_M + ndtd_reach_m(relocalizer->settings, speed_mps, dt_s),
-                                            .most_rad = ndtd_turn_reach_rad(dt_s),
-                                            .usual_m = USUAL_M + USUAL_SPEED_PART * speed_mps * dt_s,
-                                            .usual_rad = USUAL_RAD + USUAL_RADPS * dt_s};
-    const struct ndtd_motion_limit region = {.most_m = SEARCHED_M + ndtd_likely_reach_m(relocalizer, stamp_ns),
+    const struct ndtd_motion_limit limit = motion_limit(relocalizer, stamp_ns);
+    const struct ndtd_motion_limit region = {.most_m = SEARCHED_M + (relocalizer->is_verified ? 0 : GIVEN_M) +
+                                                       ndtd_likely_reach_m(relocalizer, stamp_ns),
                                              .most_rad = M_PI};
     recovery->places.count = 0;
     add_places(now);

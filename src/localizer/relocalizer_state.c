@@ -104,11 +104,14 @@ const double *ndtd_antenna_m(const struct ndtd_relocalizer *relocalizer)
 
 double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer)
 {
-    return fmax(1.5 * relocalizer->fastest_mps, LEAST_SPEED_MPS);
+    const double given_mps =
+        relocalizer->has_given && !relocalizer->is_verified ? ndtd_speed_mps(&relocalizer->given.twist) : 0;
+    return fmax(1.5 * fmax(relocalizer->fastest_mps, given_mps), LEAST_SPEED_MPS);
 }
 
 double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
 {
-    const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, stamp_ns));
+    const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
+    const double dt_s = from ? fabs(ndt_track_seconds(from->stamp_ns, stamp_ns)) : 0;
     return LIKELY_M + ndtd_likely_speed_mps(relocalizer) * dt_s;
 }

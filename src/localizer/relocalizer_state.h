@@ -127,7 +127,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_follow_previous_track(struct ndtd_relocalize
  * best hypothesis becomes the estimate. */
 NDT_MUST_CHECK enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *err);
 
-/* Starts the places of the vehicle at the last verified pose; see recovery_places.c. */
+/* Starts the places of the vehicle at the last verified pose, or at the given one; see recovery_places.c. */
 void ndtd_places_begin(struct ndtd_relocalizer *relocalizer);
 /* Sets recovery.places from the optima of the scan and the hypotheses. */
 void ndtd_places_update(const struct ndtd_relocalization *now);
@@ -154,9 +154,9 @@ void ndtd_take_from_batch(struct ndtd_relocalization *now, size_t number);
 double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands_out);
 /* Largest angle that a sensor turns in dt_s. */
 double ndtd_turn_reach_rad(double dt_s);
-/* Likely speed: 1.5 times the highest speed that was verified. */
+/* Likely speed: 1.5 times the highest speed that was verified, or that a given pose came with. */
 double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer);
-/* Largest distance that the vehicle has likely come since it was verified. */
+/* Largest distance that the vehicle has likely come since it was verified, or its pose was given. */
 double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns);
 /* Confidence in the alignment, as in ndtd_alignment_confidence. */
 double ndtd_confidence_now(const struct ndtd_relocalization *now, int *fits);

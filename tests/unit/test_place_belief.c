@@ -45,7 +45,7 @@ static double margin_at(double x_m)
 static void setup(void)
 {
     const struct ndt_pose start = pose_at(0, 0);
-    ndtd_belief_begin(&before, &start);
+    ndtd_belief_begin(&before, &start, -INFINITY);
     now.count = 0;
 }
 

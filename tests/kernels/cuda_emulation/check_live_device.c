@@ -50,8 +50,8 @@ static void expect_said(const char *text)
     ck_assert_msg(has_said(text), "the log does not say '%s'", text);
 }
 
-/* Sends one scan after the other; `plant` happens before number FAILS_AT. That one, and on a busy machine those after
- * it as long as the device is being left, may be answered with the prediction at the deadline; the last one
+/* Sends one scan after the other; `plant` happens before number FAILS_AT. That one, and on a busy machine those
+ * after it as long as the device is being left, may be answered with the prediction at the deadline; the last one
  * converges. */
 static void drive_along(void (*plant)(int after, int count))
 {
@@ -63,9 +63,9 @@ static void drive_along(void (*plant)(int after, int count))
         sem_wait(&answered);
         ck_assert_uint_eq(answer_count, i + 1);
         const enum ndt_outcome outcome = answers[i].result.outcome;
-        ck_assert_msg(outcome == NDT_CONVERGED || (plant && i >= FAILS_AT && i + 1 < DRIVE_SCANS && outcome == NDT_DEADLINE),
-                      "scan %zu: outcome %d after %d evaluations", i, (int)outcome,
-                      (int)answers[i].result.evaluations);
+        ck_assert_msg(
+            outcome == NDT_CONVERGED || (plant && i >= FAILS_AT && i + 1 < DRIVE_SCANS && outcome == NDT_DEADLINE),
+            "scan %zu: outcome %d after %d evaluations", i, (int)outcome, (int)answers[i].result.evaluations);
         const double *t_m = answers[i].result.T_map_sensor.t_m;
         for (int axis = 0; axis < 3; axis++)
             ck_assert_double_le(fabs(t_m[axis] - drive.truth[i].t_m[axis]), NEAR_M);
