@@ -40,8 +40,11 @@ static const double TIME_PART = 0.3;
  * of the alignment above which a candidate is left out. */
 enum { CONTENDERS_MOST = 4 };
 static const double NEAR_BEST = 0.7, FAR_BEHIND = 6;
-/* Distance of the window beyond the reach of the vehicle, and its largest radius. */
+/* Distance of the window beyond the reach of the vehicle, and its largest radius. No pose is accepted farther away
+ * than the vehicle has likely come: a larger window only hides the right place. The first verified scans look
+ * farther: they may have verified a pose that was given wrong. */
 static const double LEAST_REACH_M = 1, MOST_REACH_M = 20;
+enum { FIRST_SCANS = 8 };
 /* Distance of the window beyond the reach around a given pose, which is off by 5 m at times: the house next door
  * has to be tried. */
 static const double GIVEN_REACH_M = 6;
@@ -77,10 +80,13 @@ static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocal
     const double reach_m = ndtd_reach_m(relocalizer->settings, ndtd_speed_mps(&before->twist), dt_s);
     const double deviation_m = ndt_track_position_deviation(predicted);
     const double least_m = relocalizer->is_verified ? LEAST_REACH_M : GIVEN_REACH_M;
+    const double most_m = relocalizer->is_verified && relocalizer->usual.scans >= FIRST_SCANS
+                              ? LEAST_REACH_M + ndtd_likely_way_m(relocalizer, dt_s)
+                              : MOST_REACH_M;
     struct ndt_prior prior;
     struct ndt_search_region region = {
         .has_position = 1,
-        .radius_m = fmin(fmax(reach_m + least_m, 3 * deviation_m), MOST_REACH_M),
+        .radius_m = fmin(fmax(reach_m + least_m, 3 * deviation_m), fmin(most_m, MOST_REACH_M)),
         .has_height = 1,
         .height_reach_m = HEIGHT_REACH_M + 3 * deviation_m,
         .has_heading = 1,
@@ -111,9 +117,9 @@ static enum ndt_status search_window(struct ndtd_relocalizer *relocalizer, const
     const double start_us = ndt_clock_us();
     enum ndt_status status = ndtd_matcher_need_points(matcher, err);
     if (status == NDT_OK)
-        status =
-            ndtd_window_search(relocalizer->window, relocalizer->parts.searcher, matcher, &region,
-                               relocalizer->recovery.is_active, &proposals->found, &proposals->is_searched, err);
+        status = ndtd_window_search(relocalizer->window, relocalizer->parts.searcher, matcher, &region,
+                                    relocalizer->recovery.is_active || relocalizer->usual.scans < FIRST_SCANS,
+                                    &proposals->found, &proposals->is_searched, err);
     if (status != NDT_OK || !proposals->is_searched)
         return status;
     proposals->us = ndt_clock_us() - start_us;

@@ -22,6 +22,7 @@ static enum ndt_status return_to_it(struct ndtd_relocalization *now, struct ndt_
     relocalizer->is_verified = 1;
     relocalizer->has_given = 0;
     relocalizer->previous.track.count = 0;
+    relocalizer->recovery.has_view = relocalizer->recovery.has_places = 0; /* they began at the given pose */
     return ndtd_change_leading(now, &track, err);
 }
 

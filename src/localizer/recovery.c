@@ -354,13 +354,14 @@ static int is_doubtful_sweep(const struct ndtd_relocalization *now)
 }
 
 /* Whether there are several views, or the vehicle can hardly have left the place where it was verified. A given
- * pose is no view. */
+ * pose is no view: three besides have to differ. */
 static int has_several_views(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, now->alignment->predicted.stamp_ns));
     if (!relocalizer->is_verified)
-        return relocalizer->recovery.views > 1;
+        return relocalizer->recovery.views > 1 &&
+               ndtd_places_is_new_view(now, &relocalizer->recovery.leading.state.T_map_base);
     return relocalizer->recovery.views > 0 || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M;
 }
 

@@ -11,9 +11,8 @@ static const double PLACE_M = 1, SEARCHED_M = 5;
  * which is 1.5 times the highest so far, and the rate of turn. */
 static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
 /* A given pose: logarithm of the probability that it is wrong altogether; its largest and its usual error
- * otherwise.
- */
-static const double GIVEN_WRONG = -2.3, GIVEN_M = 5, GIVEN_USUAL_M = 2, GIVEN_RAD = 0.6;
+ * otherwise, unless its deviation is larger; and the age up to which it says where the vehicle is. */
+static const double GIVEN_WRONG = -2.3, GIVEN_M = 5, GIVEN_USUAL_M = 2, GIVEN_RAD = 0.6, GIVEN_S = 10;
 
 void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
 {
@@ -21,7 +20,10 @@ void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
     const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
     recovery->has_places = 0;
     recovery->views = 0;
-    recovery->has_view = from != NULL;
+    recovery->has_view =
+        from &&
+        (relocalizer->is_verified ||
+         fabs(ndt_track_seconds(from->stamp_ns, relocalizer->parts.matcher->scan.predicted.stamp_ns)) <= GIVEN_S);
     if (!recovery->has_view)
         return;
     ndtd_belief_begin(&recovery->view, &from->T_map_base, relocalizer->is_verified ? -INFINITY : GIVEN_WRONG);
@@ -69,9 +71,10 @@ static struct ndtd_motion_limit motion_limit(const struct ndtd_relocalizer *relo
                                       .usual_rad = USUAL_RAD + USUAL_RADPS * dt_s};
     if (relocalizer->is_verified || recovery->views > 0)
         return limit;
-    limit.most_m += GIVEN_M;
+    const double deviation_m = ndt_track_position_deviation(&relocalizer->given);
+    limit.most_m += fmax(GIVEN_M, 3 * deviation_m);
     limit.most_rad += GIVEN_RAD;
-    limit.usual_m += GIVEN_USUAL_M;
+    limit.usual_m += fmax(GIVEN_USUAL_M, deviation_m);
     limit.usual_rad += GIVEN_RAD;
     return limit;
 }
@@ -135,17 +138,23 @@ enum ndt_status ndtd_places_weigh(const struct ndtd_relocalization *now, double 
     return NDT_OK;
 }
 
+int ndtd_places_is_new_view(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_base)
+{
+    const struct ndtd_recovery *recovery = &now->relocalizer->recovery;
+    const int is_narrow = now->relocalizer->proposals.found->view.sectors < NDT_HYPOTHESIS_NARROW;
+    const int is_turned =
+        is_narrow && ndt_pose_angle_rad(&recovery->T_map_view, T_map_base) > NDT_HYPOTHESIS_TURN_DEG * DEG;
+    return is_turned || ndt_pose_distance_m(&recovery->T_map_view, T_map_base) >= NDT_HYPOTHESIS_STEP_M;
+}
+
 void ndtd_places_keep(const struct ndtd_relocalization *now)
 {
     struct ndtd_recovery *recovery = &now->relocalizer->recovery;
-    const struct ndtd_proposals *proposals = &now->relocalizer->proposals;
     if (!recovery->has_places)
         return;
+    const int is_first = recovery->views == 0 && !now->relocalizer->is_verified; /* a given pose is no view */
     const struct ndt_pose *best = &ndtd_belief_best(&recovery->places)->T_map_base;
-    const int is_narrow = proposals->found->view.sectors < NDT_HYPOTHESIS_NARROW;
-    const int is_turned =
-        is_narrow && ndt_pose_angle_rad(&recovery->T_map_view, best) > NDT_HYPOTHESIS_TURN_DEG * DEG;
-    if (!is_turned && ndt_pose_distance_m(&recovery->T_map_view, best) < NDT_HYPOTHESIS_STEP_M)
+    if (!is_first && !ndtd_places_is_new_view(now, best))
         return;
     recovery->views++;
     recovery->view = recovery->places;

@@ -104,14 +104,19 @@ const double *ndtd_antenna_m(const struct ndtd_relocalizer *relocalizer)
 
 double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer)
 {
-    const double given_mps =
-        relocalizer->has_given && !relocalizer->is_verified ? ndtd_speed_mps(&relocalizer->given.twist) : 0;
+    const int is_given = relocalizer->has_given && !relocalizer->is_verified;
+    const double given_mps = fmin(is_given ? ndtd_speed_mps(&relocalizer->given.twist) : 0,
+                                  relocalizer->settings->recovery.max_speed_mps);
     return fmax(1.5 * fmax(relocalizer->fastest_mps, given_mps), LEAST_SPEED_MPS);
+}
+
+double ndtd_likely_way_m(const struct ndtd_relocalizer *relocalizer, double dt_s)
+{
+    return LIKELY_M + ndtd_likely_speed_mps(relocalizer) * dt_s;
 }
 
 double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
 {
     const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
-    const double dt_s = from ? fabs(ndt_track_seconds(from->stamp_ns, stamp_ns)) : 0;
-    return LIKELY_M + ndtd_likely_speed_mps(relocalizer) * dt_s;
+    return ndtd_likely_way_m(relocalizer, from ? fabs(ndt_track_seconds(from->stamp_ns, stamp_ns)) : 0);
 }

@@ -135,6 +135,8 @@ void ndtd_places_update(const struct ndtd_relocalization *now);
  * deskewed with their own motion. */
 NDT_MUST_CHECK enum ndt_status ndtd_places_weigh(const struct ndtd_relocalization *now, double *margin,
                                                  struct ndt_error *err);
+/* Whether the vehicle, which is at this pose, has moved on since the last view; needs recovery.has_places. */
+int ndtd_places_is_new_view(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_base);
 /* Keeps a scan that has decided nothing as the last view, if the vehicle has moved on since the view before. */
 void ndtd_places_keep(const struct ndtd_relocalization *now);
 
@@ -156,6 +158,8 @@ double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands
 double ndtd_turn_reach_rad(double dt_s);
 /* Likely speed: 1.5 times the highest speed that was verified, or that a given pose came with. */
 double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer);
+/* Largest distance that the vehicle likely comes in dt_s. */
+double ndtd_likely_way_m(const struct ndtd_relocalizer *relocalizer, double dt_s);
 /* Largest distance that the vehicle has likely come since it was verified, or its pose was given. */
 double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns);
 /* Confidence in the alignment, as in ndtd_alignment_confidence. */

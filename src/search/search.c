@@ -48,11 +48,11 @@ static enum ndt_status check_tier(const struct ndt_search_tier_params *tier, str
         return ndt_fail(err, NDT_ERR_ARGUMENT, "search: %g deg between headings; the range is %g to 45",
                         tier->heading_deg, 360.0 / NDT_HEADINGS_MAX);
     if (tier->blocks < 1 || tier->blocks > NDT_BLOCKS_MAX || tier->alignments < 1 ||
-        tier->places < tier->alignments || tier->places > NDT_ALIGNMENTS_MAX)
+        tier->places < tier->alignments || tier->places > NDT_PLACES_MAX)
         return ndt_fail(err, NDT_ERR_ARGUMENT,
                         "search: %u blocks, %u places and %u alignments; at most %d blocks and %d places, of which "
                         "at least one and at most all are aligned",
-                        tier->blocks, tier->places, tier->alignments, NDT_BLOCKS_MAX, NDT_ALIGNMENTS_MAX);
+                        tier->blocks, tier->places, tier->alignments, NDT_BLOCKS_MAX, NDT_PLACES_MAX);
     return NDT_OK;
 }
 
@@ -75,6 +75,7 @@ static enum ndt_status check_params(const struct ndt_search_params *params, stru
                   {"max_height_m", params->max_height_m, 0.2, 50},
                   {"height_count", params->height_count, 1, NDT_SEARCH_HEIGHTS},
                   {"known_height_m", params->known_height_m, 0, 50},
+                  {"near_radius_m", params->near_radius_m, 0, 100},
                   {"distinct_m", params->distinct_m, 0, 100},
                   {"distinct_deg", params->distinct_deg, 0, 180}};
     enum ndt_status status = NDT_OK;

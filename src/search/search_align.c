@@ -209,9 +209,9 @@ static enum ndt_status score_items(struct ndt_search *search, const struct ndt_a
                                    const struct ndt_align_item *items, size_t count, double *scores,
                                    struct ndt_error *err)
 {
-    struct ndt_pose poses[NDT_ALIGNMENTS_MAX];
-    struct ndt_pose_score out[NDT_ALIGNMENTS_MAX];
-    size_t number[NDT_ALIGNMENTS_MAX] = {0}, done = 0;
+    struct ndt_pose poses[NDT_PLACES_MAX];
+    struct ndt_pose_score out[NDT_PLACES_MAX];
+    size_t number[NDT_PLACES_MAX] = {0}, done = 0;
     enum ndt_status status = NDT_OK;
     for (size_t s = 0; status == NDT_OK && s < NDT_SEARCH_HEIGHTS; s++) {
         struct ndt_score_job job = {.leaf_m = level->leaf_m,
@@ -239,7 +239,7 @@ static enum ndt_status choose_items(struct ndt_search *search, const struct ndt_
                                     struct ndt_align_item *items, size_t *from, size_t *count,
                                     struct ndt_error *err)
 {
-    double scores[NDT_ALIGNMENTS_MAX] = {0}, best = 0;
+    double scores[NDT_PLACES_MAX] = {0}, best = 0;
     const enum ndt_status status = score_items(search, level, items, *count, scores, err);
     size_t kept = 0;
     if (status != NDT_OK)
@@ -263,7 +263,7 @@ enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_er
 {
     const struct ndt_place *places = search->places.items;
     struct ndt_align_params params;
-    size_t from[NDT_ALIGNMENTS_MAX];
+    size_t from[NDT_PLACES_MAX];
     if (search->places.count == 0)
         return NDT_OK;
     enum ndt_status status =

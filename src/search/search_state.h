@@ -12,9 +12,9 @@
 
 enum {
     NDT_HEADINGS_MAX = 720,
-    NDT_BLOCKS_MAX = 4096,    /* K1 */
-    NDT_ALIGNMENTS_MAX = 256, /* K2 */
-    NDT_REACH_MAX_M = 60      /* reach of the points of a scan */
+    NDT_BLOCKS_MAX = 4096, /* K1 */
+    NDT_PLACES_MAX = 256,  /* K2 */
+    NDT_REACH_MAX_M = 60   /* reach of the points of a scan */
 };
 
 /* A heading and a height that are tried: the points as offsets. */

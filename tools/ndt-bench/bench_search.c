@@ -359,6 +359,10 @@ static enum ndt_status open_run(struct run *run, struct ndt_error *err)
         tier->blocks = options->search.blocks ? (uint32_t)options->search.blocks : tier->blocks;
         tier->places = options->search.places ? (uint32_t)options->search.places : tier->places;
         tier->alignments = options->search.alignments ? (uint32_t)options->search.alignments : tier->alignments;
+        if (!options->search.places && tier->places < tier->alignments)
+            tier->places = tier->alignments;
+        if (!options->search.alignments && tier->alignments > tier->places)
+            tier->alignments = tier->places;
     }
     enum ndt_status status = ndt_map_load(&run->map, options->map, &options->setup.map, err);
     const double start_us = ndt_clock_us();

@@ -16,8 +16,12 @@
  *    first pass with every second point keeps one block of 32 (100 points cost half; the block of the truth, among
  *    the best 100 of a square kilometre with all points, is among the best 3 % with half of them).
  * 3. Refine: the best blocks at 0.5 m and 1.5 deg; of places closer than 2 m and 8 deg the best one is kept.
- * 4. Align: the NDT score of each place leaves out those far worse than the best one, at most every second;
- *    ndt_align_batch on the levels of 2 and 1 m, rank by `gaussian_fit`; the best few again with more points.
+ * 4. Align: the NDT score of each place, on 2 m, leaves out those far worse than the best one, at most every
+ * second; ndt_align_batch on the levels of 2 and 1 m, rank by `gaussian_fit`; the best few again with more points.
+ *
+ * Near a known position (NDT_SEARCH_NEAR) step 2 scores cells of 0.5 m, on any ground and by the threads alone;
+ * step 3 only finds the best cell of each block, and step 4 scores more places, on 1 m, and aligns the best of
+ * them.
  *
  * This costs 1 to 2 ns per place. Branch and bound is exact, but finds one optimum and no margin; grids of
  * alignments take seconds. The cells around 64 x 64 places are copied next to each other, so that all headings of
@@ -62,7 +66,7 @@ enum ndt_search_tier {
     NDT_SEARCH_QUICK,    /**< cells of 2 m, wide views */
     NDT_SEARCH_THOROUGH, /**< cells of 1 m, narrow and short views: 4 times the cost */
     NDT_SEARCH_REGION,   /**< cells of 1 m around a known position, also where no ground is known */
-    NDT_SEARCH_NEAR      /**< the same with cells of 0.5 m: every place of a few rooms */
+    NDT_SEARCH_NEAR      /**< the same with cells of 0.5 m: for a few rooms */
 };
 enum { NDT_SEARCH_TIERS = 5 };
 
