@@ -112,6 +112,22 @@ TEST(one_scan_against_a_place_says_only_so_much)
     ck_assert_double_lt(margin_at(2.5), 11);
 }
 
+TEST(a_given_pose_may_be_wrong)
+{
+    const struct ndt_pose start = pose_at(0, 0);
+    double margin[2];
+    for (int is_given = 0; is_given < 2; is_given++) {
+        ndtd_belief_begin(&before, &start, is_given ? -2.3 : -INFINITY);
+        now.count = 0;
+        add(1, 0);
+        add(20, 0); /* out of reach: the pose was wrong, or the scan fits by chance */
+        step(-4);
+        margin[is_given] = margin_at(1);
+        ck_assert_double_eq(is_given, isfinite(now.places[1].log_arrival));
+    }
+    ck_assert_double_lt(margin[1], margin[0]);
+}
+
 TEST(one_optimum_is_one_place)
 {
     add(1, -2);

@@ -123,6 +123,24 @@ TEST(a_pose_given_in_mid_drive_is_refused_where_the_track_fits)
     ck_assert_int_eq(here.alignment.result.outcome, NDT_CONVERGED);
 }
 
+/* Recovery has begun at the given pose: its views say nothing about the track. */
+TEST(a_refused_pose_takes_its_views_along)
+{
+    give_pose(0, 0, 0);
+    for (size_t i = 0; i < 4; i++) {
+        take(i);
+        follow();
+    }
+    give_pose(4, -30, 0.5);
+    here.relocalizer->recovery.is_active = 1;
+    ndtd_places_begin(here.relocalizer);
+    here.relocalizer->recovery.has_view = 1;
+    take(4);
+    ck_assert(here.decision.is_refused && !here.decision.is_unproven);
+    ck_assert_int_eq(here.alignment.result.outcome, NDT_CONVERGED);
+    ck_assert_double_lt(error_m(4), 0.1);
+}
+
 /* However small the budget is: the track is aligned before the pose, for which no time is left here. */
 TEST(the_track_comes_back_without_time_for_the_pose_that_was_given)
 {
