@@ -194,6 +194,8 @@ expect 0 "" "${search[@]}" --csv "$dir/two.csv" --threads 2 --set cpu.isa=baseli
 without_times() { cut -d, -f1-15,17- "$1"; }
 [ "$(without_times "$dir/one.csv")" = "$(without_times "$dir/two.csv")" ] || fail "threads or variants give other candidates"
 expect 0 "" "${search[@]}" --window 10 --heading 20 --deskew
+expect 0 "" "${search[@]}" --window 5 --alignments 20   # more than the places of the tier
+expect 0 "" "${search[@]}" --tier thorough --places 24 # fewer than its alignments
 says '^ +12 +12 +12 +12 +0 '
 "$bin/ndtd" --compile-map "$dir/search.ndtmap" --map "$map" >/dev/null || fail "no compiled map"
 expect 0 "" search --map "$dir/search.ndtmap" --bag "$bag" --elsewhere
