@@ -366,7 +366,7 @@ static void describe(struct web_map *map, char *text, size_t size)
 
 static void wait_for(struct web_map *map, const char *state, char *text, size_t size)
 {
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 60000; i++) { /* at low priority, and with a sanitizer, a map takes long */
         describe(map, text, size);
         if (strstr(text, state))
             return;
