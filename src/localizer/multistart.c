@@ -71,6 +71,12 @@ static int is_trusted_prediction(const struct ndt_track_state *predicted)
 
 /* ---- the window ---- */
 
+/* Whether enough scans are verified for the velocity to be right, whatever was given at first. */
+static int is_known(const struct ndtd_relocalizer *relocalizer)
+{
+    return relocalizer->is_verified && relocalizer->usual.scans >= FIRST_SCANS;
+}
+
 /* The region that the vehicle can have reached, in position and heading, since the known state. */
 static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocalizer,
                                           const struct ndtd_alignment *alignment)
@@ -80,9 +86,8 @@ static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocal
     const double reach_m = ndtd_reach_m(relocalizer->settings, ndtd_speed_mps(&before->twist), dt_s);
     const double deviation_m = ndt_track_position_deviation(predicted);
     const double least_m = relocalizer->is_verified ? LEAST_REACH_M : GIVEN_REACH_M;
-    const double most_m = relocalizer->is_verified && relocalizer->usual.scans >= FIRST_SCANS
-                              ? LEAST_REACH_M + ndtd_likely_way_m(relocalizer, dt_s)
-                              : MOST_REACH_M;
+    const double most_m =
+        is_known(relocalizer) ? LEAST_REACH_M + ndtd_likely_way_m(relocalizer, dt_s) : MOST_REACH_M;
     struct ndt_prior prior;
     struct ndt_search_region region = {
         .has_position = 1,
@@ -118,8 +123,8 @@ static enum ndt_status search_window(struct ndtd_relocalizer *relocalizer, const
     enum ndt_status status = ndtd_matcher_need_points(matcher, err);
     if (status == NDT_OK)
         status = ndtd_window_search(relocalizer->window, relocalizer->parts.searcher, matcher, &region,
-                                    relocalizer->recovery.is_active || relocalizer->usual.scans < FIRST_SCANS,
-                                    &proposals->found, &proposals->is_searched, err);
+                                    is_known(relocalizer), relocalizer->recovery.is_active, &proposals->found,
+                                    &proposals->is_searched, err);
     if (status != NDT_OK || !proposals->is_searched)
         return status;
     proposals->us = ndt_clock_us() - start_us;

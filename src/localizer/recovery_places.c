@@ -11,8 +11,10 @@ static const double PLACE_M = 1, SEARCHED_M = 5;
  * which is 1.5 times the highest so far, and the rate of turn. */
 static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
 /* A given pose: logarithm of the probability that it is wrong altogether; its largest and its usual error
- * otherwise, unless its deviation is larger; and the age up to which it says where the vehicle is. */
-static const double GIVEN_WRONG = -2.3, GIVEN_M = 5, GIVEN_USUAL_M = 2, GIVEN_RAD = 0.6, GIVEN_S = 10;
+ * otherwise, unless its deviation is larger; the age up to which it says where the vehicle is; and the time after
+ * which a velocity that was given wrong no longer moves the poses. */
+static const double GIVEN_WRONG = -2.3, GIVEN_M = 5, GIVEN_USUAL_M = 2, GIVEN_RAD = 0.6, GIVEN_S = 10,
+                    SETTLED_S = 0.95;
 
 void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
 {
@@ -85,8 +87,12 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
     struct ndtd_recovery *recovery = &relocalizer->recovery;
     const int64_t stamp_ns = now->alignment->predicted.stamp_ns;
     struct ndt_align_params params = ndtd_matcher_params(now->matcher, &now->alignment->prior);
-    recovery->has_places = recovery->has_view && now->has_first && relocalizer->proposals.is_searched &&
-                           !now->decision->is_cut_short && ndtd_matcher_has_time(now->matcher, &params) &&
+    const int is_settled =
+        relocalizer->is_verified ||
+        (relocalizer->has_given && fabs(ndt_track_seconds(relocalizer->given.stamp_ns, stamp_ns)) >= SETTLED_S);
+    recovery->has_places = recovery->has_view && is_settled && now->has_first &&
+                           relocalizer->proposals.is_searched && !now->decision->is_cut_short &&
+                           ndtd_matcher_has_time(now->matcher, &params) &&
                            ndtd_outcome_is_usable(now->alignment->result.outcome);
     if (!recovery->has_places)
         return;

@@ -11,6 +11,8 @@ static const double GAIN = 0.2, FIRST_US = 15e3;
 /* Part of the time left that a device has for alignments; if it fails, the threads align in the rest. */
 static const double TIME_PART = 0.5;
 
+/* Radius up to which a window may be searched on cells of 0.5 m. */
+static const double NEAR_M = 8;
 /* Blocks and places of a thorough search of a large window. */
 static const struct ndt_search_tier_params THOROUGH = {
     .level = 1, .heading_deg = 3, .blocks = 128, .places = 24, .alignments = 24};
@@ -68,8 +70,8 @@ static void lend_aligner(struct ndtd_window *window, const struct ndtd_matcher *
 
 enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searcher *searcher,
                                    const struct ndtd_matcher *matcher, const struct ndt_search_region *region,
-                                   int is_thorough, const struct ndt_search_result **result, int *is_searched,
-                                   struct ndt_error *err)
+                                   int is_near, int is_thorough, const struct ndt_search_result **result,
+                                   int *is_searched, struct ndt_error *err)
 {
     const double start_us = ndt_clock_us();
     const struct ndtd_search_request request =
@@ -86,9 +88,10 @@ enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searc
     }
     *is_searched = 1;
     lend_aligner(window, matcher, start_us);
-    const enum ndt_status status =
-        ndt_search_run(window->search, is_thorough ? &window->thorough : &window->params, matcher->points,
-                       &request.T_upright_sensor, region, NULL, &window->result, err);
+    struct ndt_search_params *params = is_thorough ? &window->thorough : &window->params;
+    params->near_radius_m = is_near ? NEAR_M : 0;
+    const enum ndt_status status = ndt_search_run(window->search, params, matcher->points,
+                                                  &request.T_upright_sensor, region, NULL, &window->result, err);
     window->mean_us += GAIN * (ndt_clock_us() - start_us - window->mean_us);
     return status;
 }
