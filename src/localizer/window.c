@@ -11,8 +11,6 @@ static const double GAIN = 0.2, FIRST_US = 15e3;
 /* Part of the time left that a device has for alignments; if it fails, the threads align in the rest. */
 static const double TIME_PART = 0.5;
 
-/* Radius up to which a window may be searched on cells of 0.5 m. */
-static const double NEAR_M = 8;
 /* Blocks and places of a thorough search of a large window. */
 static const struct ndt_search_tier_params THOROUGH = {
     .level = 1, .heading_deg = 3, .blocks = 128, .places = 24, .alignments = 24};
@@ -89,7 +87,7 @@ enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searc
     *is_searched = 1;
     lend_aligner(window, matcher, start_us);
     struct ndt_search_params *params = is_thorough ? &window->thorough : &window->params;
-    params->near_radius_m = is_near ? NEAR_M : 0;
+    params->tier = is_near ? NDT_SEARCH_AUTO : NDT_SEARCH_REGION; /* AUTO: by radius and view */
     const enum ndt_status status = ndt_search_run(window->search, params, matcher->points,
                                                   &request.T_upright_sensor, region, NULL, &window->result, err);
     window->mean_us += GAIN * (ndt_clock_us() - start_us - window->mean_us);

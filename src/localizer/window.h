@@ -16,10 +16,9 @@ NDT_MUST_CHECK enum ndt_status ndtd_window_create(struct ndtd_window **out,
 /* `window` may be NULL. *out of a failed ndtd_window_create has to be destroyed, too. */
 void ndtd_window_destroy(struct ndtd_window *window);
 
-/* Searches with the scan of the matcher, whose points are on the host. is_near: a small window is
- * searched on cells of 0.5 m. is_thorough: more places of a
- * large window are looked at.
- * Where there is no field of the map yet, or no time, *result has no candidates and *is_searched is 0. */
+/* Searches with the scan of the matcher, whose points are on the host. is_near: a small window is searched on cells
+ * of 0.5 m. is_thorough: more places of a large window are looked at. Where there is no field of the map yet, or no
+ * time, *result has no candidates and *is_searched is 0. */
 NDT_MUST_CHECK enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searcher *searcher,
                                                   const struct ndtd_matcher *matcher,
                                                   const struct ndt_search_region *region, int is_near,

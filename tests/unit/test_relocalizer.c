@@ -105,7 +105,8 @@ TEST(without_a_pose_a_search_replaces_it)
     ck_assert(here.track.has_pose);
 }
 
-TEST(a_pose_given_in_mid_drive_is_refused_where_the_track_fits)
+/* Four scans of a drive, and then a pose that is 30 m off. */
+static void give_in_mid_drive(void)
 {
     give_pose(0, 0, 0);
     for (size_t i = 0; i < 4; i++) {
@@ -113,6 +114,11 @@ TEST(a_pose_given_in_mid_drive_is_refused_where_the_track_fits)
         follow();
     }
     give_pose(4, -30, 0.5);
+}
+
+TEST(a_pose_given_in_mid_drive_is_refused_where_the_track_fits)
+{
+    give_in_mid_drive();
     take(4);
     ck_assert(here.decision.is_refused && here.decision.is_replaced);
     ck_assert_double_eq_tol(here.decision.refused_m, 30, 2);
@@ -126,12 +132,7 @@ TEST(a_pose_given_in_mid_drive_is_refused_where_the_track_fits)
 /* Recovery has begun at the given pose: its views say nothing about the track. */
 TEST(a_refused_pose_takes_its_views_along)
 {
-    give_pose(0, 0, 0);
-    for (size_t i = 0; i < 4; i++) {
-        take(i);
-        follow();
-    }
-    give_pose(4, -30, 0.5);
+    give_in_mid_drive();
     here.relocalizer->recovery.is_active = 1;
     ndtd_places_begin(here.relocalizer);
     here.relocalizer->recovery.has_view = 1;
@@ -144,12 +145,7 @@ TEST(a_refused_pose_takes_its_views_along)
 /* However small the budget is: the track is aligned before the pose, for which no time is left here. */
 TEST(the_track_comes_back_without_time_for_the_pose_that_was_given)
 {
-    give_pose(0, 0, 0);
-    for (size_t i = 0; i < 4; i++) {
-        take(i);
-        follow();
-    }
-    give_pose(4, -30, 0.5);
+    give_in_mid_drive();
     ck_assert_int_eq(begin(4), 1);
     ndtd_refuse(&here.alignment.result, NDT_DEADLINE, "no time is left");
     must(ndtd_relocalizer_decide_unaligned(here.relocalizer, &here.alignment, &here.decision, &err));
