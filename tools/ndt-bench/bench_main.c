@@ -224,7 +224,7 @@ static const struct command {
      "map bag scans config set seed rounds=21 one:offsets=0.5/2 one:points one:backend one:threads" OUTPUT,
      bench_compare, NEEDS_SCANS, "EXPERIMENT"},
     {"consistency", "compares poses and covariances of a drive with the truth: NEES, coverage, errors",
-     "Every seed replays the bag through the daemon's pipeline. `ndt-report --curves` draws the JSON.",
+     "Every seed replays the bag through the daemon's pipeline.",
      "required:map required:bag config set seeds" OUTPUT, bench_consistency, OWN_INPUT, NULL},
     {"moments", "compares poses at random moments with the truth: past, now, ahead",
      "A scan counts 45 ms after its sweep, odometry and IMU at once. The bag has truth between its scans (ndt-sim --truth).",
