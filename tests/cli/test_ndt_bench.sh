@@ -102,10 +102,6 @@ expect 0 "" consistency "${consistency[@]}" --set estimator.floor_m=0.05 --set e
 says '^along +cm .* 100.0 +100.0 +100.0$'
 expect 2 '--bag' consistency --map "$map"
 
-expect 0 "" moments --map "$map" --bag "$bag" --set preprocess.deskew=time --json "$dir/moments.json"
-says '100 ms ahead'
-is_json "$dir/moments.json"
-expect 2 '--bag' moments --map "$map"
 expect 3 'none.bag: ' consistency --map "$map" --bag "$dir/none.bag"
 
 # Scans that wait: a row per size; some are aligned ahead, the outcomes and nearly the poses are those of one after the other.
@@ -215,10 +211,10 @@ expect 2 'tier' "${search[@]}" --tier slow
 
 expect 0 "" --help
 says '^Usage: ndt-bench'
-for command in align basin evaluations batch overheads drive dense compare consistency moments confidence drain search; do
+for command in align basin evaluations batch overheads drive dense compare consistency confidence drain search; do
     says "^  $command "
 done
-for command in align basin evaluations batch overheads drive dense compare consistency moments confidence drain search; do
+for command in align basin evaluations batch overheads drive dense compare consistency confidence drain search; do
     expect 0 "" "$command" --help
     says "^Usage: ndt-bench $command .*\[OPTION\]"
     says '^  --set KEY=VALUE +one option of ndtd'

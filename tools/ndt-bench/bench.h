@@ -317,7 +317,6 @@ NDT_MUST_CHECK bench_command_fn bench_dense;
 NDT_MUST_CHECK bench_command_fn bench_compare;
 /** Replays --bag with --seeds seeds of the sample: NEES, coverage, innovations, acceptance. */
 NDT_MUST_CHECK bench_command_fn bench_consistency;
-NDT_MUST_CHECK bench_command_fn bench_moments;
 /** Follows --bag in groups of scans that wait, by two pipelines: together, and one after the other. */
 NDT_MUST_CHECK bench_command_fn bench_drain;
 NDT_MUST_CHECK bench_command_fn bench_confidence;

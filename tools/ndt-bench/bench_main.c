@@ -226,9 +226,6 @@ static const struct command {
     {"consistency", "compares poses and covariances of a drive with the truth: NEES, coverage, errors",
      "Every seed replays the bag through the daemon's pipeline.",
      "required:map required:bag config set seeds" OUTPUT, bench_consistency, OWN_INPUT, NULL},
-    {"moments", "compares poses at random moments with the truth: past, now, ahead",
-     "A scan counts 45 ms after its sweep, odometry and IMU at once. The bag has truth between its scans (ndt-sim --truth).",
-     "required:map required:bag config set seed" OUTPUT, bench_moments, OWN_INPUT, NULL},
     {"search", "looks for every scan alone in the whole map, without a pose",
      "Every scan is turned to a random heading first. The truth is known from the bag.",
      "required:map required:bag scans=0 config set seed tier blocks places alignments window heading up deskew view range keep tilt least-z steady "
