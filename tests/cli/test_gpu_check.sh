@@ -34,7 +34,7 @@ with_words "$dir/programs/ndt-sim" ndt-sim '--columns 56 --scans 3'
     fail "exit code $?: $(cat "$dir/stdout" "$dir/stderr")"
 [ ! -s "$dir/stderr" ] || fail "stderr is not empty: $(cat "$dir/stderr")"
 for name in check_kernels check_counters 'ndt-bench drive' 'ndt-bench align' 'ndt-bench rested' 'ndt-bench chain' 'ndt-bench evaluations' 'ndt-bench batch' \
-    'ndt-bench overheads' 'ndt-bench poses' 'ndt-bench dense' check_search 'ndtd --replay' "align, against $dir/programs" \
+    'ndt-bench overheads' check_search 'ndtd --replay' "align, against $dir/programs" \
     'wait: spin against block'; do
     grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "'$name' is not ok: $(cat "$dir/stdout")"
 done
@@ -185,8 +185,8 @@ stand_in_program() { # NAME PROGRAM MORE-WORDS: appended, so that they override
     # shellcheck disable=SC2016
     stand_in "$dir/gpu/$1" 'words=() more=""' \
         'for w; do case $w in cuda) w=cuda-emulated ;; *cuda:*) w=${w//cuda:/cuda-emulated:} ;; esac; words+=("$w"); done' \
-        "more='$3'" '[ "${words[0]}" != batch ] || more+=" --sizes 1,3"' '[ "${words[0]}" != dense ] || more="--tiles 9 --rounds 1"' \
-        'case ${words[0]} in align | evaluations | batch | overheads) more+=" --rounds 2" ;; poses) more+=" --sizes 2 --rounds 1" ;; esac' "exec '$bin/$2' \"\${words[@]}\" \$more"
+        "more='$3'" '[ "${words[0]}" != batch ] || more+=" --sizes 1,3"' \
+        'case ${words[0]} in align | evaluations | batch | overheads) more+=" --rounds 2" ;; esac' "exec '$bin/$2' \"\${words[@]}\" \$more"
 }
 mkdir -p "$dir/gpu" "$dir/tools"
 if [ -n "${NDT_GPU_CHECK_FULL:-}" ]; then
@@ -232,7 +232,7 @@ done
 [ -z "${NDT_GPU_CHECK_FULL:-}" ] || cat "$dir/stdout"
 for name in check_kernels check_solver check_counters check_search check_scores 'compute-sanitizer memcheck, fused' 'compute-sanitizer racecheck, staged' \
     'compute-sanitizer synccheck, fused' 'compute-sanitizer initcheck, fused' 'ndt-bench align' 'ndt-bench rested' 'ndt-bench batch' \
-    'ndt-bench dense' 'ndtd --replay'; do
+    'ndtd --replay'; do
     grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "with stand-ins '$name' is not ok: $(cat "$dir/stdout")"
 done
 grep -qE '^skipped +compute-sanitizer synccheck, resident-graph .*loop.cu' "$dir/stdout" &&
