@@ -603,11 +603,6 @@ int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s)
     return done;
 }
 
-void ndtd_map_loader_progress(const struct ndtd_map_loader *loader, struct ndtd_map_loader_progress *out)
-{
-    read_progress(loader, out);
-}
-
 void ndtd_map_loader_status(struct ndtd_map_loader *loader, struct ndtd_map_loader_status *out)
 {
     pthread_mutex_lock(&loader->mutex);

@@ -34,13 +34,12 @@ with_words "$dir/programs/ndt-sim" ndt-sim '--columns 56 --scans 3'
     fail "exit code $?: $(cat "$dir/stdout" "$dir/stderr")"
 [ ! -s "$dir/stderr" ] || fail "stderr is not empty: $(cat "$dir/stderr")"
 for name in check_kernels check_counters 'ndt-bench drive' 'ndt-bench align' 'ndt-bench rested' 'ndt-bench chain' 'ndt-bench evaluations' 'ndt-bench batch' \
-    'ndt-bench overheads' 'ndt-bench poses' 'ndt-bench dense' check_search 'ndtd --replay' "align, against $dir/programs" \
-    'wait: spin against block'; do
+    'ndt-bench overheads' check_search 'ndtd --replay' "align, against $dir/programs"; do
     grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "'$name' is not ok: $(cat "$dir/stdout")"
 done
 result=$dir/bench/emulation-on-the-cpu
 [ "$(ls "$result")" = $'gpu-check.json\ngpu-check.md' ] || fail "not the two files: $(ls "$dir/bench" "$result")"
-for heading in Drive 'Where the time goes' Batches 'One evaluation' 'In turns' Settings; do
+for heading in Drive 'Where the time goes' Batches 'One evaluation' 'In turns'; do
     [ "$(grep -c "^## $heading" "$result/gpu-check.md")" = 1 ] || fail "no table '$heading' in: $(cat "$result/gpu-check.md")"
 done
 for pipeline in fused staged resident resident-block resident-cluster resident-graph resident-chain; do
@@ -87,15 +86,10 @@ for row in batches:
 END
 fi
 
-for name in 'cuda.wait: block -> spin' "$dir/programs"; do
-    grep -qE "^\| $name \| cuda-emulated resident, [0-9]+ points: align_ms \| .* \| open: no GPU \|$" "$result/gpu-check.md" ||
-        fail "no row against '$name' in: $(cat "$result/gpu-check.md")"
-done
-for name in 'queue depth' 'batch size' 'staging in pinned memory' 'streams, prefetch of the next scan'; do
-    grep -qE "^\| $name \| [0-9].* \| open: no GPU \|$" "$result/gpu-check.md" || fail "no '$name' in: $(cat "$result/gpu-check.md")"
-done
+grep -qE "^\| $dir/programs \| cuda-emulated resident, [0-9]+ points: align_ms \| .* \| open: no GPU \|$" "$result/gpu-check.md" ||
+    fail "no row against '$dir/programs' in: $(cat "$result/gpu-check.md")"
 
-# Verdicts of pairs: 5 % faster in all, slower in all, now this way and now that, and settings.
+# Verdicts of pairs: 5 % faster in all, slower in all, now this way and now that.
 pairs() { # RATIO...: prints the verdict
     local i=0 ratio files=()
     for ratio; do
@@ -108,19 +102,6 @@ pairs() { # RATIO...: prints the verdict
 }
 [ "$(pairs 0.95 0.94 0.96)" = faster ] && [ "$(pairs 1.05 1.1 1.2)" = slower ] && [ "$(pairs 0.9 1.1 0.95 1.2)" = equal ] &&
     [ "$(pairs 0.99 0.99 0.99)" = equal ] || fail "verdicts of pairs"
-cat >"$dir/batch.json" <<'END'
-  {"backend": "cuda resident on X", "points": 1500, "items": 1, "of": "guesses", "together_ms": 0.1, "alone_ms": 0.1},
-  {"backend": "cuda resident on X", "points": 1500, "items": 64, "of": "guesses", "together_ms": 1.6, "alone_ms": 6.4},
-  {"backend": "cuda resident on X", "points": 1500, "items": 3, "of": "scans", "together_ms": 0.2, "alone_ms": 0.3}]}
-END
-echo '  {"backend": "cuda fused on X", "points": 1500, "evaluation_us": 20, "stage_us": 1, "upload_us": 2, "pageable_us": 9}]}' \
-    >"$dir/overheads.json"
-awk -f "$root/tools/dev/gpu-check/settings.awk" "$dir/batch.json" "$dir/overheads.json" >"$dir/settings.md"
-for row in 'queue depth | 3 scans: 1.50 times as fast | waiting scans pay when aligned together, up to 3' \
-    'batch size | 1: 100 us, 64: 25 us | 64 per launch is best per item' 'staging in pinned memory | .* | pays' \
-    'streams, prefetch of the next scan | .* | could hide up to that'; do
-    grep -qE "^\| ${row//|/\\|} \|$" "$dir/settings.md" || fail "no '$row' in: $(cat "$dir/settings.md")"
-done
 
 # A kernel check that fails is reported, the results are written all the same, and the exit code is 1.
 mkdir "$dir/broken"
@@ -185,8 +166,8 @@ stand_in_program() { # NAME PROGRAM MORE-WORDS: appended, so that they override
     # shellcheck disable=SC2016
     stand_in "$dir/gpu/$1" 'words=() more=""' \
         'for w; do case $w in cuda) w=cuda-emulated ;; *cuda:*) w=${w//cuda:/cuda-emulated:} ;; esac; words+=("$w"); done' \
-        "more='$3'" '[ "${words[0]}" != batch ] || more+=" --sizes 1,3"' '[ "${words[0]}" != dense ] || more="--tiles 9 --rounds 1"' \
-        'case ${words[0]} in align | evaluations | batch | overheads) more+=" --rounds 2" ;; poses) more+=" --sizes 2 --rounds 1" ;; esac' "exec '$bin/$2' \"\${words[@]}\" \$more"
+        "more='$3'" '[ "${words[0]}" != batch ] || more+=" --sizes 1,3"' \
+        'case ${words[0]} in align | evaluations | batch | overheads) more+=" --rounds 2" ;; esac' "exec '$bin/$2' \"\${words[@]}\" \$more"
 }
 mkdir -p "$dir/gpu" "$dir/tools"
 if [ -n "${NDT_GPU_CHECK_FULL:-}" ]; then
@@ -232,7 +213,7 @@ done
 [ -z "${NDT_GPU_CHECK_FULL:-}" ] || cat "$dir/stdout"
 for name in check_kernels check_solver check_counters check_search check_scores 'compute-sanitizer memcheck, fused' 'compute-sanitizer racecheck, staged' \
     'compute-sanitizer synccheck, fused' 'compute-sanitizer initcheck, fused' 'ndt-bench align' 'ndt-bench rested' 'ndt-bench batch' \
-    'ndt-bench dense' 'ndtd --replay'; do
+    'ndtd --replay'; do
     grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "with stand-ins '$name' is not ok: $(cat "$dir/stdout")"
 done
 grep -qE '^skipped +compute-sanitizer synccheck, resident-graph .*loop.cu' "$dir/stdout" &&

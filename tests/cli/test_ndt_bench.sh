@@ -102,10 +102,6 @@ expect 0 "" consistency "${consistency[@]}" --set estimator.floor_m=0.05 --set e
 says '^along +cm .* 100.0 +100.0 +100.0$'
 expect 2 '--bag' consistency --map "$map"
 
-expect 0 "" moments --map "$map" --bag "$bag" --set preprocess.deskew=time --json "$dir/moments.json"
-says '100 ms ahead'
-is_json "$dir/moments.json"
-expect 2 '--bag' moments --map "$map"
 expect 3 'none.bag: ' consistency --map "$map" --bag "$dir/none.bag"
 
 # Scans that wait: a row per size; some are aligned ahead, the outcomes and nearly the poses are those of one after the other.
@@ -146,8 +142,6 @@ if [ -x "$bin/ndt-bench_emulated" ]; then
         says "^robust .* cuda-emulated $pipeline +200 +false( +[0-9.]+){11}$"
     done
     ! grep -q 'resident-' "$dir/stdout" || fail "evaluations of every resident pipeline: $(cat "$dir/stdout")"
-    emulated dense --tiles 9 --rounds 1 --threads 1 --need-device
-    [ "$(grep -cE '^(cpu|cuda-emulated) .* (quick|thorough) .* true$' "$dir/stdout")" = 4 ] || fail "other bits: $(cat "$dir/stdout")"
     emulated search --map "$map" --bag "$bag" --scans 1 --tier quick --backend cpu --csv "$dir/cpu.csv"
     emulated search --map "$map" --bag "$bag" --scans 1 --tier quick --backend cuda-emulated --csv "$dir/cuda.csv"
     cmp -s <(cut -d, -f1-15,17- "$dir/cpu.csv") <(cut -d, -f1-15,17- "$dir/cuda.csv") || fail "a search on a device differs"
@@ -215,10 +209,10 @@ expect 2 'tier' "${search[@]}" --tier slow
 
 expect 0 "" --help
 says '^Usage: ndt-bench'
-for command in align basin evaluations batch overheads drive dense compare consistency moments confidence drain search; do
+for command in align basin evaluations batch overheads drive compare consistency confidence drain search; do
     says "^  $command "
 done
-for command in align basin evaluations batch overheads drive dense compare consistency moments confidence drain search; do
+for command in align basin evaluations batch overheads drive compare consistency confidence drain search; do
     expect 0 "" "$command" --help
     says "^Usage: ndt-bench $command .*\[OPTION\]"
     says '^  --set KEY=VALUE +one option of ndtd'
@@ -228,7 +222,7 @@ for command in align basin evaluations batch overheads drive dense compare consi
     cmp -s "$dir/stdout" "$dir/help" || fail "'help $command' differs from '$command --help'"
 done
 
-expect 2 '--map: dense has no such option' dense --map "$map"
+expect 2 '--peer: drive has no such option' drive --peer pcl
 expect 2 'whole number from 1 to 4096' batch --sizes 1,0
 expect 2 'whole number from 1 to 4096' batch --sizes 5000
 expect 2 'sizes' batch --sizes 1,,2

@@ -90,10 +90,9 @@ class Program:
         """Resident memory of this process."""
         return 1024 * int(self._status("VmRSS"))
 
-    def cpu_s(self):
-        """Processor time used so far, user and system."""
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def peak_bytes(self):
+        """The most memory of this process so far."""
+        return 1024 * int(self._status("VmHWM"))
 
     def threads(self):
         return int(self._status("Threads"))

@@ -58,7 +58,7 @@ struct bench_options {
     int has_points, has_pose;
     struct ndt_pose pose; /**< truth of --scan */
     struct tool_list neighbours, backends, levels, variants;
-    struct bench_numbers points, threads, sizes, tiles;
+    struct bench_numbers points, threads, sizes;
     struct tool_reals priors;
     struct bench_offsets offsets;
     uint64_t scan_limit, seed;
@@ -306,18 +306,13 @@ NDT_MUST_CHECK bench_command_fn bench_align;
 NDT_MUST_CHECK bench_command_fn bench_evaluations;
 NDT_MUST_CHECK bench_command_fn bench_batch;
 NDT_MUST_CHECK bench_command_fn bench_overheads;
-/** Scores one scan at --sizes poses. Every backend must have the bits of the plain C. */
-NDT_MUST_CHECK bench_command_fn bench_poses;
 /** Each candidate follows the scans twice, every guess from the poses before. Both passes must have the same bits,
  * and must be within 1 mm and 0.01 deg of the first candidate. */
 NDT_MUST_CHECK bench_command_fn bench_drive;
-/** Searches over a field of --tiles tiles. Every engine must have the bits of the CPU. */
-NDT_MUST_CHECK bench_command_fn bench_dense;
 /* Sub-commands that NDT_BENCH_CORE leaves out. */
 NDT_MUST_CHECK bench_command_fn bench_compare;
 /** Replays --bag with --seeds seeds of the sample: NEES, coverage, innovations, acceptance. */
 NDT_MUST_CHECK bench_command_fn bench_consistency;
-NDT_MUST_CHECK bench_command_fn bench_moments;
 /** Follows --bag in groups of scans that wait, by two pipelines: together, and one after the other. */
 NDT_MUST_CHECK bench_command_fn bench_drain;
 NDT_MUST_CHECK bench_command_fn bench_confidence;

@@ -47,7 +47,9 @@ static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_re
                             : status;
 }
 
-int consistency_sigmas(const struct ndt_pose *T_map_base, const double of_map[36],
+/* The covariance of a pose, in the axes of the map, as deviations in those of the base; *nees: the distance of the
+ * truth in it. Returns 0 where it is none. */
+static int base_sigmas(const struct ndt_pose *T_map_base, const double of_map[36],
                        const double error[CONSISTENCY_AXES], double sigma[CONSISTENCY_AXES], double *nees)
 {
     double R[9], turn[36] = {0}, covariance[36], inverse[36], scaled[6];
@@ -82,8 +84,7 @@ static void compare(struct replay *replay, const struct ndtd_scan_record *record
     scan->off_deg = ndt_pose_angle_rad(&truth, found) / BENCH_DEG;
     scan->has_error = 1;
     if (record->result.has_covariance)
-        scan->has_nees =
-            consistency_sigmas(found, record->result.covariance, scan->error, scan->sigma, &scan->nees);
+        scan->has_nees = base_sigmas(found, record->result.covariance, scan->error, scan->sigma, &scan->nees);
 }
 
 static enum ndt_status add(struct replay *replay, const struct ndtd_scan_record *record, struct ndt_error *err)

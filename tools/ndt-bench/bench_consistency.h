@@ -29,11 +29,6 @@ struct consistency {
     uint64_t seeds;
 };
 
-/** The covariance of a pose, in the axes of the map, as deviations in those of the base; *nees: the distance of the
- * truth in it. Returns 0 where it is none. */
-int consistency_sigmas(const struct ndt_pose *T_map_base, const double covariance[36],
-                       const double error[CONSISTENCY_AXES], double sigma[CONSISTENCY_AXES], double *nees);
-
 /** Adds the tables. With a JSON file, `with_scans`, every result too. */
 void consistency_report(const struct consistency *results, int with_scans, struct bench_report *report);
 

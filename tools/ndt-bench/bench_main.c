@@ -26,8 +26,7 @@ static struct bench_options options = {.seed = 1,
                                        .search = {.view_deg = 360, .keep = 1, .least_m = -INFINITY},
                                        .points = {.least = 1, .most = 1 << 24},
                                        .threads = {.most = 256},
-                                       .sizes = {.least = 1, .most = 4096},
-                                       .tiles = {.least = 1, .most = 1 << 24}};
+                                       .sizes = {.least = 1, .most = 4096}};
 static struct bench_report report;
 
 /* ---- values ---- */
@@ -153,7 +152,6 @@ static const struct tool_option all_options[] = {
      .help = "radius, direct1, direct7 or direct27, on every level"},
     {"variant", "LIST", TOOL_LIST, &options.variants,
      .help = "robust or autoware (with its own level, neighbours and covariance)"},
-    {"tiles", "LIST", TOOL_CUSTOM, &options.tiles, .parse = parse_numbers, .help = "tiles of the map, square numbers"},
     {"priors", "LIST", TOOL_REALS, &options.priors, .max = 10,
      .help = "standard deviations of the prior as parts of the offset; 0: no prior"},
     {"elsewhere", NULL, TOOL_FLAG, &options.is_elsewhere, .help = "the map is of another place: every pose is wrong"},
@@ -173,7 +171,7 @@ static const struct tool_option all_options[] = {
 #define OUTPUT " json markdown"
 
 /* NEEDS_SCANS: a map comes with scans, and scans with a map. OWN_INPUT: the command opens its files itself. */
-enum checks { NO_MAP, NEEDS_SCANS, OWN_INPUT };
+enum checks { NEEDS_SCANS, OWN_INPUT };
 
 /* `options`: names of rows of all_options; name=DEFAULT; one:NAME for an option that takes one value instead of a
  * list; required:NAME. */
@@ -201,18 +199,10 @@ static const struct command {
      "The finest level is evaluated.",
      INPUT "rounds=101 points=756,1500,5000,20000,100000 backend=all threads one:levels neighbours " DEVICE OUTPUT,
      bench_overheads, NEEDS_SCANS, "FILE"},
-    {"poses", "scores one scan at many poses, and compares with one evaluation per pose",
-     "Every backend must have the bits of the plain C.",
-     INPUT "rounds=20 sizes=64,1024,4096 points=300,756,1500 backend=all threads one:offsets=2/20 one:levels "
-           "one:neighbours " DEVICE OUTPUT,
-     bench_poses, NEEDS_SCANS, "FILE"},
     {"drive", "follows a drive twice on every backend and compares the poses",
      "Both passes must give the same bits, within 1 mm and 0.01 deg of the first backend.",
      "map bag scans config set seed points backend=all threads one:levels one:neighbours " DEVICE OUTPUT,
      bench_drive, NEEDS_SCANS, NULL},
-    {"dense", "measures searches over large synthetic fields, on the CPU and on devices",
-     "Tiles have an edge of 32 m. Every engine must have the bits of the CPU.",
-     "config set tiles=121,1024,4096 rounds=5 threads backend=all need-device" OUTPUT, bench_dense, NO_MAP, NULL},
 #ifndef NDT_BENCH_CORE
     {"confidence", "aligns from right and wrong starts, for the confidence of poses",
      "Every round starts each scan once. Starts are level: offsets are in the plane and about the vertical axis. A prior takes part in the search and "
@@ -224,11 +214,8 @@ static const struct command {
      "map bag scans config set seed rounds=21 one:offsets=0.5/2 one:points one:backend one:threads" OUTPUT,
      bench_compare, NEEDS_SCANS, "EXPERIMENT"},
     {"consistency", "compares poses and covariances of a drive with the truth: NEES, coverage, errors",
-     "Every seed replays the bag through the daemon's pipeline. `ndt-report --curves` draws the JSON.",
+     "Every seed replays the bag through the daemon's pipeline.",
      "required:map required:bag config set seeds" OUTPUT, bench_consistency, OWN_INPUT, NULL},
-    {"moments", "compares poses at random moments with the truth: past, now, ahead",
-     "A scan counts 45 ms after its sweep, odometry and IMU at once. The bag has truth between its scans (ndt-sim --truth).",
-     "required:map required:bag config set seed" OUTPUT, bench_moments, OWN_INPUT, NULL},
     {"search", "looks for every scan alone in the whole map, without a pose",
      "Every scan is turned to a random heading first. The truth is known from the bag.",
      "required:map required:bag scans=0 config set seed tier blocks places alignments window heading up deskew view range keep tilt least-z steady "

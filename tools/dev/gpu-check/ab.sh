@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Part of tools/gpu-check: two builds, or two ways of one, measured in turns. Pairs of runs differ by what else happens on
+# Part of tools/gpu-check: two builds, measured in turns. Pairs of runs differ by what else happens on
 # the machine less than two runs far apart.
 # shellcheck disable=SC2034,SC2154 # variables of gpu-check
 
@@ -59,26 +59,11 @@ against_all() {
     done
 }
 
-# Ways of this build, each against the other.
-ways() {
-    step "wait: spin against block" 120 in_turns "cuda.wait: block -> spin" align "$core/ndt-bench$suffix --wait spin" \
-        "$core/ndt-bench$suffix --wait block" --backend "$backend:fused,$backend:resident" --need-device --levels 2 \
-        --scans "$scans" --points "${ways_points:-756,5000}" --rounds "$((rounds / 5 > 2 ? rounds / 5 : 2))"
-    [ $emulated = 1 ] || step "kernel times: off against on" 120 in_turns "events around kernels: on -> off" align \
-        "$core/ndt-bench " "$core/ndt-bench --kernel-times" --backend cuda:fused,cuda:resident --need-device --levels 2 \
-        --scans "$scans" --points 756,5000 --rounds "$((rounds / 5 > 2 ? rounds / 5 : 2))"
-}
-
 write_ab() {
     if [ -s "$work/ab.md" ]; then
         printf '\n## In turns\n\nPairs of runs one after the other; ratio: this build to the other one, below 1 is faster.\n\n'
         printf '| against | row | other | this | ratio | range | verdict |\n|---|---|---|---|---|---|---|\n'
         cat "$work/ab.md"
-    fi
-    if [ -s "$work/batch.json" ] && [ -s "$work/overheads.json" ]; then
-        printf '\n## Settings\n\n| setting | measured | verdict |\n|---|---|---|\n'
-        awk -f "$root/tools/dev/gpu-check/settings.awk" -v least="${settings_points:-1500}" -v open="$no_verdict" "$work/batch.json" \
-            "$work/overheads.json"
     fi
     echo
 }

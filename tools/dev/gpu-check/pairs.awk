@@ -42,7 +42,6 @@ FNR == 1 { file++; pairs = int((file + 1) / 2) }
     key = backend
     if (value($0, "points") != "") key = key ", " value($0, "points") " points"
     if (value($0, "items") != "") key = key ", " value($0, "items") " " value($0, "of")
-    if (value($0, "poses") != "") key = key ", " value($0, "poses") " poses"
     for (i = 1; i <= count; i++)
         if (value($0, measures[i]) ~ /^[0-9.]/) {
             row = key ": " measures[i]

@@ -1,5 +1,4 @@
-"""Rows of counts: static ones of every kernel, a baseline with a band, tables in Markdown."""
-import json
+"""Rows of counts: static ones of every kernel, and a baseline with a band."""
 import re
 
 LOADS = {"LDG": "global", "LD": "global", "LDS": "shared", "LDL": "local"}
@@ -130,40 +129,3 @@ def compare(rows, baseline):
         elif is_more(key[2], now, before):
             other.append("FEWER  %s: %d, baseline %d" % (name, now, before))
     return worse, other
-
-
-# ---- tables
-
-
-def subjects(rows, measure):
-    return sorted({key[1] for key in rows if key[2] == measure})
-
-
-# What the table shows: measures, and the subjects of which.
-SHOWN = (("cycles", "."), ("instructions", "^evaluation"), ("global loads", "^evaluation"), ("L1 emptied", "^cluster: an"),
-         ("stack", "^ndt_resident_(block|pass|loop|cluster)"), ("registers", "^ndt_(fused|inform|resident)"))
-
-
-def markdown(before, after, archs):
-    """One line per case or kernel and measure, a column per architecture: before -> after."""
-    lines = ["| | " + " | ".join("sm_" + a for a in archs) + " |", "|---|" + "---|" * len(archs)]
-    for measure, pattern in SHOWN:
-        for subject in sorted(set(subjects(before, measure)) | set(subjects(after or before, measure))):
-            cells = [cell(before.get((a, subject, measure)), after and after.get((a, subject, measure)), after)
-                     for a in archs]
-            is_same = after and all(before.get((a, subject, measure)) == after.get((a, subject, measure)) for a in archs)
-            if re.search(pattern, subject) and any(c != "-" for c in cells) and not is_same:
-                lines.append("| %s: %s | %s |" % (subject.replace(": ", ", "), measure, " | ".join(cells)))
-    return "\n".join(lines)
-
-
-def cell(before, now, has_after):
-    if before is None and now is None:
-        return "-"
-    if not has_after:
-        return "%d" % before
-    return "%s -> %s" % tuple("-" if x is None else "%d" % x for x in (before, now))
-
-
-def to_json(rows):
-    return json.dumps([dict(zip(("arch", "subject", "measure"), k), count=v) for k, v in sorted(rows.items())], indent=1)

@@ -1,4 +1,4 @@
-"""ndt-report: the report of a replay, or the comparison of two, as one HTML file; curves of ndt-bench."""
+"""ndt-report: the report of a replay, or the comparison of two, as one HTML file."""
 import argparse
 import gc
 import sys
@@ -9,13 +9,11 @@ from ._arguments import Parser, UsageError, add_version, finish
 
 EXIT_WORSE = 1  # as the tools in C
 FILES = ("results.jsonl", "summary.json", "timing.csv", "poses.tum", "config.yaml", "points.bag")
-CURVES = (".html", ".svg", ".png")
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    out = Parser(prog="ndt-report", description="Writes the report of a replay as one HTML file, compares two replays, "
-                 "or draws tables of ndt-bench.", epilog="""
+    out = Parser(prog="ndt-report", description="Writes the report of a replay as one HTML file, or compares replays.", epilog="""
 RUN: the folder that `ndtd --replay BAG --map MAP --output RUN` writes; ndtd makes both with --report OUT. The page has
 trajectory, errors against ground truth (or, without it, what ndtd says about itself), times, scores, states, the worst scans with
 pictures, and the settings. With OTHER it compares: what differs, which of both is better by what test, the scans that got worse most; the
@@ -24,7 +22,7 @@ verdict is that on OTHER. The page needs no network. Exit status: 0 done, 1 OTHE
     out.add_argument("run", metavar="RUN", nargs="?", help="folder of a replay")
     out.add_argument("other", metavar="OTHER", nargs="*", help="folder of another replay of the same scans, to be compared with the first; "
                      "several give a table")
-    out.add_argument("--out", metavar="OUT", help="the page, such as out.html; an existing one is replaced; --curves: also .svg or .png")
+    out.add_argument("--out", metavar="OUT", help="the page, such as out.html; an existing one is replaced")
     out.add_argument("--figures", metavar="DIR", help="also write each figure into this folder")
     out.add_argument("--format", choices=("svg", "png"), help="of the figures (default: svg)")
     out.add_argument("--fail-if-worse", action="store_true", help="with OTHER: exit status 1 when a test, or the number of "
@@ -32,28 +30,19 @@ verdict is that on OTHER. The page needs no network. Exit status: 0 done, 1 OTHE
     out.add_argument("--margin", type=float, metavar="M", help="with OTHER: difference of translation errors that does not matter "
                      "[m] (default: 0.005)")
     out.add_argument("--margin-deg", type=float, metavar="DEG", help="the same for rotations (default: 0.02)")
-    out.add_argument("--curves", metavar="FILE", help="draw the tables of `ndt-bench COMMAND --json FILE` (or --markdown)")
-    out.add_argument("--table", metavar="NAME", help="with --curves: the table that is drawn (.svg, .png; default: the main one)")
     out.add_argument("-q", "--quiet", action="store_true", help="do not print where it was written")
     return out
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.curves:
-        for name, value in (("RUN", args.run), ("--figures", args.figures), ("--format", args.format),
-                            ("--fail-if-worse", args.fail_if_worse)):
-            if value:
-                raise UsageError(f"--curves draws tables alone: without {name}")
-    elif args.table:
-        raise UsageError("--table is for --curves FILE")
-    elif not args.run:
-        raise UsageError("nothing to do: RUN, RUN OTHER or --curves FILE is wanted; see --help")
+    if not args.run:
+        raise UsageError("nothing to do: RUN or RUN OTHER is wanted; see --help")
     for name, value in (("--margin", args.margin), ("--margin-deg", args.margin_deg), ("--fail-if-worse", args.fail_if_worse)):
         if value not in (None, False) and not args.other:
             raise UsageError(f"{name} is for comparisons: RUN OTHER")
         if isinstance(value, float) and not 0 <= value < 1000:
             raise UsageError(f"{name}: {value:g} is not a margin from 0 to 1000")
-    if not args.out and not args.curves and not (args.other and args.fail_if_worse):
+    if not args.out and not (args.other and args.fail_if_worse):
         raise UsageError("--out OUT is wanted: the page to write")
     if args.figures and len(args.other) > 1:
         raise UsageError("--figures: of two runs, or of one")
@@ -72,10 +61,6 @@ def _check_out(out: Path, args: argparse.Namespace) -> None:
         raise UsageError(f"{out}: there is no folder {out.resolve().parent}")
     if out.name in FILES and any(out.resolve().parent == Path(run).resolve() for run in (args.run, *args.other) if run):
         raise UsageError(f"{out}: is a file of the replay")
-    if args.curves and out.suffix.lower() not in CURVES:
-        raise UsageError(f"{out}: the name does not tell the format; {', '.join(CURVES)} do")
-    if args.curves and out.resolve() == Path(args.curves).resolve():
-        raise UsageError(f"{out}: is the input")
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -110,15 +95,6 @@ def _compare(args: argparse.Namespace) -> int:
     return EXIT_WORSE if args.fail_if_worse and any(one.is_worse for one in found) else 0
 
 
-def _curves(args: argparse.Namespace) -> int:
-    from .report import curves_page
-
-    args.out = args.out or str(Path(args.curves).with_suffix(".html"))
-    drawn = curves_page.write(args.curves, args.out, args.table)
-    _say(args, "; ".join(one.title for one in drawn) or "no curves, the tables alone", 0)
-    return 0
-
-
 def _say(args: argparse.Namespace, sentence: str, drawings: int) -> None:
     if args.quiet:
         return
@@ -136,7 +112,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 
     def work() -> int:
         _check(args)
-        return (_curves if args.curves else _compare if args.other else _report)(args)
+        return (_compare if args.other else _report)(args)
 
     return finish("ndt-report", work)
 

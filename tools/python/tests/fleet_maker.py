@@ -1,14 +1,13 @@
-"""A run folder of synthetic tables; nothing is replayed. For tests of what reads one, and for fleet_cost.py."""
+"""A run folder of synthetic tables; nothing is replayed. For tests of what reads one."""
 import numpy as np
 
 from ndtd.fleet import scan_table
 from ndtd.fleet.run_folder import Bag, BagIndex, Configuration, Failure, Job, RunFolder, digest, task_key
 
-HOUR = 36_000  # scans at 10 Hz
 MAP_ID, VERSION = "00000000deadbeef", "ndtd 1.0"
 
 
-def scans(bag, config, size=HOUR, seed=0):
+def scans(bag, config, size, seed=0):
     """A table SCANS with values as those of a drive: poses to the last bit, few outcomes, whole microseconds."""
     import pyarrow as pa
 

@@ -1,5 +1,4 @@
-"""Parts that the tests and the measurement of ndt-fleet share: many drives over one map, calls of the command, schedulers, a program that
-logs the replays."""
+"""Parts that the tests of ndt-fleet share: many drives over one map, calls of the command, schedulers, a program that logs the replays."""
 import contextlib
 import json
 import os

@@ -1,10 +1,4 @@
-"""Shares of moving points in maps of drives that ndt-sim has marked (--mark-movers --truth 1000).
-
-    python mover_shares.py DRIVE.bag PLAIN CLEAN     # maps of ndt-map build, without and with --clean
-"""
-import sys
-from pathlib import Path
-
+"""Shares of moving points in maps of drives that ndt-sim has marked (--mark-movers --truth 1000)."""
 import numpy as np
 from drive_bags import scans_of, truth_of
 from scipy.spatial import cKDTree
@@ -41,20 +35,3 @@ def counts(marked, path):
         return 0, len(cloud)
     is_mover = cKDTree(points[moves]).query(cloud)[0] < cKDTree(points[~moves]).query(cloud)[0]
     return int(is_mover.sum()), int((~is_mover).sum())
-
-
-def main(bag, plain, clean):
-    """Prints what the map without movers has of both kinds, compared with the other one."""
-    marked = marked_points(bag, Path(plain) / "poses.tum")
-    movers, still = counts(marked, Path(plain) / "map.pcd")
-    movers_left, still_left = counts(marked, Path(clean) / "map.pcd")
-    print(f"movers: {movers} -> {movers_left}, {1 - movers_left / max(movers, 1):.1%} gone; "
-          f"what stands still: {still} -> {still_left}, {1 - still_left / still:.3%} gone")
-    moved = Path(clean) / "moved.pcd"
-    if moved.exists():
-        out_movers, out_still = counts(marked, moved)
-        print(f"moved.pcd: {out_movers} points of movers, {out_still} others, {out_movers / (out_movers + out_still):.1%} right")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -265,8 +265,7 @@ def test_bad_folders_are_one_line(plant, rng, tmp_path, refused, change, words):
     ((), "nothing to do"), (("one", "two"), "--out OUT is wanted"), (("one", "--fail-if-worse"), "--fail-if-worse is for comparisons"),
     (("one", "two", "--out", "x.html", "--margin", "-1"), "--margin: -1 is not a margin"),
     (("one", "two", "--out", "x.html", "--margin-deg", "nan"), "--margin-deg: nan is not a margin"),
-    (("one", "two", "--out", "two/results.jsonl"), "is a file of the replay"),
-    (("one", "--curves", "x.json"), "without RUN")])
+    (("one", "two", "--out", "two/results.jsonl"), "is a file of the replay")])
 def test_wrong_usage_is_one_line(plant, rng, tmp_path, monkeypatch, refused, arguments, words):
     for name in ("one", "two"):
         plant(name, wander(rng, 20, 0.01))

@@ -81,8 +81,6 @@ int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map);
 int ndtd_map_loader_is_settled(const struct ndtd_map_loader *loader);
 /** Waits at most timeout_s until all requests so far are processed; returns 0 on timeout. */
 int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s);
-/** Copies the progress; any thread, neither blocks nor locks. */
-void ndtd_map_loader_progress(const struct ndtd_map_loader *loader, struct ndtd_map_loader_progress *out);
 /** Copies the status. */
 void ndtd_map_loader_status(struct ndtd_map_loader *loader, struct ndtd_map_loader_status *out);
 

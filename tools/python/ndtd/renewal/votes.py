@@ -6,9 +6,9 @@ or join (bits), so that their order does not matter. A scan votes only as far aw
 points by less than the margin by which the geometry has to differ.
 """
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from typing import Callable, Optional
 
 import numpy as np
 

@@ -5,7 +5,6 @@ import numpy as np
 
 from . import figures, plot_parts, trajectory_figure
 from .comparison import OFF_M, Comparison, Latency, Test
-from .curve_parts import factor_axis, margins
 from .figures import BLUE, GREEN, GRID, INK, MUTED, ORANGE, VERMILION, Drawing, decimate
 from .raster import Box
 
@@ -23,6 +22,32 @@ def _scale(unit: str, values: np.ndarray) -> "tuple[float, str]":
     if unit == "m":
         return (1.0, "m") if top >= 2 else (100.0, "cm") if top >= 0.02 else (1000.0, "mm")
     return (100.0, "%") if unit == "%" else (1.0, unit)
+
+
+def _margins(drawing: Drawing, left_in: Optional[float] = None, bottom_in: Optional[float] = None, top_in: Optional[float] = None) -> None:
+    """Other margins than those of all figures; what is added above or below makes the figure higher."""
+    figure, grid = drawing.figure, drawing.axes[-1].get_gridspec()
+    height = float(figure.get_size_inches()[1])
+    below, above = grid.bottom * height, (1 - grid.top) * height
+    bottom_in, top_in = below if bottom_in is None else bottom_in, above if top_in is None else top_in
+    higher = height + bottom_in - below + top_in - above
+    figure.set_size_inches(figures.WIDTH_IN, higher)
+    grid.left = grid.left if left_in is None else left_in / figures.WIDTH_IN
+    grid.bottom, grid.top = bottom_in / higher, 1 - top_in / higher
+    for axes in figure.axes:
+        axes.set_subplotspec(axes.get_subplotspec())  # which moves it
+
+
+def _factor_axis(axes: Any, values: np.ndarray) -> None:
+    """A logarithmic x axis around 1."""
+    reach = 1.1 * max(1.5, float(values.max()), 1 / max(float(values.min()), 1e-6))
+    axes.set_xscale("log")
+    axes.set_xlim(1 / reach, reach)
+    steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100) if reach < 4 else (
+        0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000)
+    ticks = [value for value in steps if 1 / reach <= value <= reach]
+    axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
+    axes.minorticks_off()
 
 
 # ---- from above
@@ -221,8 +246,8 @@ def latencies(rows: "list[Latency]") -> "Optional[Drawing]":
     axes.set_yticks(range(len(rows)), [row.stage for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(False, axis="y")
-    margins(drawing, left_in=0.85)
-    factor_axis(axes, np.array([value for row in rows for value in (row.low, row.high)]))
+    _margins(drawing, left_in=0.85)
+    _factor_axis(axes, np.array([value for row in rows for value in (row.low, row.high)]))
     axes.set_xlabel("factor: above 1 the second run is faster")
     drawing.caption = ("Median over the scans of the time of the first run over that of the second, with its quartiles; shaded: less than "
                        "2 %.")
