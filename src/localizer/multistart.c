@@ -448,7 +448,8 @@ static int is_settled(const struct ndtd_relocalization *now)
 static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     const int was_confirmed = is_confirmed(now), is_trusted = is_trusted_prediction(&now->alignment->predicted);
-    const int is_first = now->relocalizer->proposals.is_searched || now->relocalizer->recovery.is_active;
+    const int is_first = now->relocalizer->proposals.is_searched ||
+                         (now->relocalizer->recovery.is_active && now->relocalizer->is_verified);
     enum ndt_status status = NDT_OK;
     if (is_first)
         status = try_contenders(now, err);

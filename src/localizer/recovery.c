@@ -358,8 +358,9 @@ static int is_where_verified(const struct ndtd_relocalization *now)
                                &relocalizer->recovery.leading.state.T_map_base) <= NDT_HYPOTHESIS_STEP_M;
 }
 
-/* Whether there are several views, or the vehicle can hardly have left the place where it was verified. A given
- * pose is no view: three besides have to differ. */
+/* Whether there are several views, or the vehicle can hardly have left the place where it was verified. Until the
+ * usual fit is known, two besides that place have to differ: two rooms in a row were alike. A given pose is no
+ * view: three besides have to differ. */
 static int has_several_views(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -367,7 +368,8 @@ static int has_several_views(const struct ndtd_relocalization *now)
     if (!relocalizer->is_verified)
         return relocalizer->recovery.views > 1 &&
                ndtd_places_is_new_view(now, &relocalizer->recovery.leading.state.T_map_base);
-    return relocalizer->recovery.views > 0 || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M ||
+    const unsigned besides = ndtd_usual_fit_is_known(&relocalizer->usual) ? 0 : 1;
+    return relocalizer->recovery.views > besides || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M ||
            is_where_verified(now);
 }
 
