@@ -46,10 +46,15 @@ double ndtd_usual_fit(const struct ndtd_usual_fit *usual)
     return usual->mean; /* 0 before the first scan */
 }
 
+int ndtd_usual_fit_is_known(const struct ndtd_usual_fit *usual)
+{
+    return usual->scans >= USUAL_SCANS;
+}
+
 double ndtd_fit_deficit(const struct ndtd_usual_fit *usual, double fit)
 {
     const double deviation = sqrt(usual->variance + LEAST_DEVIATION * LEAST_DEVIATION);
-    return usual->scans < USUAL_SCANS ? 0 : fmax(0, usual->mean - fit) / deviation;
+    return !ndtd_usual_fit_is_known(usual) ? 0 : fmax(0, usual->mean - fit) / deviation;
 }
 
 static double distance_m(const struct ndt_pose *a, const struct ndt_pose *b)

@@ -44,6 +44,7 @@ struct ndtd_usual_fit {
 void ndtd_usual_fit_add(struct ndtd_usual_fit *usual, double fit, double matched);
 /* Mean of the usual fit; 0: not known yet. */
 double ndtd_usual_fit(const struct ndtd_usual_fit *usual);
+int ndtd_usual_fit_is_known(const struct ndtd_usual_fit *usual);
 /* Number of standard deviations by which a fit is worse than usual; 0: it is not worse, or the usual fit is not
  * known yet. */
 double ndtd_fit_deficit(const struct ndtd_usual_fit *usual, double fit);

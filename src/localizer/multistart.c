@@ -435,16 +435,27 @@ static int is_expected(const struct ndtd_relocalization *now)
            surprise_of(now, &now->alignment->result.T_map_sensor) <= ndtd_surprise(LIKELY);
 }
 
+/* Whether the window leaves the obvious guesses nothing to find: a scan where it is expected; in recovery, where
+ * nothing is expected, a view that hides no place. */
+static int is_settled(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    return relocalizer->proposals.is_searched &&
+           (relocalizer->recovery.is_active ? is_wide_view(relocalizer) : is_expected(now)) && is_found(now) &&
+           margin_of(now) >= NDTD_LEAST_MARGIN;
+}
+
 static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     const int was_confirmed = is_confirmed(now), is_trusted = is_trusted_prediction(&now->alignment->predicted);
-    const int is_searched = now->relocalizer->proposals.is_searched;
+    const int is_first = now->relocalizer->proposals.is_searched ||
+                         (now->relocalizer->recovery.is_active && now->relocalizer->is_verified);
     enum ndt_status status = NDT_OK;
-    if (is_searched)
+    if (is_first)
         status = try_contenders(now, err);
-    if (status != NDT_OK ||
-        (is_searched && is_expected(now) && is_found(now) && margin_of(now) >= NDTD_LEAST_MARGIN))
+    if (status != NDT_OK || is_settled(now))
         return status;
+    const int is_searched = now->relocalizer->proposals.is_searched;
     status = try_obvious(now, was_confirmed ? CLEARLY_BETTER : 0, err);
     if (status != NDT_OK || is_searched ||
         ((is_found(now) || was_confirmed) && is_trusted && margin_of(now) >= NDTD_LEAST_MARGIN))
@@ -485,13 +496,12 @@ static enum ndt_status move_rivals(struct ndtd_relocalization *now, const struct
 static enum ndt_status weigh(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     const struct ndt_pose aligned = now->alignment->result.T_map_sensor;
-    const struct ndtd_deskewing first = ndtd_deskewing_now(now->matcher);
+    struct ndtd_deskewing first = ndtd_deskewing_now(now->matcher);
     struct rivals rivals = rivals_of(now);
+    first.fit = ndtd_fit(&now->alignment->result);
     now->has_first = 1;
     now->first = first;
     enum ndt_status status = ndtd_find_motion(now->matcher, now->alignment, err);
-    if (status == NDT_OK)
-        status = ndtd_try_turns(now->matcher, now->alignment, err);
     const struct ndtd_deskewing last = ndtd_deskewing_now(now->matcher);
     if (status == NDT_OK && ndtd_are_distinct(&aligned, &now->alignment->result.T_map_sensor))
         now->decision->margin = fmin(margin_over(now, &rivals), 0);

@@ -24,6 +24,8 @@ enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
 static const double OPEN_SWEEP_M = 1, OPEN_SWEEP_PART = 0.1;
 /* Distance within which a vehicle counts as still being where it was verified. */
 static const double HARDLY_M = 1.25;
+/* Deviations from the usual fit within which a scan fits as usual. */
+static const double AS_USUAL = 1;
 /* Least logarithm of the odds, 999 : 1, of a place over all others after several views. */
 static const double LEAST_MARGIN_OF_PLACES = 6.9;
 /* Least logarithm of the odds, 10 : 1, of a place that searches prove as well. */
@@ -209,13 +211,6 @@ static enum ndt_status start_search(const struct ndtd_relocalization *now, struc
 
 /* ---- the choice ---- */
 
-/* Finds the motion at the leading hypothesis, because that of the previous leading one does not fit there. */
-static enum ndt_status find_motion(struct ndtd_relocalization *now, struct ndt_error *err)
-{
-    enum ndt_status status = ndtd_find_motion(now->matcher, now->alignment, err);
-    return status == NDT_OK ? ndtd_try_turns(now->matcher, now->alignment, err) : status;
-}
-
 /* Aligns the scan at the leading hypothesis, where the alignment now starts. */
 static enum ndt_status align_at_leading(struct ndtd_relocalization *now, struct ndt_error *err)
 {
@@ -238,7 +233,7 @@ static enum ndt_status align_at_leading(struct ndtd_relocalization *now, struct 
     if (status == NDT_OK && ndtd_outcome_is_usable(alignment->result.outcome))
         ndtd_alignment_update(alignment, now->scan, matcher->track, &matcher->motion[matcher->pass].twist);
     if (status == NDT_OK && now->has_first && alignment->is_updated)
-        status = find_motion(now, err);
+        status = ndtd_find_motion(matcher, alignment, err); /* that of the previous leading one does not fit here */
     if (status == NDT_OK)
         status = ndtd_resolve_degeneracy(now, err);
     leading->confidence = ndtd_confidence_now(now, &fits);
@@ -353,8 +348,19 @@ static int is_doubtful_sweep(const struct ndtd_relocalization *now)
                OPEN_SWEEP_M;
 }
 
-/* Whether there are several views, or the vehicle can hardly have left the place where it was verified. A given
- * pose is no view: three besides have to differ. */
+/* Whether a scan that sees all around fits as usual where the vehicle was verified: it has not moved. */
+static int is_where_verified(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    return relocalizer->proposals.found->view.sectors >= NDT_HYPOTHESIS_NARROW &&
+           ndtd_fit_deficit(&relocalizer->usual, ndtd_fit(&now->alignment->result)) <= AS_USUAL &&
+           ndt_pose_distance_m(&relocalizer->verified.T_map_base,
+                               &relocalizer->recovery.leading.state.T_map_base) <= NDT_HYPOTHESIS_STEP_M;
+}
+
+/* Whether there are several views, or the vehicle can hardly have left the place where it was verified. Until the
+ * usual fit is known, two besides that place have to differ: two rooms in a row were alike. A given pose is no
+ * view: three besides have to differ. */
 static int has_several_views(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -362,7 +368,9 @@ static int has_several_views(const struct ndtd_relocalization *now)
     if (!relocalizer->is_verified)
         return relocalizer->recovery.views > 1 &&
                ndtd_places_is_new_view(now, &relocalizer->recovery.leading.state.T_map_base);
-    return relocalizer->recovery.views > 0 || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M;
+    const unsigned besides = ndtd_usual_fit_is_known(&relocalizer->usual) ? 0 : 1;
+    return relocalizer->recovery.views > besides || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M ||
+           is_where_verified(now);
 }
 
 /* Whether the odds from the views are too low for the leading hypothesis to be accepted by searches. */

@@ -156,7 +156,7 @@ int ndtd_places_is_new_view(const struct ndtd_relocalization *now, const struct 
 void ndtd_places_keep(const struct ndtd_relocalization *now)
 {
     struct ndtd_recovery *recovery = &now->relocalizer->recovery;
-    if (!recovery->has_places)
+    if (!recovery->has_places || recovery->places.log_fit_unfound >= 0) /* a view that fits nowhere tells nothing */
         return;
     const int is_first = recovery->views == 0 && !now->relocalizer->is_verified; /* a given pose is no view */
     const struct ndt_pose *best = &ndtd_belief_best(&recovery->places)->T_map_base;

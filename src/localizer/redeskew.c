@@ -11,6 +11,14 @@ static const double SECOND_PASS_M = 0.05;
 enum { MOTIONS_MAX = 4 };
 /* Part of the usual fit below which a scan may have been deskewed with a wrong turn. */
 static const double USUAL_PART = 0.9;
+/* Differences of rates of turn: those that are tried first, and the least one between two that are tried. */
+static const double TURNS_RADPS[] = {0, 0.6, -0.6, 1.2, -1.2}, LEAST_TURN_RADPS = 0.1;
+/* Largest number of turns that are tried between those. */
+enum { BETWEEN_MAX = 3 };
+/* Distance of an update from the optimum it follows from, beyond which its motion is no motion of the scan. */
+static const double LEFT_M = 1, LEFT_RAD = 20 * 0.017453292519943295;
+/* Part of the fit of an alignment below which another place, with the same deskewing, is no rival. */
+static const double RIVAL_PART = 0.25;
 
 void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_result *before)
 {
@@ -71,7 +79,7 @@ enum ndt_status ndtd_second_pass(struct ndtd_matcher *matcher, struct ndtd_align
 
 struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher)
 {
-    return (struct ndtd_deskewing){matcher->pass, matcher->points, *motion_in_use(matcher)};
+    return (struct ndtd_deskewing){matcher->pass, matcher->points, *motion_in_use(matcher), 0};
 }
 
 void ndtd_deskewing_use(struct ndtd_matcher *matcher, const struct ndtd_deskewing *first)
@@ -93,20 +101,53 @@ static enum ndt_status deskew_back(struct ndtd_matcher *matcher, const struct nd
     return ndtd_matcher_deskew_again(matcher, err);
 }
 
+/* The rates of turn that were tried for one scan, about the vertical axis of the base, and their fits. */
+struct turns {
+    size_t count;
+    double radps[4 * MOTIONS_MAX + 16], fit[4 * MOTIONS_MAX + 16];
+};
+
+static void add_turn(struct turns *turns, double radps, double fit)
+{
+    if (turns->count == sizeof(turns->fit) / sizeof(turns->fit[0]))
+        return;
+    turns->radps[turns->count] = radps;
+    turns->fit[turns->count++] = fit;
+}
+
+/* The pose of the base at the optimum. */
+static struct ndt_pose aligned_base(const struct ndtd_matcher *matcher, const struct ndtd_alignment *alignment)
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&matcher->scan.T_base_sensor);
+    return ndt_pose_compose(&alignment->result.T_map_sensor, &T_sensor_base);
+}
+
+/* Whether the update follows from the optimum: far from the right motion, the linear model may lead anywhere. */
+static int is_at_optimum(const struct ndtd_matcher *matcher, const struct ndtd_alignment *alignment)
+{
+    const struct ndt_pose aligned = aligned_base(matcher, alignment);
+    return ndt_pose_distance_m(&aligned, &alignment->updated.T_map_base) <= LEFT_M &&
+           ndt_pose_angle_rad(&aligned, &alignment->updated.T_map_base) <= LEFT_RAD;
+}
+
 /* Deskews with the motion of alignment->updated and aligns again; keeps the result only if the scan fits better.
  * Returns whether it does. */
-static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, enum ndt_status *status,
-                      struct ndt_error *err)
+static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, struct turns *turns,
+                      enum ndt_status *status, struct ndt_error *err)
 {
     const struct ndt_align_result before = alignment->result;
     const struct ndt_track_state updated = alignment->updated;
     const struct ndtd_deskewing used = ndtd_deskewing_now(matcher);
     struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
-    if (!motion_differs(matcher, alignment) || !ndtd_matcher_has_time(matcher, &params))
+    if (!motion_differs(matcher, alignment) || !is_at_optimum(matcher, alignment) ||
+        !ndtd_matcher_has_time(matcher, &params))
         return 0;
     *status = align_again(matcher, alignment, &params, err);
-    if (*status != NDT_OK || ndtd_fit(&alignment->result) > ndtd_fit(&before))
-        return *status == NDT_OK;
+    if (*status != NDT_OK)
+        return 0;
+    add_turn(turns, updated.twist.w_radps[2], ndtd_fit(&alignment->result));
+    if (ndtd_fit(&alignment->result) > ndtd_fit(&before))
+        return 1;
     const struct ndt_align_result costs = alignment->result;
     alignment->result = before;
     alignment->has_trace = 0; /* the trace was overwritten */
@@ -119,16 +160,33 @@ static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *align
     return 0;
 }
 
-/* Sets the velocity at the scan as the mean since the previous scan, extrapolated by `part` of its change since
- * then. */
+/* Tries the motion of alignment->updated, and those that the estimator finds from there. Without success the
+ * estimate becomes `otherwise`. */
+static int try_motions(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, struct turns *turns,
+                       const struct ndt_track_state *otherwise, enum ndt_status *status, struct ndt_error *err)
+{
+    int tries = 0;
+    if (!try_motion(matcher, alignment, turns, status, err)) {
+        alignment->updated = *otherwise;
+        return 0;
+    }
+    while (tries < MOTIONS_MAX && try_motion(matcher, alignment, turns, status, err))
+        tries++;
+    return 1;
+}
+
+/* Sets the pose of the optimum, and the velocity at the scan as the mean since the previous scan, extrapolated by
+ * `part` of its change since then. */
 static int set_even_motion(const struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, double part)
 {
     const struct ndt_track_state *before = alignment->before;
     const double dt_s = ndt_track_seconds(before->stamp_ns, alignment->predicted.stamp_ns);
-    const struct ndt_pose step = ndt_pose_between(&before->T_map_base, &alignment->updated.T_map_base);
+    const struct ndt_pose T_map_base = aligned_base(matcher, alignment);
+    const struct ndt_pose step = ndt_pose_between(&before->T_map_base, &T_map_base);
     if (dt_s <= 0 || dt_s > matcher->track->params.max_prediction_s)
         return 0;
     const struct ndt_twist mean = ndt_pose_log(&step, dt_s);
+    alignment->updated.T_map_base = T_map_base;
     for (int i = 0; i < 3; i++) {
         struct ndt_twist *twist = &alignment->updated.twist;
         twist->v_mps[i] = mean.v_mps[i] + part * (mean.v_mps[i] - before->twist.v_mps[i]);
@@ -145,61 +203,116 @@ static int may_move_otherwise(const struct ndtd_matcher *matcher, const struct n
            source != NDT_TRACK_ODOMETRY && source != NDT_TRACK_ODOMETRY_TWIST; /* odometry measures it better */
 }
 
+/* Whether the scan fits worse than usual, so that its turn may be another. */
+static int may_turn_otherwise(const struct ndtd_matcher *matcher, const struct ndtd_alignment *alignment)
+{
+    return alignment->is_updated && ndtd_fit(&alignment->result) < USUAL_PART * matcher->scan.usual_fit &&
+           alignment->predicted.source != NDT_TRACK_GYRO; /* which measures the turn */
+}
+
+/* Tries the turn of the estimate, and faster and slower ones. */
+static enum ndt_status try_turns_around(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                                        struct turns *turns, struct ndt_error *err)
+{
+    const struct ndt_twist from =
+        is_at_optimum(matcher, alignment) ? alignment->updated.twist : *motion_in_use(matcher);
+    enum ndt_status status = NDT_OK;
+    for (size_t i = 0; i < sizeof(TURNS_RADPS) / sizeof(TURNS_RADPS[0]) && status == NDT_OK; i++) {
+        const struct ndt_track_state updated = alignment->updated;
+        if (!may_turn_otherwise(matcher, alignment))
+            break;
+        alignment->updated.T_map_base = aligned_base(matcher, alignment);
+        alignment->updated.twist = from;
+        alignment->updated.twist.w_radps[2] += TURNS_RADPS[i];
+        (void)try_motions(matcher, alignment, turns, &updated, &status, err);
+    }
+    return status;
+}
+
+/* The number of the nearest turn tried on one side of another (sign: 1 faster, -1 slower) with its best fit;
+ * count: there is none. */
+static size_t neighbour_of(const struct turns *turns, size_t number, double sign)
+{
+    size_t nearest = turns->count;
+    for (size_t i = 0; i < turns->count; i++) {
+        const double away_radps = sign * (turns->radps[i] - turns->radps[number]);
+        if (away_radps >= LEAST_TURN_RADPS &&
+            (nearest == turns->count || away_radps < sign * (turns->radps[nearest] - turns->radps[number])))
+            nearest = i;
+    }
+    return nearest;
+}
+
+/* The turn at the vertex of the parabola through the best turn and its neighbours. Returns whether there is one
+ * that was not tried. */
+static int turn_between(const struct turns *turns, double *radps)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < turns->count; i++)
+        if (turns->fit[i] > turns->fit[best])
+            best = i;
+    const size_t slower = neighbour_of(turns, best, -1), faster = neighbour_of(turns, best, 1);
+    if (slower == turns->count || faster == turns->count)
+        return 0;
+    const double w[3] = {turns->radps[slower], turns->radps[best], turns->radps[faster]};
+    const double rise = (turns->fit[best] - turns->fit[slower]) / (w[1] - w[0]),
+                 fall = (turns->fit[faster] - turns->fit[best]) / (w[2] - w[1]);
+    *radps = rise > fall ? 0.5 * (w[0] + w[1]) + 0.5 * (w[2] - w[0]) * rise / (rise - fall) : w[1];
+    for (size_t i = 0; i < turns->count; i++)
+        if (fabs(*radps - turns->radps[i]) < LEAST_TURN_RADPS)
+            return 0;
+    return 1;
+}
+
+/* Tries turns between those that were tried. */
+static enum ndt_status try_turns_between(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                                         struct turns *turns, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    double radps;
+    for (int i = 0; i < BETWEEN_MAX && status == NDT_OK; i++) {
+        const struct ndt_track_state updated = alignment->updated;
+        if (!may_turn_otherwise(matcher, alignment) || !turn_between(turns, &radps))
+            break;
+        alignment->updated.T_map_base = aligned_base(matcher, alignment);
+        alignment->updated.twist = *motion_in_use(matcher);
+        alignment->updated.twist.w_radps[2] = radps;
+        (void)try_motions(matcher, alignment, turns, &updated, &status, err);
+    }
+    return status;
+}
+
 enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                  struct ndt_error *err)
 {
     static const double PARTS[] = {0, 1};
     enum ndt_status status = NDT_OK;
-    int tries = 0;
+    struct turns turns = {.count = 0};
     if (!may_move_otherwise(matcher, alignment))
         return NDT_OK;
     if (!alignment->is_updated)
         ndtd_alignment_update(alignment, &matcher->scan, matcher->track, motion_in_use(matcher));
-    while (tries < MOTIONS_MAX && try_motion(matcher, alignment, &status, err))
-        tries++;
+    add_turn(&turns, motion_in_use(matcher)->w_radps[2], ndtd_fit(&alignment->result));
+    const struct ndt_track_state updated = alignment->updated;
+    (void)try_motions(matcher, alignment, &turns, &updated, &status, err);
     for (size_t i = 0; i < 2 && status == NDT_OK; i++) {
-        const struct ndt_track_state updated = alignment->updated;
-        if (!set_even_motion(matcher, alignment, PARTS[i]) || !try_motion(matcher, alignment, &status, err)) {
-            alignment->updated = updated;
-            continue;
-        }
-        while (tries < MOTIONS_MAX && try_motion(matcher, alignment, &status, err))
-            tries++;
+        const struct ndt_track_state before = alignment->updated;
+        if (set_even_motion(matcher, alignment, PARTS[i]))
+            (void)try_motions(matcher, alignment, &turns, &before, &status, err);
     }
+    alignment->is_updated = ndtd_outcome_is_usable(alignment->result.outcome);
+    if (status == NDT_OK)
+        status = try_turns_around(matcher, alignment, &turns, err);
+    if (status == NDT_OK)
+        status = try_turns_between(matcher, alignment, &turns, err);
     alignment->is_updated = ndtd_outcome_is_usable(alignment->result.outcome);
     return status;
 }
 
-enum ndt_status ndtd_try_turns(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
-                               struct ndt_error *err)
-{
-    static const double TURNS_RADPS[] = {0.6, -0.6, 1.2, -1.2};
-    const double least = USUAL_PART * matcher->scan.usual_fit;
-    enum ndt_status status = NDT_OK;
-    if (!may_move_otherwise(matcher, alignment) || !alignment->is_updated ||
-        alignment->predicted.source == NDT_TRACK_GYRO)
-        return NDT_OK;
-    const struct ndt_twist from = alignment->updated.twist;
-    for (size_t i = 0; i < sizeof(TURNS_RADPS) / sizeof(TURNS_RADPS[0]) && status == NDT_OK; i++) {
-        const struct ndt_track_state updated = alignment->updated;
-        if (ndtd_fit(&alignment->result) >= least)
-            break;
-        alignment->updated.twist = from;
-        alignment->updated.twist.w_radps[2] += TURNS_RADPS[i];
-        if (!try_motion(matcher, alignment, &status, err)) {
-            alignment->updated = updated;
-            continue;
-        }
-        for (int tries = 0; tries < MOTIONS_MAX && try_motion(matcher, alignment, &status, err); tries++)
-            continue;
-    }
-    alignment->is_updated = ndtd_outcome_is_usable(alignment->result.outcome);
-    return status;
-}
-
-/* Aligns from the prior of the alignment, on the finest level, and finds the motion there. */
+/* Aligns from the prior of the alignment, on the finest level, and finds the motion there unless the scan fits
+ * worse than `least_fit`. */
 static enum ndt_status align_with_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
-                                         struct ndt_error *err)
+                                         double least_fit, struct ndt_error *err)
 {
     struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
     if (!ndtd_matcher_has_time(matcher, &params)) {
@@ -212,8 +325,7 @@ static enum ndt_status align_with_motion(struct ndtd_matcher *matcher, struct nd
     if (status != NDT_OK || !ndtd_outcome_is_usable(alignment->result.outcome))
         return status;
     ndtd_alignment_update(alignment, &matcher->scan, matcher->track, motion_in_use(matcher));
-    status = ndtd_find_motion(matcher, alignment, err);
-    return status == NDT_OK ? ndtd_try_turns(matcher, alignment, err) : status;
+    return ndtd_fit(&alignment->result) < least_fit ? NDT_OK : ndtd_find_motion(matcher, alignment, err);
 }
 
 enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
@@ -228,7 +340,7 @@ enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher, struct ndtd
     there.result = (struct ndt_align_result){0};
     enum ndt_status status = deskew_back(matcher, first, &alignment->updated, err);
     if (status == NDT_OK)
-        status = align_with_motion(matcher, &there, err);
+        status = align_with_motion(matcher, &there, RIVAL_PART * first->fit, err);
     if (status != NDT_OK)
         return status;
     const int is_same = !ndtd_are_distinct(&there.result.T_map_sensor, &alignment->result.T_map_sensor);

@@ -12,25 +12,24 @@ NDT_MUST_CHECK enum ndt_status ndtd_second_pass(struct ndtd_matcher *matcher, st
                                                 struct ndt_error *err);
 /* Tries other motions for a scan that contradicts its prediction and was therefore deskewed with a wrong one: the
  * motion that its alignment suggests, again as long as the fit improves, and those that lead to the alignment from
- * the previous scan. */
+ * the previous scan. Where the scan still fits worse than usual, faster and slower turns follow: a person who looks
+ * around changes the rate of turn. */
 NDT_MUST_CHECK enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                                 struct ndt_error *err);
-/* Tries faster and slower turns within the sweep for a scan that fits worse than usual: a person who looks around
- * changes the rate of turn. With a gyro, which measures the turn, it does nothing. */
-NDT_MUST_CHECK enum ndt_status ndtd_try_turns(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
-                                              struct ndt_error *err);
 /* The motion that the points are deskewed with. */
 struct ndtd_deskewing {
     enum ndtd_pass pass;
     const struct ndt_cloud *points;
     struct ndt_twist motion;
+    double fit; /* best fit with these points; 0: not known */
 };
 struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher);
 /* Returns to the points of `first`, which must not have been overwritten since. */
 void ndtd_deskewing_use(struct ndtd_matcher *matcher, const struct ndtd_deskewing *first);
 /* Aligns the scan from another sensor pose, deskewed as `first` and then with the motion that fits there. *lead:
  * number of standard deviations by which the scan fits better at `alignment`, with the motion of that; INFINITY
- * where the other pose leads to no distinct optimum. Alignment and points stay as they are; costs are added. */
+ * where the other pose leads to no distinct optimum. No motion is sought at an optimum that the scan, deskewed as
+ * `first`, fits far worse than the best one. Alignment and points stay as they are; costs are added. */
 NDT_MUST_CHECK enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher,
                                                       struct ndtd_alignment *alignment,
                                                       const struct ndtd_deskewing *first,
