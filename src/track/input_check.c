@@ -10,6 +10,8 @@ static const double MOVED_M = 1, LONGEST_S = 3;
 /* Angle at which an interval of turns ends. Scans of a turn that the input tells wrong may all be declined: the
  * next confirmed one tells what was turned, up to LONGEST_TURN_S later. */
 static const double TURNED_RAD = 0.35, LONGEST_TURN_S = 20;
+/* Turn of the scans, found at its end only, that may as well be one the other way. */
+static const double SENSELESS_RAD = 2.6;
 /* Time after which an interval ends in which the scans turn by less: it tells the bias. */
 static const double QUIET_S = 2, QUIET_RAD = 0.1;
 /* Limits of the difference of two moves: part of the longer one, and the effect of noise and lever arms. */
@@ -173,13 +175,23 @@ static void learn_bias(struct ndt_track_compared *list, const struct ndt_track *
     list->bias_deviation_radps = fmax(sqrt(known * seen / (known + seen)), BIAS_LEAST_RADPS);
 }
 
+/* Turns a turn of the scans the way of the input where it is about half a turn, which has no sense of its own. */
+static void find_sense(const double told_rad[3], double scan_rad[3])
+{
+    const double angle_rad = norm(scan_rad);
+    const double along = told_rad[0] * scan_rad[0] + told_rad[1] * scan_rad[1] + told_rad[2] * scan_rad[2];
+    for (int i = 0; i < 3 && angle_rad > SENSELESS_RAD && along < 0; i++)
+        scan_rad[i] *= 1 - 2 * M_PI / angle_rad;
+}
+
 /* Keeps the turns since an interval began. Their difference is that of the rotations, not of the vectors: near half
  * a turn a small one turns the vector around. */
 static void keep_turns(struct ndt_track_compared *list, const struct ndt_track *track, const struct ndt_pose *scan,
-                       const double scan_rad[3], double age_s)
+                       double scan_rad[3], double age_s)
 {
-    const double turned_rad = fmin(fmax(norm(scan_rad), norm(list->told_rad)), M_PI);
     const double drift_rad = bias_deviation(list, track) * age_s;
+    find_sense(list->told_rad, scan_rad);
+    const double turned_rad = fmin(fmax(norm(scan_rad), norm(list->told_rad)), M_PI);
     keep(list, scan_rad, list->told_rad, ndt_pose_angle_rad(scan, &list->told),
          AGREE_PART * turned_rad + AGREE_RAD + AGREE_RADPS * age_s,
          noise_of_turns(track, age_s) + drift_rad * drift_rad);
@@ -191,7 +203,7 @@ static void compare_turns(struct ndt_track_compared *list, const struct ndt_trac
     const double age_s = age_at(list, track, input, confirmed);
     if (age_s > 0 && age_s <= LONGEST_TURN_S) {
         const struct ndt_pose scan = ndt_pose_between(&list->T_map_base, &confirmed->T_map_base);
-        const struct ndt_twist by_scan = ndt_pose_log(&scan, 1);
+        struct ndt_twist by_scan = ndt_pose_log(&scan, 1);
         const double turned_rad = norm(by_scan.w_radps), most_rad = fmax(turned_rad, norm(list->told_rad));
         if (most_rad < TURNED_RAD && (age_s < QUIET_S || turned_rad > QUIET_RAD))
             return;
