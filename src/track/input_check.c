@@ -22,8 +22,7 @@ enum { OFF_LEAST = 3, NAMED_BY = 2 };
 static const double TURN_PART = 0.3;
 /* Deviation of the attitude of a confirmed scan, per axis [rad], and least one of a bias, which drifts. */
 static const double ATTITUDE_RAD = 0.005, BIAS_LEAST_RADPS = 0.002;
-/* Deviations of noise and bias that a difference of turns has to exceed: chi-square, 3 degrees of freedom, 99.9 %.
- */
+/* Deviations of noise and bias that a difference of turns has to exceed: 99.9 % of a chi-square of 3 axes. */
 static const double CERTAIN = 4;
 /* Limits of the difference of two turns that agree: part of the longer one, and the effect of noise and bias. */
 static const double AGREE_PART = 0.2, AGREE_RAD = 0.02, AGREE_RADPS = 0.02;

@@ -21,7 +21,7 @@
  * deviation is ndt_track_params.gyro_bias_radps.
  *
  * Faults along a direction that no scan observes, as along a tunnel, cannot be found: there the estimate follows
- * the input.
+ * the input. Where no scan is confirmed after a turn, nothing is compared.
  *
  * Plain data, no allocation, no clock. */
 #ifndef NDT_TRACK_INPUT_CHECK_H
