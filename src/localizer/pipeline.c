@@ -674,6 +674,7 @@ enum ndt_status ndtd_pipeline_follow_up(struct ndtd_pipeline *pipeline, struct n
     if (!applied)
         return status;
     ndt_track_adopt(&pipeline->track, applied, 1);
+    ndtd_pipeline_break_intervals(pipeline);
     ndtd_extension_stop(pipeline->extension);
     pipeline->has_start = 0;
     return status;

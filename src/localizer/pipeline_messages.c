@@ -6,7 +6,7 @@
 #include "pipeline_state.h"
 #include "scan_order.h"
 
-static void forget_intervals(struct ndtd_pipeline *pipeline)
+void ndtd_pipeline_break_intervals(struct ndtd_pipeline *pipeline)
 {
     for (int i = 0; i < NDT_TRACK_INPUT_COUNT; i++)
         ndt_track_input_check_break(&pipeline->inputs[i]);
@@ -21,7 +21,7 @@ void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_
     /* The motion does not depend on the pose, so the twist of the track stays. */
     const struct ndt_twist *twist =
         ndtd_relocalizer_keep_track(pipeline->relocalizer, stamp_ns, ndtd_state_is_trusted(pipeline->state));
-    forget_intervals(pipeline);
+    ndtd_pipeline_break_intervals(pipeline);
     ndtd_scan_order_forget(pipeline);
     ndt_track_reset(&pipeline->track, stamp_ns, &start->pose, start->has_twist ? &start->twist : twist,
                     start->has_covariance ? start->covariance : NULL);

@@ -93,6 +93,12 @@ static void check_inputs(struct ndtd_pipeline *pipeline, const struct ndt_track_
     }
 }
 
+static void follow_inputs(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
+{
+    for (int i = 0; i < NDT_TRACK_INPUT_COUNT; i++)
+        ndt_track_input_check_follow(&pipeline->inputs[i], &pipeline->track, (enum ndt_track_input)i, stamp_ns);
+}
+
 /* Commits the alignment to the estimator; if it converged, the pose is verified. */
 static void take_over(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                       struct ndt_align_result *result)
@@ -114,6 +120,8 @@ void ndtd_pipeline_conclude(struct ndtd_pipeline *pipeline, const struct ndtd_al
     const struct ndt_align_result *result = &record->result;
     if (result->outcome == NDT_NO_GUESS)
         return;
+    if (!pipeline->matcher.scan.is_late)
+        follow_inputs(pipeline, alignment->predicted.stamp_ns);
     if (alignment->is_updated)
         take_over(pipeline, alignment, &record->result);
     else

@@ -64,6 +64,8 @@ struct ndtd_pipeline {
 /* Makes a pose the estimate. In pipeline_messages.c. */
 void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start,
                                int64_t stamp_ns);
+/* Ends the intervals over which inputs are compared, because the pose was set. In pipeline_messages.c. */
+void ndtd_pipeline_break_intervals(struct ndtd_pipeline *pipeline);
 /* Takes in a message that is no scan. In pipeline_messages.c. */
 enum ndt_status ndtd_pipeline_take_in(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                       struct ndt_error *err);

@@ -3,17 +3,19 @@
 #include "run_tests.h"
 #include "track_cases.h"
 
-enum { HONEST, SCALED, BACKWARDS, TURNED, STILL, TURNING_STILL, OPPOSITE, SWAPPED };
+enum { HONEST, SCALED, BACKWARDS, TURNED, STILL, TURNING_STILL, OPPOSITE, SWAPPED, TURN_SCALED };
 
 static const double SCAN_S = 0.1, SAMPLE_S = 0.02;
 static struct ndt_track_input_check check;
 static struct ndt_pose T_map_base, T_odom;
-static double now_s;
+static double now_s, straight_s, turn_scale, gyro_bias_radps;
+static int (*is_confirmed)(void); /* NULL: every scan is */
 
-/* A drive of curves, at up to 8 m/s. */
+/* A drive of curves after straight_s, at up to 8 m/s. */
 static struct ndt_twist motion_at(double s)
 {
-    return (struct ndt_twist){{5 + 3 * sin(0.4 * s), 0.1 * sin(s), 0}, {0, 0, 0.4 + 0.3 * sin(s)}};
+    return (struct ndt_twist){{5 + 3 * sin(0.4 * s), 0.1 * sin(s), 0},
+                              {0, 0, s < straight_s ? 0 : 0.4 + 0.3 * sin(s)}};
 }
 
 static struct ndt_twist told(const struct ndt_twist *true_twist, int lie)
@@ -29,6 +31,8 @@ static struct ndt_twist told(const struct ndt_twist *true_twist, int lie)
         twist = (struct ndt_twist){0};
     if (lie == TURNING_STILL)
         memset(twist.w_radps, 0, sizeof(twist.w_radps));
+    for (int i = 0; i < 3 && lie == TURN_SCALED; i++)
+        twist.w_radps[i] = turn_scale * w[i];
     if (lie == OPPOSITE)
         twist.w_radps[2] = -w[2];
     if (lie == SWAPPED)
@@ -42,7 +46,7 @@ static void feed_input(enum ndt_track_input input, int lie, int64_t stamp_ns)
     const struct ndt_twist true_twist = motion_at(now_s);
     struct ndt_twist twist = told(&true_twist, lie);
     for (int i = 0; i < 3; i++)
-        twist.w_radps[i] += 0.01 + 0.01 * ndt_random_normal(&random_state);
+        twist.w_radps[i] += gyro_bias_radps + 0.01 * ndt_random_normal(&random_state);
     if (input == NDT_TRACK_INPUT_GYRO) {
         struct ndt_track_imu_sample sample = {.stamp_ns = stamp_ns};
         memcpy(sample.angular_velocity_radps, twist.w_radps, sizeof(twist.w_radps));
@@ -58,7 +62,7 @@ static void feed_input(enum ndt_track_input input, int lie, int64_t stamp_ns)
     ndt_track_odometry(&track, &sample);
 }
 
-/* Drives for some seconds; every scan is confirmed, within a few centimetres and tenths of degrees. */
+/* Drives for some seconds; scans are confirmed within a few centimetres and tenths of degrees. */
 static void drive(enum ndt_track_input input, int lie, double seconds)
 {
     for (const double end_s = now_s + seconds; now_s < end_s - 1e-9;) {
@@ -68,6 +72,10 @@ static void drive(enum ndt_track_input input, int lie, double seconds)
             now_s += SAMPLE_S;
             T_map_base = ndt_pose_compose(&T_map_base, &step);
             feed_input(input, lie, after(now_s));
+        }
+        if (is_confirmed && !is_confirmed()) {
+            ndt_track_input_check_follow(&check, &track, input, after(now_s));
+            continue;
         }
         struct ndt_track_state found = track.state;
         double off[6];
@@ -87,7 +95,9 @@ static void begin(void)
     check = (struct ndt_track_input_check){0};
     T_map_base = start_pose();
     T_odom = ndt_pose_identity();
-    now_s = 0;
+    now_s = straight_s = 0;
+    gyro_bias_radps = 0.01;
+    is_confirmed = NULL;
 }
 
 TEST(honest_inputs_are_kept)
@@ -136,6 +146,55 @@ TEST_EACH(lies_are_named_and_end, 0, (int)(sizeof(lies) / sizeof(lies[0])))
     ck_assert_int_eq(check.fault, NDT_TRACK_NO_FAULT);
     ck_assert_int_eq(track.ignores[input], 0);
     ck_assert_uint_eq(check.faults, 1);
+}
+
+static int is_before_the_turn_or_after(void)
+{
+    return now_s < 5.05 || now_s > 8.95;
+}
+
+static int is_now_and_then(void)
+{
+    return ndt_random_unit(&random_state) < 0.2;
+}
+
+static const struct {
+    double scale;
+    enum ndt_track_fault fault;
+} scales[] = {{0, NDT_TRACK_TURN_STANDS_STILL},
+              {0.3, NDT_TRACK_WRONG_TURN_SCALE},
+              {0.5, NDT_TRACK_WRONG_TURN_SCALE},
+              {2, NDT_TRACK_WRONG_TURN_SCALE}};
+
+/* One turn of 2 rad suffices, of which all scans are declined: the first one after it, at 9 s, tells what was
+ * turned. */
+TEST_EACH(a_gyro_of_a_wrong_scale_is_named_after_its_first_turn, 0, (int)(sizeof(scales) / sizeof(scales[0])))
+{
+    begin();
+    straight_s = 5;
+    is_confirmed = is_before_the_turn_or_after;
+    turn_scale = scales[_i].scale;
+    drive(NDT_TRACK_INPUT_GYRO, TURN_SCALED, 9.05);
+    ck_assert_int_eq(check.fault, scales[_i].fault);
+    ck_assert_uint_eq(check.faults, 1);
+    if (turn_scale > 0)
+        ck_assert_double_eq_tol(check.value, turn_scale, 0.15 * turn_scale);
+}
+
+/* The limits hold for gyros whose scale is a tenth off, with biases that the estimator does not know yet, of twice
+ * their deviation, and for scans that are declined for seconds. */
+TEST(a_working_gyro_is_never_named)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        begin();
+        random_state = (struct ndt_random){seed};
+        is_confirmed = seed % 2 ? is_now_and_then : NULL;
+        turn_scale = seed % 4 < 2 ? 0.9 : 1.1;
+        gyro_bias_radps = seed % 3 ? 0.02 : -0.04;
+        drive(NDT_TRACK_INPUT_GYRO, TURN_SCALED, 60);
+        ck_assert_uint_eq(check.faults, 0);
+        ck_assert_uint_gt(check.turns.count, 5);
+    }
 }
 
 /* Where nothing moves there is nothing to compare. */

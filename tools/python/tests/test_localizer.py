@@ -113,14 +113,22 @@ def scaled(by):
     return lie
 
 
+def turned(by):
+    def lie(message):
+        message["angular_velocity"] = [by * x for x in message["angular_velocity"]]
+    return lie
+
+
 @pytest.fixture(scope="module")
 def street_with_motion(simulate):
-    return simulate("--seed", 5, "--scans", 60, "--beams", 16, "--columns", 600, "--map-spacing", 0.3, "--odometry", "--imu", 100)
+    return simulate("--seed", 5, "--scans", 90, "--beams", 16, "--columns", 600, "--map-spacing", 0.3, "--odometry", "--imu", 100)
 
 
 @pytest.mark.parametrize("kind, lie, words", [
     ("odometry", scaled(0.2), "scale 0.2"), ("odometry", scaled(-1), "it runs backwards, scale "),
-    ("odometry", scaled(0), "it stands still while they move; ")])
+    ("odometry", scaled(0), "it stands still while they move; "),
+    ("imu", turned(0), "it does not turn while they turn; "), ("imu", turned(0.3), "scale of the rotation 0.3"),
+    ("imu", turned(2), "scale of the rotation 2")])
 def test_an_input_that_lies_is_named_and_not_believed(kind, lie, words, street_with_motion, run_program, tmp_path):
     """One line of a replay names it, alone beside the scans; no pose is off, and the scans go on without it."""
     drive, truth = street_with_motion, truth_of(street_with_motion.bag)
@@ -134,7 +142,7 @@ def test_an_input_that_lies_is_named_and_not_believed(kind, lie, words, street_w
                        "--results", tmp_path / "results.jsonl").stderr
     assert f"{kind} disagrees with the scans: {words}" in said and said.count("disagrees") == 1, said
     rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
-    assert len(rows) == 60 and {row["state"] for row in rows[-10:]} == {"tracking"}
+    assert len(rows) == 90 and {row["state"] for row in rows[-10:]} == {"tracking"}
     assert max(np.linalg.norm(np.array(row["pose"][:3]) - truth[row["stamp_ns"]][:3, 3]) for row in rows) < 0.5
 
 
