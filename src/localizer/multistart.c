@@ -449,7 +449,7 @@ static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error
 {
     const int was_confirmed = is_confirmed(now), is_trusted = is_trusted_prediction(&now->alignment->predicted);
     const int is_first = now->relocalizer->proposals.is_searched ||
-                         (now->relocalizer->recovery.is_active && now->relocalizer->is_verified);
+                         (now->relocalizer->recovery.is_active && now->relocalizer->is_verified && !is_trusted);
     enum ndt_status status = NDT_OK;
     if (is_first)
         status = try_contenders(now, err);
