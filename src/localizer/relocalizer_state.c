@@ -46,6 +46,11 @@ int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer)
     return relocalizer->recovery.is_active;
 }
 
+int ndtd_relocalizer_has_left_track(const struct ndtd_relocalizer *relocalizer)
+{
+    return relocalizer->recovery.is_active && relocalizer->recovery.leading.is_found;
+}
+
 int ndtd_relocalizer_has_hypotheses(const struct ndtd_relocalizer *relocalizer)
 {
     return relocalizer->recovery.others.count > 0 || relocalizer->recovery.leading.agreements > 0;

@@ -14,8 +14,8 @@ enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_sca
         return NDT_STATE_INITIALISING;
     if (scan->outcome == NDT_CONVERGED)
         return NDT_STATE_TRACKING;
-    const int is_doubtful =
-        ndtd_state_is_trusted(before) && (scan->deviation_rad > NDTD_LOST_RAD || scan->is_contradicted);
+    const int is_doubtful = ndtd_state_is_trusted(before) &&
+                            (scan->deviation_rad > NDTD_LOST_RAD || scan->is_contradicted || scan->has_left_track);
     if (scan->is_extending && scan->deviation_m <= scan->lost_deviation_m && scan->deviation_rad <= NDTD_LOST_RAD)
         return NDT_STATE_EXTENDING;
     if (scan->outcome == NDT_LOST || scan->outcome == NDT_OFF_MAP || scan->deviation_m > scan->lost_deviation_m ||
@@ -44,14 +44,15 @@ int ndtd_scan_has_trusted_pose(const struct ndtd_scan_record *record)
     return ndtd_outcome_has_pose(record->result.outcome) && ndtd_state_is_trusted(record->state);
 }
 
-/* Whether a scan that was aligned in vain leaves a prediction without wheels or gyro that is not certain enough. */
+/* Whether a scan that was aligned in vain leaves a prediction without wheels that is not certain enough: a gyro knows
+ * no way. */
 static int is_contradicted(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                            const struct ndtd_scan_record *record)
 {
     const enum ndt_track_source source = alignment->predicted.source;
     if (record->result.evaluations == 0 || !ndtd_has_prior(pipeline->settings))
         return 0;
-    return (source == NDT_TRACK_TWIST || source == NDT_TRACK_POSE) &&
+    return (source == NDT_TRACK_TWIST || source == NDT_TRACK_POSE || source == NDT_TRACK_GYRO) &&
            ndtd_prediction_confidence(&alignment->predicted) < pipeline->settings->min_confidence;
 }
 
@@ -68,6 +69,7 @@ void ndtd_pipeline_follow_state(struct ndtd_pipeline *pipeline, const struct ndt
                                           .lost_deviation_m = pipeline->settings->track.lost_deviation_m,
                                           .deviation_rad = ndt_track_attitude_deviation(&pipeline->track.state),
                                           .is_extending = ndtd_extension_is_extending(pipeline->extension),
+                                          .has_left_track = ndtd_relocalizer_has_left_track(relocalizer),
                                           .is_contradicted = is_contradicted(pipeline, alignment, record)};
     struct ndt_track_state at_stamp;
     const enum ndt_state next = ndtd_scan_state_next(pipeline->state, &facts);

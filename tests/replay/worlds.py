@@ -55,6 +55,8 @@ WORLDS = {
     "dormitory, 1 Hz, other day": Row(f"--world dormitory {HAND} --rate 1 --columns 900 --changed 0.4"),
     "office, 2 Hz, 120 deg, 30 m": Row(f"--world office {HAND} --rate 2 --view 120 --range 30 --changed 0.4"),
     "the same, no first pose": Row(f"--world office {HAND} --rate 2 --view 120 --range 30 --changed 0.4", NO_POSE),
+    "office, 2 Hz, odometry and IMU": Row(f"--world office {HAND} --rate 2 {BOTH} --changed 0.4"),
+    "office, 2 Hz, IMU": Row(f"--world office {HAND} --rate 2 --columns 600 --imu 100 --changed 0.4"),
     "hall, 5 Hz, 120 deg, no first pose": Row(f"--world hall {HAND} --rate 5 --view 120 --columns 1200", NO_POSE),
     "hall, 2 Hz": Row(f"--world hall {HAND}"),
     "hall, 2 Hz, other day, 16 beams": Row(f"--world hall {HAND} --beams 16 --changed 0.4"),

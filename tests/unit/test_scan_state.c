@@ -60,6 +60,16 @@ TEST(an_uncertain_attitude_is_not_trusted)
     ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_TRACKING, &scan), NDT_STATE_COASTING);
 }
 
+/* A place that a search has found is not the track's, however certain the pose there is. */
+TEST(a_pose_that_has_left_the_track_is_not_trusted)
+{
+    const struct ndtd_scan_facts scan = {
+        .has_pose = 1, .has_left_track = 1, .is_recovering = 1, .outcome = NDT_LOW_SCORE, .lost_deviation_m = 2};
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_TRACKING, &scan), NDT_STATE_RECOVERING);
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_COASTING, &scan), NDT_STATE_RECOVERING);
+    ck_assert_int_eq(ndtd_scan_state_next(NDT_STATE_INITIALISING, &scan), NDT_STATE_INITIALISING);
+}
+
 /* The state before does not matter: odometry knows where the edge was left, whatever the scans told since. */
 TEST(beyond_the_edge_it_is_extending_while_certain)
 {

@@ -21,14 +21,15 @@ struct ndtd_scan_facts {
     double deviation_rad;    /**< deviation of the estimated attitude, see ndt_track_attitude_deviation */
     int is_extending;        /**< odometry has carried the pose beyond the edge of the map */
     int is_contradicted;     /**< the alignment failed, and the prediction alone is not certain enough */
+    int has_left_track;      /**< the pose is that of an unproven place that a search has found */
 };
 /** Largest standard deviation of a trusted attitude: 5 deg. */
 #define NDTD_LOST_RAD 0.087266462599716474
 /** The state after a scan. Without a pose it is initialising; a scan that converged makes it tracking. It is lost,
  * or recovering where a pose hypothesis may be right, after a scan that is off the map, that leaves the position
- * less certain than the limit, that leaves a trusted pose with an attitude less certain than NDTD_LOST_RAD, or that
- * is contradicted. Beyond the edge of the map it is extending instead, as long as odometry's pose is within these
- * limits. Any other scan turns tracking into coasting and changes nothing else. */
+ * less certain than the limit, that leaves a trusted pose with an attitude less certain than NDTD_LOST_RAD, that
+ * is contradicted, or that has left the track. Beyond the edge of the map it is extending instead, as long as
+ * odometry's pose is within these limits. Any other scan turns tracking into coasting and changes nothing else. */
 enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_facts *scan);
 
 /** Whether a scan with this outcome has a pose: matched, or at least predicted. */
