@@ -9,7 +9,8 @@ enum { CHUNK_BYTES = 2048, MOST_CHUNKS = 256, MOST_COPIES = 64, FRESH = 0xff };
 extern char __start_emulated_shared[] __attribute__((weak));
 extern char __stop_emulated_shared[] __attribute__((weak));
 
-static unsigned char is_written[MOST_CHUNKS]; /* by a block of this launch; the others are FRESH, here and in all copies */
+static unsigned char
+    is_written[MOST_CHUNKS]; /* by a block of this launch; the others are FRESH, here and in all copies */
 static char *copies[MOST_COPIES];
 static unsigned copy_count;
 

@@ -1,5 +1,6 @@
 /** @file
- * @brief Shared memory: kernels name one place, where that of the running block lies; each block that waits has a copy.
+ * @brief Shared memory: kernels name one place, where that of the running block lies; each block that waits has a
+ * copy.
  *
  * Only chunks that a block of the launch has written differ between blocks, so only they are copied. */
 #ifndef EMULATED_SHARED_H
