@@ -63,7 +63,7 @@ def apply(title, steps, copy):
 
 
 def build(copy, arguments):
-    commands = (["cmake", "-S", ".", "-B", "build", "-DCMAKE_BUILD_TYPE=Debug", "-DNDT_TESTS=OFF", "-DNDT_CUDA=OFF", "-DNDT_WERROR=ON",
+    commands = (["cmake", "-S", ".", "-B", "build", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O0", "-DNDT_TESTS=OFF", "-DNDT_CUDA=OFF", "-DNDT_WERROR=ON",
                  *arguments], ["cmake", "--build", "build", "--parallel", "2", "--target", "ndtd", "ndt-sim"])
     for command in commands:
         run = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)

@@ -144,7 +144,7 @@ static enum ndt_status guard_lidar_turn(struct guard_work *work, struct ndt_erro
 
 /* ---- evaluations and whole alignments ---- */
 
-enum { MAP_POINTS = 60000, EVAL_POINTS = 5000, ALIGN_POINTS = 1500, EVALUATIONS = 4, BATCH_ITEMS = 200 };
+enum { MAP_POINTS = 60000, EVAL_POINTS = 5000, ALIGN_POINTS = 1500, EVALUATIONS = 4, BATCH_ITEMS = 40 };
 
 static enum ndt_status open_matcher(struct guard_work *work, const struct ndt_map_config *config,
                                     size_t scan_points, struct ndt_error *err)
@@ -463,7 +463,7 @@ static const struct guard_case cases[] = {
      .run = guard_align_run,
      .isa = "avx2",
      .variant = NDT_AUTOWARE},
-    {.name = "align_batch_200",
+    {.name = "align_batch_40",
      .prepare = guard_batch_prepare,
      .run = guard_batch_run,
      .once = 1,

@@ -4,6 +4,7 @@
 #   with_sass_tools.sh REQUIREMENTS WORK_DIR COMMAND...
 set -uo pipefail
 requirements=${1:?file of requirements} work=${2:?folder to write to}
+here=$(cd "$(dirname "$0")" && pwd)
 shift 2
 export PATH=$PATH:/usr/local/cuda/bin
 command -v nvcc >/dev/null || exec "$@"
@@ -12,11 +13,12 @@ exec 9>"$work/lock" && flock 9 || exit 1 # tests that run at the same time wait 
 wanted=$(python3 -VV && sha256sum <"$requirements")
 install() {
     rm -rf "$work/venv"
-    python3 -m venv "$work/venv" && "$work/venv/bin/python" -m pip --disable-pip-version-check --retries 1 --timeout 15 \
-        install -q -r "$requirements" && echo "$wanted" >"$work/installed"
+    python3 -m venv "$work/venv" && "$here/../python/install_packages.sh" "$work/venv" -r "$requirements" &&
+        echo "$wanted" >"$work/installed"
 }
 if [ "$wanted" != "$(cat "$work/installed" 2>/dev/null)" ] && ! install >"$work/log" 2>&1; then
     exec "$@"
 fi
 exec 9>&-
+unset PYTHONDONTWRITEBYTECODE # the packages are compiled when they are first imported
 PATH=$work/venv/bin:$PATH exec "$@"

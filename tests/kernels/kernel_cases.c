@@ -147,6 +147,7 @@ static const double BEYOND_M = 16777216.0; /* 2^24 cells of 1 m: keys of an inde
 static const double UTM_M[3] = {1000123.0, 5000321.5, 412.25};
 
 static const size_t sizes[] = {0, 1, 31, 32, 33, 255, 256, 257, 1000, 100000};
+static const size_t largest_of_many = 20000; /* points that see up to 27 voxels each cost the reference seconds */
 static const double leaves_m[] = {4.0, 2.0, 1.0, 0.7};
 static const char *const pose_names[] = {"drive", "turned", "steep", "gimbal", "upside", "plain", "away", "beyond"};
 static const char *const map_names[] = {"street", "seeded", "utm", "spread", "thin", "empty"};
@@ -157,6 +158,8 @@ enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), LEAVES = sizeof(leaves_m) / siz
 static void make_size(size_t item, struct kernel_case *out)
 {
     out->size = sizes[item];
+    if ((out->neighbours == NDT_DIRECT27 || out->neighbours == NDT_RADIUS) && out->size > largest_of_many)
+        out->size = largest_of_many;
     snprintf(out->name, sizeof(out->name), "sizes/%zu", out->size);
 }
 

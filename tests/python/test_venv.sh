@@ -20,9 +20,10 @@ python=$work/venv/bin/python
 log=$work/venv.log
 exec 9>"$work/venv.lock" && flock 9 || exit 1
 pip() { "$python" -m pip --disable-pip-version-check "$@" >"$log" 2>&1; }
+install() { "$here/install_packages.sh" "$work/venv" "$@" >"$log" 2>&1; }
 
 # The packages: installed again when the interpreter or the requirements change.
-wanted=$("$base" -VV && cat "$package/pyproject.toml" "$here/test_venv.sh" | sha256sum)
+wanted=$("$base" -VV && cat "$package/pyproject.toml" "$here/test_venv.sh" "$here/install_packages.sh" | sha256sum)
 if [ "$wanted" != "$(cat "$work/installed" 2>/dev/null)" ] || ! "$python" -c '' 2>/dev/null; then
     rm -rf "$work/venv" "$work/installed" "$work/probe"
     "$base" -m venv "$work/venv" || exit 1
@@ -51,8 +52,8 @@ system = re.search(r"requires = \[(.*?)\]", text).group(1)
 base = re.search(r"^dependencies = \[(.*?)\]", text, re.M).group(1)
 print("\n".join(sorted({*rows("test"), *re.findall(r'"([^"]*)"', system + base)})))
 PYTHON
-    pip install -q --no-compile -r "$work/requirements.txt" || { cat "$log"; exit 1; }
+    install -r "$work/requirements.txt" || { cat "$log"; exit 1; }
     # What ouster-sdk wants besides, one version of rosbags and others, is not that of the tests; they skip without it.
-    pip install -q --no-compile --no-deps --only-binary :all: 'ouster-sdk>=1' || echo "left out: ouster-sdk: $(tail -n 1 "$log")"
+    install --no-deps --only-binary :all: 'ouster-sdk>=1' || echo "left out: ouster-sdk: $(tail -n 1 "$log")"
     echo "$wanted" >"$work/installed"
 fi

@@ -177,8 +177,9 @@ struct sim_plan {
     int node_count, edge_count;
     double node_m[SIM_MAX_NODES][3];
     int edges[SIM_MAX_LINKS][2];
+    double length_m[SIM_MAX_LINKS]; /* of the edges */
 };
-/* Joins two nodes. */
+/* Joins two nodes, which are at their places. */
 void sim_plan_add_edge(struct sim_plan *plan, int a, int b);
 /* A random place on or near its edges, uniform along them. */
 void sim_plan_place(const struct sim_plan *plan, struct ndt_random *random, double at_m[3]);

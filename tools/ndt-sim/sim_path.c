@@ -85,14 +85,10 @@ double sim_smooth_step(double x)
 
 void sim_plan_add_edge(struct sim_plan *plan, int a, int b)
 {
+    const double *from = plan->node_m[a], *to = plan->node_m[b];
     plan->edges[plan->edge_count][0] = a;
-    plan->edges[plan->edge_count++][1] = b;
-}
-
-static double edge_length_m(const struct sim_plan *plan, int edge)
-{
-    const double *a = plan->node_m[plan->edges[edge][0]], *b = plan->node_m[plan->edges[edge][1]];
-    return hypot(hypot(b[0] - a[0], b[1] - a[1]), b[2] - a[2]);
+    plan->edges[plan->edge_count][1] = b;
+    plan->length_m[plan->edge_count++] = hypot(hypot(to[0] - from[0], to[1] - from[1]), to[2] - from[2]);
 }
 
 /* Chooses any edge of the node but the one that the path came on, unless there is no other. Stairs are the rarest
@@ -123,13 +119,13 @@ enum ndt_status sim_path_on_plan(struct sim_path *path, const struct sim_plan *p
     int edge = next_edge(plan, node, -1, random);
     double on_m = 0.0;
     for (size_t i = 0; i < path->count; i++, on_m += SIM_PATH_STEP_M) {
-        while (on_m >= edge_length_m(plan, edge)) {
-            on_m -= edge_length_m(plan, edge);
+        while (on_m >= plan->length_m[edge]) {
+            on_m -= plan->length_m[edge];
             node = plan->edges[edge][0] == node ? plan->edges[edge][1] : plan->edges[edge][0];
             edge = next_edge(plan, node, edge, random);
         }
         const int other = plan->edges[edge][0] == node ? plan->edges[edge][1] : plan->edges[edge][0];
-        const double u = on_m / edge_length_m(plan, edge);
+        const double u = on_m / plan->length_m[edge];
         for (int k = 0; k < 3; k++)
             path->points_m[i][k] = plan->node_m[node][k] + u * (plan->node_m[other][k] - plan->node_m[node][k]);
     }
@@ -141,12 +137,12 @@ void sim_plan_place(const struct sim_plan *plan, struct ndt_random *random, doub
     double length_m = 0.0;
     int edge = 0;
     for (int i = 0; i < plan->edge_count; i++)
-        length_m += edge_length_m(plan, i);
+        length_m += plan->length_m[i];
     double on_m = ndt_random_between(random, 0.0, length_m);
-    while (edge < plan->edge_count - 1 && on_m >= edge_length_m(plan, edge))
-        on_m -= edge_length_m(plan, edge++);
+    while (edge < plan->edge_count - 1 && on_m >= plan->length_m[edge])
+        on_m -= plan->length_m[edge++];
     const double *a = plan->node_m[plan->edges[edge][0]], *b = plan->node_m[plan->edges[edge][1]];
-    const double u = on_m / edge_length_m(plan, edge);
+    const double u = on_m / plan->length_m[edge];
     for (int k = 0; k < 3; k++)
         at_m[k] = a[k] + u * (b[k] - a[k]);
     at_m[0] += ndt_random_between(random, -0.5, 0.5);

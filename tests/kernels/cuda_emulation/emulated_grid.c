@@ -6,6 +6,7 @@
 
 #include "emulated_device.h"
 #include "emulated_fiber.h"
+#include "emulated_shared.h"
 #include "emulated_watch.h"
 
 enum {
@@ -59,20 +60,16 @@ static void (*running)(struct ndt_gpu_job);
 static void (*running_single)(struct ndt_gpu_job, struct ndt_gpu_single); /* NULL: one argument */
 static const struct emulated_launch *launch_now;
 
-/* Bounds of the section that holds all shared memory; there may be none. */
-extern char __start_emulated_shared[] __attribute__((weak));
-extern char __stop_emulated_shared[] __attribute__((weak));
-
 void emulated_stop(const char *what)
 {
     fprintf(stderr, "CUDA emulation: %s (block %u, thread %u)\n", what, emulated_grid_now.block.x, current);
     abort();
 }
 
-static void make_ready(unsigned thread)
+static void make_ready(struct block *block, unsigned thread)
 {
-    active->states[thread] = READY;
-    active->ready[active->ready_count++] = thread;
+    block->states[thread] = READY;
+    block->ready[block->ready_count++] = thread;
 }
 
 static uint32_t lane_of(const struct block *block, unsigned thread)
@@ -166,7 +163,7 @@ static const uint64_t *exchange(unsigned mask, uint64_t value, int orders)
         warp->set ^= 1;
         for (unsigned i = 0; i < WARP; i++) {
             lanes[i] = lane_of(active, first + i);
-            make_ready(first + i);
+            make_ready(active, first + i);
         }
         if (orders && emulated_watch)
             emulated_watch->meet(lanes, WARP);
@@ -201,7 +198,7 @@ static void meet_some(unsigned mask)
     for (unsigned i = 0; i < WARP; i++)
         if (mask & 1u << i) {
             lanes[count++] = lane_of(active, first + i);
-            make_ready(first + i);
+            make_ready(active, first + i);
         }
     if (emulated_watch)
         emulated_watch->meet(lanes, count);
@@ -229,14 +226,14 @@ void emulated_yield(void)
     if (++yields > MOST_YIELDS)
         emulated_stop("threads spin without progress");
     yield_to = 1;
-    make_ready(current);
+    make_ready(active, current);
     leave(0);
 }
 
 void emulated_pause(void)
 {
     yield_to = emulated_chance(8) == 0;
-    make_ready(current);
+    make_ready(active, current);
     leave(0);
 }
 
@@ -275,40 +272,32 @@ void emulated_between(const void *at, unsigned bytes)
     emulated_plain(at, bytes, 1);
 }
 
-static size_t shared_bytes(void)
-{
-    return __start_emulated_shared ? (size_t)(__stop_emulated_shared - __start_emulated_shared) : 0;
-}
-
 /* Puts shared memory and block number of `block` in place. */
 static void activate(struct block *block)
 {
-    const size_t bytes = shared_bytes();
-    if (active != block && bytes) {
-        if (active)
-            memcpy(active->shared, __start_emulated_shared, bytes);
-        memcpy(__start_emulated_shared, block->shared, bytes);
-    }
+    if (active != block)
+        emulated_shared_swap(active ? active->shared : NULL, block->shared);
     active = block;
     emulated_grid_now.block.x = block->index;
 }
 
 static void start_block(struct block *block, unsigned index)
 {
-    activate(block);
+    if (active && active != block && active->is_running)
+        emulated_shared_swap(active->shared, NULL);
+    active = block;
     block->index = emulated_grid_now.block.x = index;
     block->is_running = 1;
     block->waits_for_cluster = 0;
     block->ready_count = block->brought = 0;
     memset(block->warps, 0, sizeof(block->warps));
     memset(block->leaves_out, 0, sizeof(block->leaves_out));
-    if (shared_bytes())
-        memset(__start_emulated_shared, 0xff, shared_bytes());
+    emulated_shared_begin();
     if (emulated_watch)
-        emulated_watch->block(__start_emulated_shared, shared_bytes(), (unsigned)(block - blocks));
+        emulated_watch->block(emulated_shared_place(), emulated_shared_bytes(), (unsigned)(block - blocks));
     for (unsigned i = 0; i < thread_count; i++) {
         emulated_fiber_prepare(&block->fibers[i], start_of_fiber);
-        make_ready(i);
+        make_ready(block, i);
     }
 }
 
@@ -323,12 +312,11 @@ static void start_team(unsigned team, unsigned index)
 static unsigned open_all(struct block *block, enum state state, uint32_t *lanes)
 {
     unsigned count = 0;
-    activate(block);
     for (unsigned i = 0; i < thread_count; i++) {
         if (block->states[i] != state)
             continue;
         lanes[count++] = lane_of(block, i);
-        make_ready(i);
+        make_ready(block, i);
     }
     return count;
 }
@@ -452,9 +440,10 @@ static unsigned set_up(void)
         blocks[i].team = i / cluster;
         blocks[i].is_running = 0;
         blocks[i].fibers = fibers + (size_t)i * thread_count;
-        if (!blocks[i].shared && !(blocks[i].shared = malloc(shared_bytes() + 1)))
-            abort();
+        if (!blocks[i].shared)
+            blocks[i].shared = emulated_shared_make();
     }
+    emulated_shared_launch();
     memset(teams, 0, sizeof(teams));
     active = NULL;
     return resident;
@@ -467,14 +456,16 @@ uint32_t emulated_block_of_rank(unsigned rank)
     return emulated_grid_now.block.x - emulated_cluster_rank() + rank;
 }
 
-void *emulated_shared_of(const void *at, uint32_t index)
+void *emulated_shared_of(const void *at, unsigned bytes, uint32_t index)
 {
-    const uintptr_t from = (uintptr_t)at - (uintptr_t)__start_emulated_shared;
-    if (from >= shared_bytes())
+    const uintptr_t from = (uintptr_t)at - (uintptr_t)emulated_shared_place();
+    if (from >= emulated_shared_bytes() || bytes == 0 || bytes > emulated_shared_bytes() - from)
         emulated_stop("no shared memory of a cluster");
     for (struct block *block = blocks; block < blocks + MOST_BLOCKS; block++)
-        if (block->is_running && block->index == index)
-            return (block == active ? __start_emulated_shared : block->shared) + from;
+        if (block->is_running && block->index == index) {
+            emulated_shared_written(from, bytes);
+            return (block == active ? emulated_shared_place() : block->shared) + from;
+        }
     return NULL;
 }
 

@@ -53,9 +53,9 @@ void emulated_between(const void *at, unsigned bytes);
 
 /* Number of the block with this rank in the cluster of the running one. */
 uint32_t emulated_block_of_rank(unsigned rank);
-/* The address in another block's shared memory that corresponds to `at` in that of the running block; NULL once the
- * other block has ended. */
-void *emulated_shared_of(const void *at, uint32_t block);
+/* The address in another block's shared memory that corresponds to `at` in that of the running block, for reading
+ * or writing so many bytes now; NULL once the other block has ended. */
+void *emulated_shared_of(const void *at, unsigned bytes, uint32_t block);
 
 /* The scheduler calls it after each step of a thread; NULL: nothing. */
 extern void (*emulated_after_step)(void);

@@ -29,7 +29,7 @@ static unsigned sent_count;
 
 static struct barrier *open_barrier(uint64_t *barrier, uint32_t block)
 {
-    struct barrier *here = emulated_shared_of(barrier, block);
+    struct barrier *here = emulated_shared_of(barrier, sizeof(*barrier), block);
     if (!here)
         emulated_stop("a barrier of a block that has ended");
     if (!here->is_open)
@@ -120,7 +120,7 @@ static void deliver(void)
     const unsigned pick = emulated_chance(sent_count);
     const struct sent item = sent[pick];
     sent[pick] = sent[--sent_count];
-    void *there = emulated_shared_of(item.at, item.block);
+    void *there = emulated_shared_of(item.at, item.bytes, item.block);
     if (!there)
         emulated_stop("a store arrives in a block that has ended");
     memcpy(there, item.value, item.bytes);
@@ -150,7 +150,7 @@ void emulated_remote_write(void *at, unsigned rank, const void *value, unsigned 
     const uint32_t block = emulated_block_of_rank(rank);
     if (emulated_watch)
         emulated_watch->remote(at, bytes, block, 1);
-    void *there = emulated_shared_of(at, block);
+    void *there = emulated_shared_of(at, bytes, block);
     if (!there)
         emulated_stop("a store to a block that has ended");
     memcpy(there, value, bytes);
@@ -161,7 +161,7 @@ void emulated_remote_read(void *out, const void *at, unsigned rank, unsigned byt
     const uint32_t block = emulated_block_of_rank(rank);
     if (emulated_watch)
         emulated_watch->remote(at, bytes, block, 0);
-    const void *there = emulated_shared_of(at, block);
+    const void *there = emulated_shared_of(at, bytes, block);
     if (!there)
         emulated_stop("a load from a block that has ended");
     memcpy(out, there, bytes);

@@ -325,11 +325,15 @@ def done_files(run):
     return len(list(run.glob("done/*/*.parquet")))
 
 
-def test_stopped_killed_and_gone_on_with(options, bin_dir, tmp_path):
+def test_stopped_killed_and_gone_on_with(options, drives, bin_dir, tmp_path):
+    """The last but one bag waits while several workers are stopped: however slow that is, they do not end before."""
     run, program, log = tmp_path / "run", recorder(tmp_path / "recorder", bin_dir / "ndtd"), tmp_path / "log"
-    began = []
+    hold, began = program.with_name("hold"), []
+    hold.write_text(drives.bags[-2].name)
     for number, (workers, stop) in enumerate(((2, signal.SIGINT), (3, signal.SIGKILL), (1, signal.SIGTERM))):
         before, mark = done_files(run), f"NDT_FLEET_MARK={tmp_path}.{number}"
+        if workers == 1:
+            hold.unlink()
         process = start(*options, "--ndtd", program, "--workers", workers, environment=dict([mark.split("=")]), log=log)
         wait_until(lambda: done_files(run) > before or process.poll() is not None, "done file")
         for pid in [*marked(mark), process.pid] if stop == signal.SIGINT else [process.pid]:  # as a terminal does
