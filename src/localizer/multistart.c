@@ -102,8 +102,7 @@ static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocal
     return region;
 }
 
-/* Whether the window was searched with a view wide enough for the right place to stand out. */
-static int is_wide_view(const struct ndtd_relocalizer *relocalizer)
+int ndtd_is_wide_view(const struct ndtd_relocalizer *relocalizer)
 {
     const struct ndtd_proposals *proposals = &relocalizer->proposals;
     return proposals->is_searched && proposals->found->view.sectors >= WIDE_VIEW &&
@@ -342,7 +341,7 @@ static double log_odds_unfound(const struct ndtd_relocalization *now, double mar
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const struct ndt_align_result *result = &now->alignment->result;
     const double deficit = ndtd_fit_deficit(&relocalizer->usual, ndtd_fit(result));
-    const int is_wide = is_wide_view(relocalizer);
+    const int is_wide = ndtd_is_wide_view(relocalizer);
     const double unexpected = fmax(0, surprise_of(now, &result->T_map_sensor) - ndtd_surprise(EXPECTED));
     return ndtd_surprise(deficit * deficit) + unexpected + log(places_of(now)) +
            (result->outcome == NDT_CONVERGED ? 0 : NOT_CONVERGED) - (is_wide ? FOUND_WIDE : FOUND_NARROW) -
@@ -351,7 +350,7 @@ static double log_odds_unfound(const struct ndtd_relocalization *now, double mar
 
 double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands_out)
 {
-    const int is_wide = is_wide_view(now->relocalizer);
+    const int is_wide = ndtd_is_wide_view(now->relocalizer);
     const double deficit = ndtd_fit_deficit(&now->relocalizer->usual, ndtd_fit(&now->alignment->result));
     return ndtd_surprise(deficit * deficit) + (is_wide ? MISSED_WIDE : MISSED_NARROW) -
            fmin(STANDS_OUT_PART * fmax(stands_out, 0), LESS_MOST);
@@ -441,7 +440,7 @@ static int is_settled(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     return relocalizer->proposals.is_searched &&
-           (relocalizer->recovery.is_active ? is_wide_view(relocalizer) : is_expected(now)) && is_found(now) &&
+           (relocalizer->recovery.is_active ? ndtd_is_wide_view(relocalizer) : is_expected(now)) && is_found(now) &&
            margin_of(now) >= NDTD_LEAST_MARGIN;
 }
 
@@ -501,7 +500,8 @@ static enum ndt_status weigh(struct ndtd_relocalization *now, struct ndt_error *
     first.fit = ndtd_fit(&now->alignment->result);
     now->has_first = 1;
     now->first = first;
-    enum ndt_status status = ndtd_find_motion(now->matcher, now->alignment, err);
+    int is_cut_short; /* the alignment stays what it was */
+    enum ndt_status status = ndtd_find_motion(now->matcher, now->alignment, &is_cut_short, err);
     const struct ndtd_deskewing last = ndtd_deskewing_now(now->matcher);
     if (status == NDT_OK && ndtd_are_distinct(&aligned, &now->alignment->result.T_map_sensor))
         now->decision->margin = fmin(margin_over(now, &rivals), 0);

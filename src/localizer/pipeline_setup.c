@@ -181,6 +181,8 @@ static void keep_map(struct ndtd_pipeline *pipeline, struct ndt_map *map)
 {
     struct ndt_map *before = pipeline->matcher.map;
     pipeline->matcher.map = ndt_map_retain(map);
+    if (!(before && map && before->id == map->id))
+        ndtd_pipeline_break_intervals(pipeline); /* the frame may be another one */
     ndtd_relocalizer_set_map(pipeline->relocalizer, before, map);
     fit_levels(pipeline);
     ndt_map_release(before);

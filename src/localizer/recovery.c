@@ -24,8 +24,9 @@ enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
 static const double OPEN_SWEEP_M = 1, OPEN_SWEEP_PART = 0.1;
 /* Distance within which a vehicle counts as still being where it was verified. */
 static const double HARDLY_M = 1.25;
-/* Deviations from the usual fit within which a scan fits as usual. */
-static const double AS_USUAL = 1;
+/* Deviations from the usual fit within which a scan fits as usual, and the time after which it no longer tells that
+ * a vehicle has stayed where it was verified. */
+static const double AS_USUAL = 1, STAYED_S = 10;
 /* Least logarithm of the odds, 999 : 1, of a place over all others after several views. */
 static const double LEAST_MARGIN_OF_PLACES = 6.9;
 /* Least logarithm of the odds, 10 : 1, of a place that searches prove as well. */
@@ -218,7 +219,7 @@ static enum ndt_status align_at_leading(struct ndtd_relocalization *now, struct 
     struct ndtd_alignment *alignment = now->alignment;
     struct ndtd_hypothesis *leading = &now->relocalizer->recovery.leading;
     struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
-    int fits;
+    int fits, is_cut_short;
     if (now->has_first)
         ndtd_deskewing_use(matcher, &now->first);
     if (!ndtd_matcher_has_time(matcher, &params)) {
@@ -232,8 +233,9 @@ static enum ndt_status align_at_leading(struct ndtd_relocalization *now, struct 
         ndtd_matcher_align(matcher, matcher->pass, &params, &alignment->prior.T_map_sensor, alignment, err);
     if (status == NDT_OK && ndtd_outcome_is_usable(alignment->result.outcome))
         ndtd_alignment_update(alignment, now->scan, matcher->track, &matcher->motion[matcher->pass].twist);
+    /* The motion of the previous leading one does not fit here. */
     if (status == NDT_OK && now->has_first && alignment->is_updated)
-        status = ndtd_find_motion(matcher, alignment, err); /* that of the previous leading one does not fit here */
+        status = ndtd_find_motion(matcher, alignment, &is_cut_short, err);
     if (status == NDT_OK)
         status = ndtd_resolve_degeneracy(now, err);
     leading->confidence = ndtd_confidence_now(now, &fits);
@@ -348,11 +350,13 @@ static int is_doubtful_sweep(const struct ndtd_relocalization *now)
                OPEN_SWEEP_M;
 }
 
-/* Whether a scan that sees all around fits as usual where the vehicle was verified: it has not moved. */
+/* Whether a scan that sees half of the circle or more fits as usual where the vehicle was verified: it has hardly
+ * moved. */
 static int is_where_verified(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
-    return relocalizer->proposals.found->view.sectors >= NDT_HYPOTHESIS_NARROW &&
+    const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, now->alignment->predicted.stamp_ns));
+    return dt_s <= STAYED_S && ndtd_is_wide_view(relocalizer) && ndtd_usual_fit_is_known(&relocalizer->usual) &&
            ndtd_fit_deficit(&relocalizer->usual, ndtd_fit(&now->alignment->result)) <= AS_USUAL &&
            ndt_pose_distance_m(&relocalizer->verified.T_map_base,
                                &relocalizer->recovery.leading.state.T_map_base) <= NDT_HYPOTHESIS_STEP_M;

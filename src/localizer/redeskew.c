@@ -7,8 +7,8 @@
 /* Distance [m] at the ends of the sweep by which the first pass has to move a typical point for a second one to
  * pay. */
 static const double SECOND_PASS_M = 0.05;
-/* Largest number of motions that are tried for one scan. */
-enum { MOTIONS_MAX = 4 };
+/* Largest number of motions that follow from one that fits better, and of all that are tried at one place. */
+enum { MOTIONS_MAX = 4, TRIES_MAX = 32 };
 /* Part of the usual fit below which a scan may have been deskewed with a wrong turn. */
 static const double USUAL_PART = 0.9;
 /* Differences of rates of turn: those that are tried first, and the least one between two that are tried. */
@@ -101,16 +101,15 @@ static enum ndt_status deskew_back(struct ndtd_matcher *matcher, const struct nd
     return ndtd_matcher_deskew_again(matcher, err);
 }
 
-/* The rates of turn that were tried for one scan, about the vertical axis of the base, and their fits. */
+/* The rates of turn that were tried at one place, about the vertical axis of the base, and their fits. */
 struct turns {
     size_t count;
-    double radps[4 * MOTIONS_MAX + 16], fit[4 * MOTIONS_MAX + 16];
+    int is_cut_short; /* no time was left for a motion */
+    double radps[TRIES_MAX], fit[TRIES_MAX];
 };
 
 static void add_turn(struct turns *turns, double radps, double fit)
 {
-    if (turns->count == sizeof(turns->fit) / sizeof(turns->fit[0]))
-        return;
     turns->radps[turns->count] = radps;
     turns->fit[turns->count++] = fit;
 }
@@ -135,28 +134,31 @@ static int is_at_optimum(const struct ndtd_matcher *matcher, const struct ndtd_a
 static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, struct turns *turns,
                       enum ndt_status *status, struct ndt_error *err)
 {
-    const struct ndt_align_result before = alignment->result;
-    const struct ndt_track_state updated = alignment->updated;
+    const struct ndtd_alignment before = *alignment;
     const struct ndtd_deskewing used = ndtd_deskewing_now(matcher);
     struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
-    if (!motion_differs(matcher, alignment) || !is_at_optimum(matcher, alignment) ||
-        !ndtd_matcher_has_time(matcher, &params))
+    if (turns->count == TRIES_MAX || !motion_differs(matcher, alignment) || !is_at_optimum(matcher, alignment))
+        return 0;
+    turns->is_cut_short |= !ndtd_matcher_has_time(matcher, &params);
+    if (turns->is_cut_short)
         return 0;
     *status = align_again(matcher, alignment, &params, err);
     if (*status != NDT_OK)
         return 0;
-    add_turn(turns, updated.twist.w_radps[2], ndtd_fit(&alignment->result));
-    if (ndtd_fit(&alignment->result) > ndtd_fit(&before))
-        return 1;
+    turns->is_cut_short |= alignment->result.outcome == NDT_DEADLINE;
+    if (ndtd_outcome_is_usable(alignment->result.outcome) || !ndtd_outcome_is_usable(before.result.outcome)) {
+        add_turn(turns, before.updated.twist.w_radps[2], ndtd_fit(&alignment->result));
+        if (ndtd_fit(&alignment->result) > ndtd_fit(&before.result))
+            return 1;
+    }
     const struct ndt_align_result costs = alignment->result;
-    alignment->result = before;
+    *alignment = before;
     alignment->has_trace = 0; /* the trace was overwritten */
     alignment->result.iterations = costs.iterations;
     alignment->result.evaluations = costs.evaluations;
     alignment->result.align_us = costs.align_us;
     alignment->result.upload_us = costs.upload_us;
-    alignment->updated = updated;
-    *status = deskew_back(matcher, &used, &updated, err);
+    *status = deskew_back(matcher, &used, &before.updated, err);
     return 0;
 }
 
@@ -229,15 +231,17 @@ static enum ndt_status try_turns_around(struct ndtd_matcher *matcher, struct ndt
     return status;
 }
 
-/* The number of the nearest turn tried on one side of another (sign: 1 faster, -1 slower) with its best fit;
- * count: there is none. */
+/* The number of the nearest turn tried on one side of another (sign: 1 faster, -1 slower); of equal ones, with
+ * other velocities, the one that fits best. count: there is none. */
 static size_t neighbour_of(const struct turns *turns, size_t number, double sign)
 {
     size_t nearest = turns->count;
     for (size_t i = 0; i < turns->count; i++) {
         const double away_radps = sign * (turns->radps[i] - turns->radps[number]);
+        const double nearer_radps =
+            nearest == turns->count ? INFINITY : sign * (turns->radps[nearest] - turns->radps[number]);
         if (away_radps >= LEAST_TURN_RADPS &&
-            (nearest == turns->count || away_radps < sign * (turns->radps[nearest] - turns->radps[number])))
+            (away_radps < nearer_radps || (away_radps == nearer_radps && turns->fit[i] > turns->fit[nearest])))
             nearest = i;
     }
     return nearest;
@@ -282,12 +286,13 @@ static enum ndt_status try_turns_between(struct ndtd_matcher *matcher, struct nd
     return status;
 }
 
-enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, int *is_cut_short,
                                  struct ndt_error *err)
 {
     static const double PARTS[] = {0, 1};
     enum ndt_status status = NDT_OK;
     struct turns turns = {.count = 0};
+    *is_cut_short = 0;
     if (!may_move_otherwise(matcher, alignment))
         return NDT_OK;
     if (!alignment->is_updated)
@@ -306,26 +311,30 @@ enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_align
     if (status == NDT_OK)
         status = try_turns_between(matcher, alignment, &turns, err);
     alignment->is_updated = ndtd_outcome_is_usable(alignment->result.outcome);
+    *is_cut_short = turns.is_cut_short;
     return status;
 }
 
 /* Aligns from the prior of the alignment, on the finest level, and finds the motion there unless the scan fits
  * worse than `least_fit`. */
 static enum ndt_status align_with_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
-                                         double least_fit, struct ndt_error *err)
+                                         double least_fit, int *is_cut_short, struct ndt_error *err)
 {
     struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
-    if (!ndtd_matcher_has_time(matcher, &params)) {
+    *is_cut_short = !ndtd_matcher_has_time(matcher, &params);
+    if (*is_cut_short) {
         ndtd_refuse(&alignment->result, NDT_DEADLINE, "no time left for another place");
         return NDT_OK;
     }
     ndtd_use_finest_level(&params);
     enum ndt_status status =
         ndtd_matcher_align(matcher, matcher->pass, &params, &alignment->prior.T_map_sensor, alignment, err);
+    *is_cut_short = alignment->result.outcome == NDT_DEADLINE;
     if (status != NDT_OK || !ndtd_outcome_is_usable(alignment->result.outcome))
         return status;
     ndtd_alignment_update(alignment, &matcher->scan, matcher->track, motion_in_use(matcher));
-    return ndtd_fit(&alignment->result) < least_fit ? NDT_OK : ndtd_find_motion(matcher, alignment, err);
+    return ndtd_fit(&alignment->result) < least_fit ? NDT_OK
+                                                    : ndtd_find_motion(matcher, alignment, is_cut_short, err);
 }
 
 enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
@@ -334,18 +343,19 @@ enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher, struct ndtd
 {
     const struct ndtd_deskewing here = ndtd_deskewing_now(matcher);
     struct ndtd_alignment there = *alignment;
+    int is_cut_short = 0;
     ndtd_matcher_keep_fits(matcher, &alignment->result.T_map_sensor);
     there.prior.T_map_sensor = *other;
     ndtd_matcher_wide_covariance(matcher, there.prior.covariance);
     there.result = (struct ndt_align_result){0};
     enum ndt_status status = deskew_back(matcher, first, &alignment->updated, err);
     if (status == NDT_OK)
-        status = align_with_motion(matcher, &there, RIVAL_PART * first->fit, err);
+        status = align_with_motion(matcher, &there, RIVAL_PART * first->fit, &is_cut_short, err);
     if (status != NDT_OK)
         return status;
     const int is_same = !ndtd_are_distinct(&there.result.T_map_sensor, &alignment->result.T_map_sensor);
     *lead = is_same ? INFINITY : ndtd_matcher_lead_of_kept(matcher, &there.result.T_map_sensor);
-    if (there.result.outcome == NDT_DEADLINE)
+    if (is_cut_short)
         *lead = 0;
     ndtd_add_costs(&alignment->result, &there.result);
     alignment->has_trace = 0; /* the trace was overwritten */

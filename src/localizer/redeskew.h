@@ -13,9 +13,9 @@ NDT_MUST_CHECK enum ndt_status ndtd_second_pass(struct ndtd_matcher *matcher, st
 /* Tries other motions for a scan that contradicts its prediction and was therefore deskewed with a wrong one: the
  * motion that its alignment suggests, again as long as the fit improves, and those that lead to the alignment from
  * the previous scan. Where the scan still fits worse than usual, faster and slower turns follow: a person who looks
- * around changes the rate of turn. */
+ * around changes the rate of turn. *is_cut_short: no time was left for one of them. */
 NDT_MUST_CHECK enum ndt_status ndtd_find_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
-                                                struct ndt_error *err);
+                                                int *is_cut_short, struct ndt_error *err);
 /* The motion that the points are deskewed with. */
 struct ndtd_deskewing {
     enum ndtd_pass pass;
@@ -28,8 +28,9 @@ struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher);
 void ndtd_deskewing_use(struct ndtd_matcher *matcher, const struct ndtd_deskewing *first);
 /* Aligns the scan from another sensor pose, deskewed as `first` and then with the motion that fits there. *lead:
  * number of standard deviations by which the scan fits better at `alignment`, with the motion of that; INFINITY
- * where the other pose leads to no distinct optimum. No motion is sought at an optimum that the scan, deskewed as
- * `first`, fits far worse than the best one. Alignment and points stay as they are; costs are added. */
+ * where the other pose leads to no distinct optimum. 0 where the time did not suffice. No motion is sought at an
+ * optimum that the scan, deskewed as `first`, fits far worse than the best one. Alignment and points stay as they
+ * are; costs are added. */
 NDT_MUST_CHECK enum ndt_status ndtd_lead_with_motions(struct ndtd_matcher *matcher,
                                                       struct ndtd_alignment *alignment,
                                                       const struct ndtd_deskewing *first,

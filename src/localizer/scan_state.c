@@ -44,8 +44,8 @@ int ndtd_scan_has_trusted_pose(const struct ndtd_scan_record *record)
     return ndtd_outcome_has_pose(record->result.outcome) && ndtd_state_is_trusted(record->state);
 }
 
-/* Whether a scan that was aligned in vain leaves a prediction without wheels that is not certain enough: a gyro knows
- * no way. */
+/* Whether a scan that was aligned in vain leaves a prediction without wheels that is not certain enough: a gyro
+ * knows no way. */
 static int is_contradicted(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                            const struct ndtd_scan_record *record)
 {

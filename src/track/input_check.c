@@ -271,7 +271,8 @@ static void name_turn(struct ndt_track_input_check *check)
     const struct sums sums = sum_up(&check->turns, NAMED_BY), last = sum_up(&check->turns, 1);
     check->value = fabs(last.along) / fmax(last.scan2, 1e-12); /* the one before may have begun before the fault */
     const int is_common = fabs(sums.along) >= COHERENT * sqrt(sums.scan2 * sums.told2);
-    if (is_part(sums.told2, is_common ? STILL_PART : NOISE_PART, sums.scan2))
+    if (is_part(last.told2, STILL_PART, last.scan2) ||
+        is_part(sums.told2, is_common ? STILL_PART : NOISE_PART, sums.scan2))
         check->fault = NDT_TRACK_TURN_STANDS_STILL;
     else if (is_part(sums.scan2, is_common ? STILL_PART : NOISE_PART, sums.told2))
         check->fault = NDT_TRACK_TURNS_ALONE;
