@@ -142,6 +142,35 @@ TEST(a_refused_pose_takes_its_views_along)
     ck_assert_double_lt(error_m(4), 0.1);
 }
 
+/* One that was deskewed with a wrong motion fits no place well: it must not replace the view before. */
+TEST(a_scan_that_fits_nowhere_is_no_view)
+{
+    const struct ndtd_relocalization now = {.relocalizer = here.relocalizer, .alignment = &here.alignment};
+    struct ndtd_recovery *recovery = &here.relocalizer->recovery;
+    give_pose(0, 0, 0);
+    ndtd_belief_begin(&recovery->places, &drive.truth[0], -5);
+    recovery->has_places = 1;
+    recovery->places.log_fit_unfound = 0;
+    ndtd_places_keep(&now);
+    ck_assert_uint_eq(recovery->views, 0);
+    recovery->places.log_fit_unfound = -4;
+    ndtd_places_keep(&now);
+    ck_assert_uint_eq(recovery->views, 1);
+}
+
+TEST(a_place_that_a_search_has_found_leaves_the_track)
+{
+    give_pose(0, 40, 3.1);
+    take(0);
+    ck_assert(ndtd_relocalizer_is_active(here.relocalizer));
+    ck_assert_int_eq(ndtd_relocalizer_has_left_track(here.relocalizer),
+                     here.relocalizer->recovery.leading.is_found);
+    here.relocalizer->recovery.leading.is_found = 1;
+    ck_assert(ndtd_relocalizer_has_left_track(here.relocalizer));
+    here.relocalizer->recovery.is_active = 0;
+    ck_assert(!ndtd_relocalizer_has_left_track(here.relocalizer));
+}
+
 /* However small the budget is: the track is aligned before the pose, for which no time is left here. */
 TEST(the_track_comes_back_without_time_for_the_pose_that_was_given)
 {
