@@ -177,18 +177,25 @@ static int try_motions(struct ndtd_matcher *matcher, struct ndtd_alignment *alig
     return 1;
 }
 
-/* Sets the pose of the optimum, and the velocity at the scan as the mean since the previous scan, extrapolated by
- * `part` of its change since then. */
+/* Returns an update that has left its optimum there. Otherwise the update is better: along a corridor the optimum
+ * is anywhere. */
+static void keep_at_optimum(const struct ndtd_matcher *matcher, struct ndtd_alignment *alignment)
+{
+    if (!is_at_optimum(matcher, alignment))
+        alignment->updated.T_map_base = aligned_base(matcher, alignment);
+}
+
+/* Sets the velocity at the scan as the mean since the previous scan, extrapolated by `part` of its change since
+ * then. */
 static int set_even_motion(const struct ndtd_matcher *matcher, struct ndtd_alignment *alignment, double part)
 {
     const struct ndt_track_state *before = alignment->before;
     const double dt_s = ndt_track_seconds(before->stamp_ns, alignment->predicted.stamp_ns);
-    const struct ndt_pose T_map_base = aligned_base(matcher, alignment);
-    const struct ndt_pose step = ndt_pose_between(&before->T_map_base, &T_map_base);
     if (dt_s <= 0 || dt_s > matcher->track->params.max_prediction_s)
         return 0;
+    keep_at_optimum(matcher, alignment);
+    const struct ndt_pose step = ndt_pose_between(&before->T_map_base, &alignment->updated.T_map_base);
     const struct ndt_twist mean = ndt_pose_log(&step, dt_s);
-    alignment->updated.T_map_base = T_map_base;
     for (int i = 0; i < 3; i++) {
         struct ndt_twist *twist = &alignment->updated.twist;
         twist->v_mps[i] = mean.v_mps[i] + part * (mean.v_mps[i] - before->twist.v_mps[i]);
@@ -223,7 +230,7 @@ static enum ndt_status try_turns_around(struct ndtd_matcher *matcher, struct ndt
         const struct ndt_track_state updated = alignment->updated;
         if (!may_turn_otherwise(matcher, alignment))
             break;
-        alignment->updated.T_map_base = aligned_base(matcher, alignment);
+        keep_at_optimum(matcher, alignment);
         alignment->updated.twist = from;
         alignment->updated.twist.w_radps[2] += TURNS_RADPS[i];
         (void)try_motions(matcher, alignment, turns, &updated, &status, err);
@@ -278,7 +285,7 @@ static enum ndt_status try_turns_between(struct ndtd_matcher *matcher, struct nd
         const struct ndt_track_state updated = alignment->updated;
         if (!may_turn_otherwise(matcher, alignment) || !turn_between(turns, &radps))
             break;
-        alignment->updated.T_map_base = aligned_base(matcher, alignment);
+        keep_at_optimum(matcher, alignment);
         alignment->updated.twist = *motion_in_use(matcher);
         alignment->updated.twist.w_radps[2] = radps;
         (void)try_motions(matcher, alignment, turns, &updated, &status, err);
