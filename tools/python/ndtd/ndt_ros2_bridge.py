@@ -31,11 +31,13 @@ def parser() -> argparse.ArgumentParser:
     add("--odometry-out", default="localization/pose_estimator/odometry", metavar="TOPIC",
         help="Odometry out: poses between scans, where ndtd has output.rate_hz; '' for none (default: %(default)s)")
     add("--diagnostics", default="/diagnostics", metavar="TOPIC", help="DiagnosticArray out, 1 Hz; '' for none")
-    add("--initialpose", default="initialpose", metavar="TOPIC", help="pose from RViz in; '' for none")
+    add("--initialpose", metavar="TOPIC", help="pose from RViz in; '' for none (default: initialpose, with --autoware none)")
     add("--initial-pose", choices=("search", "take"), default="search",
         help="search around it and use what fits (default), or take it unseen")
-    add("--tf", choices=("auto", "map-odom", "map-base", "none"), default="auto",
-        help="auto: map -> odom if tf has odom -> base_link, else map -> base_link (default)")
+    add("--tf", choices=("auto", "map-odom", "map-base", "none"),
+        help="auto: map -> odom if tf has odom -> base_link, else map -> base_link (default; with --autoware none)")
+    add("--autoware", action="store_true",
+        help="in place of ndt_scan_matcher: with its services ndt_align_srv and trigger_node, its scores as topics, without tf")
     add("--no-tf-static", action="store_true", help="where the sensors are is configured in ndtd")
     add("--tf-ahead", type=float, default=0.0, metavar="S", help="stamp the transform S seconds ahead (default: 0)")
     add("--map-frame", default="map", metavar="NAME")
@@ -125,15 +127,19 @@ def options(args: argparse.Namespace) -> Any:
     if params:
         raise ValueError(f"--param {next(iter(params))}: only use_sim_time is known; options are named in --help")
     names = Names(namespace, remap)
+    services = {f"{name}_service": names(f"localization/pose_estimator/{service}")
+                for name, service in (("align", "ndt_align_srv"), ("trigger", "trigger_node")) if args.autoware}
+    initialpose = ("" if args.autoware else "initialpose") if args.initialpose is None else args.initialpose
     keys = link.read_keys(args.curve_server_key, args.curve_keys)
     endpoints = {name: getattr(args, name) for name in ("scans", "poses", "motion", "control") if getattr(args, name)}
-    return Options(scans=[names(topic) for topic in args.scan], motion=_motion(args, names), initial_pose=names(args.initialpose),
-                   pose=names(args.pose), odometry_out=names(args.odometry_out), diagnostics=names(args.diagnostics), tf=args.tf, tf_topic=names("/tf"),
+    return Options(scans=[names(topic) for topic in args.scan], motion=_motion(args, names), initial_pose=names(initialpose),
+                   pose=names(args.pose), odometry_out=names(args.odometry_out), diagnostics=names(args.diagnostics),
+                   tf=args.tf or ("none" if args.autoware else "auto"), tf_topic=names("/tf"),
                    tf_static_topic="" if args.no_tf_static else names("/tf_static"),
                    tf_ahead_ns=int(args.tf_ahead * 1e9), map_frame=args.map_frame, odom_frame=args.odom_frame,
                    base_frame=args.base_frame, search_initial_pose=args.initial_pose == "search",
                    publish_all=args.publish_all, use_sim_time=sim_time, reliable=args.reliable, domain_id=_domain(args),
-                   daemon=link.Daemon(endpoints, args.push, keys), projector=_projector(args))
+                   daemon=link.Daemon(endpoints, args.push, keys), projector=_projector(args), **services)
 
 
 def list_topics(domain: int) -> None:

@@ -18,7 +18,7 @@ from ndtd import BagReader, decode_scan, ndt_ros2_bridge
 from ndtd.recordings import messages as m
 from ndtd.recordings.sensor_frames import Frames
 from ndtd.poses import compose, inverse, matrix
-from ndtd.ros2 import bridge, from_ndtd, link, mounting, rmw, tf_buffer, to_ndtd
+from ndtd.ros2 import from_ndtd, initial_pose, link, mounting, rmw, tf_buffer, to_ndtd
 from ros2_peer import msg
 
 STAMP_NS = 1_700_000_000_250_000_000
@@ -409,7 +409,7 @@ def test_covariance_of_rviz():
     given = np.zeros((6, 6))
     given[0, 0] = given[1, 1] = 0.25
     given[5, 5] = 0.07
-    filled = bridge.filled_covariance(given)
+    filled = initial_pose.filled_covariance(given)
     assert (np.linalg.eigvalsh(filled) > 0).all() and filled[0, 0] == 0.25 and filled[5, 5] == 0.07
 
 

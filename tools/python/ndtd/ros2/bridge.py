@@ -11,13 +11,10 @@ import numpy as np
 import zmq
 
 from ..recordings import messages as m
-from . import dds, from_ndtd, hints, link, rmw
+from . import autoware, dds, from_ndtd, hints, initial_pose, link, rmw
 from .options import Log, Options
 from .pose_publisher import PosePublisher, StreamPublisher
 from .receiver import Receiver
-
-INITIAL_POSE_DEVIATION = (2.0, 2.0, 5.0, 0.1, 0.1, 0.3)  # m, rad: where RViz leaves zeros
-SEARCH_S = 30.0
 
 
 class Bridge:
@@ -32,8 +29,11 @@ class Bridge:
         context = zmq.Context()
         self._control = link.Control(context, options.daemon)
         self._receiver = Receiver(options, log, types, participant, context)
-        self._publisher = PosePublisher(options, log, types, participant, context, self._receiver)
-        self._stream = StreamPublisher(options, types, participant, context, self._publisher.transforms)
+        self._services = autoware.Services(options, log, types, participant, context) if options.align_service else None
+        scores = autoware.Scores(options, types, participant) if options.align_service else None
+        is_active = self._services.is_active if self._services else lambda: True
+        self._publisher = PosePublisher(options, log, types, participant, context, self._receiver, is_active, scores)
+        self._stream = StreamPublisher(options, types, participant, context, self._publisher.transforms, is_active)
         self._diagnostics = None
         if options.diagnostics:
             self._diagnostics = participant.writer(options.diagnostics, rmw.DIAGNOSTICS, dds.Quality(depth=10))
@@ -44,9 +44,10 @@ class Bridge:
 
     def run(self) -> None:
         """Blocks; raises what a thread raised."""
-        threads = [threading.Thread(target=self._guarded, args=(body,), name=name, daemon=True)
-                   for name, body in (("receiver", self._receiver.run), ("publisher", self._publisher.run),
-                                     ("stream", self._stream.run))]
+        bodies = [("receiver", self._receiver.run), ("publisher", self._publisher.run), ("stream", self._stream.run)]
+        if self._services:
+            bodies.append(("services", self._services.run))
+        threads = [threading.Thread(target=self._guarded, args=(body,), name=name, daemon=True) for name, body in bodies]
         for thread in threads:
             thread.start()
         try:
@@ -88,28 +89,17 @@ class Bridge:
 
     def _set_pose(self, wanted: m.Pose) -> None:
         """A pose from RViz: searched for around it, or taken as it is."""
-        covariance = filled_covariance(wanted.covariance)
         try:
             if self._options.search_initial_pose:
-                self._log(f"initial pose: {self._search(wanted.pose, covariance)}")
+                found = initial_pose.search(self._control, wanted, self._stop)
+                unseen = "" if found.get("accepted") else "; --initial-pose take uses it unseen"
+                self._log(f"initial pose: {initial_pose.text(found)}{unseen}")
             else:
+                covariance = initial_pose.filled_covariance(wanted.covariance)
                 self._control.request("initial_pose", frame_id="map", pose=wanted.pose, covariance=covariance)
                 self._log("initial pose: handed over")
         except link.NoAnswer as error:
             self._log(f"initial pose: {error}")
-
-    def _search(self, pose: np.ndarray, covariance: np.ndarray) -> str:
-        search = self._control.request("localize", apply=True, pose=pose, covariance=covariance)["search"]
-        number, end_s = search["search_id"], time.monotonic() + SEARCH_S
-        while search["running"] and search["search_id"] == number and not self._stop.is_set():
-            if time.monotonic() > end_s:
-                self._control.request("cancel_search")
-                return f"the search did not end within {SEARCH_S:g} s"
-            time.sleep(0.05)
-            search = self._control.request("search")["search"]
-        if search.get("accepted"):
-            return f"found, {_pose_text(search['pose'])}, confidence {search['confidence']:.3f}"
-        return f"not accepted: {search.get('reason') or 'no place fits'}; --initial-pose take uses it unseen"
 
     # ---- once a second ----
 
@@ -131,7 +121,8 @@ class Bridge:
             self._diagnostics.write(self._messages.diagnostics(now_ns, rows))
 
     def _counts(self) -> dict[str, int]:
-        return {**self._receiver.counts(), **self._publisher.counts, **self._stream.counts}
+        return {**self._receiver.counts(), **self._publisher.counts, **self._stream.counts,
+                **(self._services.counts if self._services else {})}
 
 
 def _warm_up(types: rmw.Types, messages: from_ndtd.Messages) -> None:
@@ -144,21 +135,6 @@ def _warm_up(types: rmw.Types, messages: from_ndtd.Messages) -> None:
     header, field = messages.header(0, ""), types["sensor_msgs/msg/PointField"]("x", 0, 7, 1)
     cloud = types[rmw.CLOUD](header, 1, 1, [field], False, 4, 4, np.zeros(4, np.uint8), True)
     types.decode(types.encode(cloud, rmw.CLOUD), rmw.CLOUD)
-
-
-def filled_covariance(covariance: Optional[np.ndarray]) -> np.ndarray:
-    """RViz tells x, y and yaw; a variance of zero stands for unknown."""
-    filled = np.zeros((6, 6)) if covariance is None else np.array(covariance, np.float64).reshape(6, 6)
-    for axis, deviation in enumerate(INITIAL_POSE_DEVIATION):
-        if not filled[axis, axis] > 0:
-            filled[axis, :] = filled[:, axis] = 0.0
-            filled[axis, axis] = deviation * deviation
-    return filled
-
-
-def _pose_text(pose: Any) -> str:
-    yaw = np.degrees(np.arctan2(2 * (pose[6] * pose[5] + pose[3] * pose[4]), 1 - 2 * (pose[4] ** 2 + pose[5] ** 2)))
-    return f"x {pose[0]:.2f} y {pose[1]:.2f} z {pose[2]:.2f} m yaw {yaw:.1f} deg"
 
 
 def _daemon_status(status: Optional[dict[str, Any]], problem: str) -> tuple[str, int, str, dict[str, Any]]:

@@ -4,6 +4,8 @@ Messages stay bytes: cyclonedds checks them against the IDL and hands them over,
 by element. One thread waits and takes; writers may be used by any thread.
 """
 import os
+import time
+import uuid
 from dataclasses import dataclass
 from typing import Any, Optional
 from xml.sax.saxutils import quoteattr
@@ -24,6 +26,7 @@ class Quality:
     depth: int = 10
 
 
+ANSWER_WAIT_S = 0.1  # as rmw_cyclonedds
 SENSOR = Quality(reliable=False, depth=5)
 
 
@@ -77,18 +80,19 @@ class Participant:
         self._waitset.attach(self._discovery_condition)
 
     def _topic(self, name: str, type_name: str) -> Any:
+        """name: that of DDS."""
         if (name, type_name) not in self._topics:
             topic = need("cyclonedds.topic", "dds")
             idl = self._types.idl(type_name)
-            self._topics[name, type_name] = topic.Topic(self._participant, rmw.dds_topic(name), idl)
+            self._topics[name, type_name] = topic.Topic(self._participant, name, idl)
         return self._topics[name, type_name]
 
-    def _qos(self, quality: Quality, type_name: str, is_writer: bool) -> Any:
+    def _qos(self, quality: Quality, user_data: bytes, is_writer: bool) -> Any:
         p = self._policy.Policy
         durability = p.Durability.TransientLocal if quality.transient_local else p.Durability.Volatile
         policies = [p.Reliability.Reliable(100_000_000) if quality.reliable else p.Reliability.BestEffort, durability,
                     p.History.KeepLast(quality.depth), p.IgnoreLocal.Participant,
-                    p.Userdata(self._types.user_data(type_name)), p.DataRepresentation(use_cdrv0_representation=True)]
+                    p.Userdata(user_data), p.DataRepresentation(use_cdrv0_representation=True)]
         if is_writer:
             policies.append(p.WriterDataLifecycle(autodispose=False))
             if quality.transient_local:
@@ -96,18 +100,35 @@ class Participant:
         return self._policy.Qos(*policies)
 
     def writer(self, topic: str, type_name: str, quality: Quality) -> "Writer":
-        pub = need("cyclonedds.pub", "dds")
-        entity = pub.DataWriter(self._participant, self._topic(topic, type_name), self._qos(quality, type_name, True))
+        entity = self._writer(rmw.dds_topic(topic), type_name, self._qos(quality, self._types.user_data(type_name), True))
         return Writer(entity, self._layer, self._types, type_name)
+
+    def _writer(self, name: str, type_name: str, qos: Any) -> Any:
+        return need("cyclonedds.pub", "dds").DataWriter(self._participant, self._topic(name, type_name), qos)
 
     def reader(self, topic: str, type_name: str, quality: Quality) -> "Reader":
         """A reader that wait() watches."""
+        qos = self._qos(quality, self._types.user_data(type_name), False)
+        return self._reader(rmw.dds_topic(topic), type_name, qos, self._waitset)
+
+    def _reader(self, name: str, type_name: str, qos: Any, waitset: Any) -> "Reader":
         sub = need("cyclonedds.sub", "dds")
-        entity = sub.DataReader(self._participant, self._topic(topic, type_name), self._qos(quality, type_name, False))
+        entity = sub.DataReader(self._participant, self._topic(name, type_name), qos)
         mask = self._core.SampleState.NotRead | self._core.ViewState.Any | self._core.InstanceState.Any
         condition = self._core.ReadCondition(entity, mask)
-        self._waitset.attach(condition)
+        waitset.attach(condition)
         return Reader(entity, condition, int(mask), self._layer)
+
+    def services(self, types_of: dict[str, str]) -> "Services":
+        """The servers of services, by their names; one thread waits for their requests."""
+        waitset, servers = self._core.WaitSet(self._participant), {}
+        for name, type_name in types_of.items():
+            user_data = f"serviceid={uuid.uuid4().hex};".encode()  # tells clients which reader and writer belong together
+            request, reply = rmw.dds_service(name)
+            reader = self._reader(request, type_name + rmw.REQUEST, self._qos(Quality(), user_data, False), waitset)
+            writer = self._writer(reply, type_name + rmw.RESPONSE, self._qos(Quality(), user_data, True))
+            servers[name] = Service(reader, writer, self._layer, self._types, type_name)
+        return Services(waitset, servers)
 
     def wait(self, timeout_s: float) -> None:
         """Waits until a reader has something, a writer was discovered, or the time is over."""
@@ -161,11 +182,63 @@ class Reader:
 
     def take(self) -> list[bytes]:
         """CDR with the encapsulation, oldest first."""
+        return [cdr for cdr, _ in self.take_with_writers()]
+
+    def take_with_writers(self) -> list[tuple[bytes, int]]:
+        """The same with the handles of the writers."""
         samples = self._layer.ddspy_take(self._entity._ref, self._mask, 64)
         if isinstance(samples, int):
             return []
-        return [cdr for cdr, info in samples if info.valid_data]
+        return [(cdr, info.publication_handle) for cdr, info in samples if info.valid_data]
+
+    def participant_of(self, writer: int) -> Any:
+        """The key of the participant of a writer; None: it has left."""
+        data = self._entity.get_matched_publication_data(writer)
+        return data.participant_key if data is not None else None
 
     def lost(self) -> int:
         """Messages that a writer has sent and that did not come."""
         return self._entity.get_sample_lost_status().total_count
+
+
+@dataclass
+class Request:
+    """A request of a client: its fields, and whom the reply is for."""
+    message: Any
+    participant: Any
+
+
+class Service:
+    """The server of one service."""
+
+    def __init__(self, reader: Reader, writer: Any, layer: Any, types: rmw.Types, type_name: str) -> None:
+        self._reader, self._writer, self._layer, self._types, self._type = reader, writer, layer, types, type_name
+
+    def take(self) -> list[Request]:
+        """Requests that can be read, oldest first."""
+        return [Request(self._types.decode(cdr, self._type + rmw.REQUEST), self._reader.participant_of(writer))
+                for cdr, writer in self._reader.take_with_writers()]
+
+    def answer(self, request: Request, **fields: Any) -> bool:
+        """False: DDS does not take it. The reader of a client may be discovered after its request, so this waits for it."""
+        end_s = time.monotonic() + ANSWER_WAIT_S
+        while not self._is_matched(request.participant) and time.monotonic() < end_s:
+            time.sleep(0.01)
+        name = self._type + rmw.RESPONSE
+        reply = self._types[name](guid=request.message.guid, seq=request.message.seq, **fields)
+        return self._layer.ddspy_write(self._writer._ref, self._types.encode(reply, name)) == 0
+
+    def _is_matched(self, participant: Any) -> bool:
+        readers = (self._writer.get_matched_subscription_data(handle) for handle in self._writer.get_matched_subscriptions())
+        return any(reader is not None and reader.participant_key == participant for reader in readers)
+
+
+class Services:
+    """Services that one thread serves."""
+
+    def __init__(self, waitset: Any, servers: dict[str, Service]) -> None:
+        self._waitset, self.servers = waitset, servers
+
+    def wait(self, timeout_s: float) -> None:
+        """Waits for a request."""
+        self._waitset.wait(int(timeout_s * 1e9))

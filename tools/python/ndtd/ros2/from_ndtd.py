@@ -36,9 +36,17 @@ class Messages:
     def _vector(self, name: str, values: Any) -> Any:
         return self._make(f"geometry_msgs/msg/{name}", **dict(zip("xyzw", (float(value) for value in values))))
 
+    def plain_pose(self, numbers: Any) -> Any:
+        """geometry_msgs/Pose."""
+        return self._make("geometry_msgs/msg/Pose", position=self._vector("Point", numbers[:3]),
+                          orientation=self._vector("Quaternion", numbers[3:]))
+
+    def stamped_pose(self, result: dict[str, Any], frame_id: str) -> Any:
+        """geometry_msgs/PoseStamped of a result with a pose."""
+        return self._make(rmw.STAMPED_POSE, header=self.header(result["stamp_ns"], frame_id), pose=self.plain_pose(result["pose"]))
+
     def _with_covariance(self, result: dict[str, Any]) -> Any:
-        pose = self._make("geometry_msgs/msg/Pose", position=self._vector("Point", result["pose"][:3]),
-                          orientation=self._vector("Quaternion", result["pose"][3:]))
+        pose = self.plain_pose(result["pose"])
         covariance = np.array(result["covariance"], np.float64) if "covariance" in result else self._unknown
         return self._make("geometry_msgs/msg/PoseWithCovariance", pose=pose, covariance=covariance)
 

@@ -33,6 +33,8 @@ class Options:
     base_frame: str = "base_link"
     search_initial_pose: bool = True
     publish_all: bool = False
+    align_service: str = ""  # both, or none
+    trigger_service: str = ""
     use_sim_time: bool = False
     reliable: bool = False
     domain_id: int = 0

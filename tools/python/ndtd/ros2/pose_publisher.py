@@ -2,7 +2,7 @@
 that follows from them."""
 import threading
 import time
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import zmq
 
@@ -49,8 +49,10 @@ class StreamPublisher:
     """Poses between scans, where ndtd has output.rate_hz: run() is the thread."""
 
     def __init__(self, options: Options, types: rmw.Types, participant: dds.Participant, context: zmq.Context,
-                 transforms: TransformWriter) -> None:
+                 transforms: TransformWriter, is_active: Callable[[], bool]) -> None:
+        """is_active: whether anything is published."""
         o = self._options = options
+        self._is_active = is_active
         self._messages, self._transforms = from_ndtd.Messages(types), transforms
         self._poses = link.Results(context, o.daemon, "motion", "pose")
         self.counts = {"poses_between_scans": 0}
@@ -59,7 +61,7 @@ class StreamPublisher:
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
             pose = self._poses.next(0.2)
-            if pose is not None:
+            if pose is not None and self._is_active():
                 self.counts["poses_between_scans"] += 1
                 if self._odometry:
                     self._odometry.write(self._messages.odometry(pose, self._options.map_frame, self._options.base_frame))
@@ -71,8 +73,9 @@ class PosePublisher:
     """run() is the thread; counts and newest() may be read by all."""
 
     def __init__(self, options: Options, log: Log, types: rmw.Types, participant: dds.Participant, context: zmq.Context,
-                 receiver: Receiver) -> None:
-        self._options, self._receiver = options, receiver
+                 receiver: Receiver, is_active: Callable[[], bool], scores: Any) -> None:
+        """is_active: whether poses are published. scores: what is published beside them, or None."""
+        self._options, self._receiver, self._is_active, self._scores = options, receiver, is_active, scores
         self._messages = from_ndtd.Messages(types)
         self.transforms = TransformWriter(options, log, self._messages, participant, receiver)
         self._results = link.Results(context, options.daemon)
@@ -98,9 +101,11 @@ class PosePublisher:
         self.counts["results"] += 1
         if result["outcome"] != "merged":
             self._last = (time.monotonic(), result)
-        if not from_ndtd.is_trusted(result) and not (self._options.publish_all and "pose" in result):
+        if not self._is_active() or not (from_ndtd.is_trusted(result) or (self._options.publish_all and "pose" in result)):
             return
         self.counts["poses"] += 1
         if self._pose:
             self._pose.write(self._messages.pose(result, self._options.map_frame))
         self.transforms.write(result["stamp_ns"], result["pose"], False)
+        if self._scores:
+            self._scores.write(result)

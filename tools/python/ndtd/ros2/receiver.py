@@ -5,13 +5,12 @@ import time
 from dataclasses import dataclass
 from typing import Callable, Optional
 
-import numpy as np
 import zmq
 
 from ..recordings import messages as m
 from ..recordings import ros
 from ..recordings.points import Times
-from . import dds, link, mounting, rmw, tf_buffer, to_ndtd
+from . import dds, initial_pose, link, mounting, rmw, tf_buffer, to_ndtd
 from .options import Log, Options, UsageError
 
 SETTLE_S = 1.0  # topics of one robot are discovered within this time of each other
@@ -170,11 +169,7 @@ class Receiver:
 
     def _on_initial_pose(self, cdr: bytes, topic: m.Topic) -> None:
         pose = self._inbound.read(cdr, topic, time.time_ns())[0]
-        frame = pose.frame_id.lstrip("/")
-        if frame != self._options.map_frame:
-            raise to_ndtd.Refused(f"a pose in the frame '{frame}'; ndtd wants '{self._options.map_frame}': Fixed Frame of RViz")
-        if not np.isfinite(pose.pose).all() or abs(np.linalg.norm(pose.pose[3:]) - 1) > 0.01:
-            raise to_ndtd.Refused("a pose that is not finite, or whose quaternion has not the length 1")
+        initial_pose.check(pose, self._options.map_frame)
         while True:
             try:
                 return self.wanted_pose.put_nowait(pose)

@@ -1,6 +1,8 @@
 """Conventions of ROS 2 on DDS: names of topics and types, IDL of messages, QoS, hashes of types.
 
-Topics get the prefix `rt`, types the namespace `dds_` and a trailing underscore, as in rmw_cyclonedds and rmw_fastrtps.
+Topics get the prefix `rt`, types the namespace `dds_` and a trailing underscore, as in rmw_cyclonedds and rmw_fastrtps. The
+requests of a service are a topic with the prefix `rq`, its replies one with `rr`; in front of their fields rmw_cyclonedds puts
+the client and the number of the request, which rmw_fastrtps sends beside them: clients on that one are not understood.
 Messages travel as XCDR1, little endian. rosbags knows the definitions and reads and writes them; cyclonedds gets the same
 definitions as IDL, from one place.
 """
@@ -23,6 +25,15 @@ VELOCITY = ("autoware_vehicle_msgs/msg/VelocityReport", "autoware_auto_vehicle_m
 LIVOX = ("livox_ros_driver2/msg/CustomMsg", "livox_ros_driver/msg/CustomMsg", "livox_interfaces/msg/CustomMsg")
 PACKETS = ("velodyne_msgs/msg/VelodyneScan", "nebula_msgs/msg/NebulaPackets")
 SCANS = (CLOUD, *LIVOX, *PACKETS)
+FLOAT32, INT32 = "autoware_internal_debug_msgs/msg/Float32Stamped", "autoware_internal_debug_msgs/msg/Int32Stamped"
+STAMPED_POSE = "geometry_msgs/msg/PoseStamped"
+ALIGN = "autoware_internal_localization_msgs/srv/PoseWithCovarianceStamped"
+SET_BOOL = "std_srvs/srv/SetBool"
+REQUEST, RESPONSE = "_Request", "_Response"
+SERVICES = {ALIGN: ("geometry_msgs/PoseWithCovarianceStamped pose_with_covariance\n",
+                    "bool success\nbool reliable\ngeometry_msgs/PoseWithCovarianceStamped pose_with_covariance\n"),
+            SET_BOOL: ("bool data\n", "bool success\nstring message\n")}
+SERVICE_HEADER = "uint64 guid\nint64 seq\n"  # cdds_request_header_t of rmw_cyclonedds
 LIVOX_POINT = "uint32 offset_time\nfloat32 x\nfloat32 y\nfloat32 z\nuint8 reflectivity\nuint8 tag\nuint8 line\n"
 LIVOX_SCAN = "std_msgs/Header header\nuint64 timebase\nuint32 point_num\nuint8 lidar_id\nuint8[3] rsvd\nCustomPoint[] points\n"
 
@@ -30,6 +41,11 @@ LIVOX_SCAN = "std_msgs/Header header\nuint64 timebase\nuint32 point_num\nuint8 l
 def dds_topic(name: str) -> str:
     """/points -> rt/points"""
     return "rt" + name
+
+
+def dds_service(name: str) -> tuple[str, str]:
+    """/align -> rq/alignRequest, rr/alignReply"""
+    return f"rq{name}Request", f"rr{name}Reply"
 
 
 def ros_topic(name: str) -> Optional[str]:
@@ -51,8 +67,11 @@ def ros_type(name: str) -> str:
     return "/".join(parts[:-2] + [parts[-1][:-1]])
 
 
-def _livox() -> dict[str, str]:
-    found = {}
+def _definitions() -> dict[str, str]:
+    """What rosbags does not know: the text of each message, and of each half of a service."""
+    found = {FLOAT32: "builtin_interfaces/Time stamp\nfloat32 data\n", INT32: "builtin_interfaces/Time stamp\nint32 data\n"}
+    for name, (request, response) in SERVICES.items():
+        found[name + REQUEST], found[name + RESPONSE] = SERVICE_HEADER + request, SERVICE_HEADER + response
     for name in LIVOX:
         package = name.split("/")[0]
         found[f"{package}/msg/CustomPoint"] = LIVOX_POINT
@@ -66,8 +85,9 @@ class Types:
     def __init__(self) -> None:
         typesys = need("rosbags.typesys", "dds")
         self._store = ros_types.default_store()
-        for name, text in _livox().items():
-            self._store.register(typesys.get_types_from_msg(text, name))
+        for name, text in _definitions().items():
+            known = typesys.get_types_from_msg(text, name)
+            self._store.register({name: next(iter(known.values()))})  # rosbags names a half of a service anew
         self._fields = getattr(self._store, "fielddefs", None) or self._store.FIELDDEFS  # rosbags before 0.10
         self._idl_types = need("cyclonedds.idl.types", "dds")
         self._idl_module = need("cyclonedds.idl", "dds")
