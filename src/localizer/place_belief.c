@@ -12,6 +12,10 @@ static const double LEAST_OTHERS = 9;
  * map has changed there, or the view is poor. */
 static const double MISSED_AGAIN = 3;
 
+/* The motion was measured: logarithm of the probability that the right place lies elsewhere, where the scan fits at
+ * the place that it leads to; and evidence against the motion up to which that is the place. */
+static const double MEASURED_ELSEWHERE = -9, MEASURED_THERE = 5;
+
 static double log_sum(double a, double b)
 {
     const double most = fmax(a, b);
@@ -49,11 +53,22 @@ void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_ba
 static double surprise_of(const struct ndtd_motion_limit *limit, const struct ndt_pose *from,
                           const struct ndt_pose *to)
 {
-    const double moved_m = ndt_pose_distance_m(from, to), turned_rad = ndt_pose_angle_rad(from, to);
+    const struct ndt_pose start = limit->T_before_now ? ndt_pose_compose(from, limit->T_before_now) : *from;
+    const double moved_m = ndt_pose_distance_m(&start, to), turned_rad = ndt_pose_angle_rad(&start, to);
     if (moved_m > limit->most_m || turned_rad > limit->most_rad)
         return INFINITY;
     const double squares = pow(moved_m / limit->usual_m, 2) + pow(turned_rad / limit->usual_rad, 2);
     return ndtd_surprise(squares);
+}
+
+/* Whether the place to which a measured motion leads was found. */
+static int is_arrival_found(const struct ndtd_belief *belief, const struct ndtd_motion_limit *limit,
+                            const struct ndt_pose *from)
+{
+    for (size_t i = 0; limit->T_before_now && i < belief->count; i++)
+        if (surprise_of(limit, from, &belief->places[i].T_map_base) <= MEASURED_THERE)
+            return 1;
+    return 0;
 }
 
 void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *before,
@@ -62,8 +77,10 @@ void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *be
     const double others = fmax(LEAST_OTHERS, log(ndtd_places_within(region->most_m, region->most_rad) /
                                                  ndtd_places_within(limit->most_m, limit->most_rad)));
     double known = -INFINITY;
-    for (size_t k = 0; k < before->count; k++)
-        known = log_sum(known, before->places[k].log_weight);
+    for (size_t k = 0; k < before->count; k++) {
+        const int is_found = is_arrival_found(belief, limit, &before->places[k].T_map_base);
+        known = log_sum(known, before->places[k].log_weight + (is_found ? MEASURED_ELSEWHERE : 0));
+    }
     belief->log_arrival_unfound = log_sum(known, before->log_unfound + MISSED_AGAIN);
     for (size_t i = 0; i < belief->count; i++) {
         struct ndtd_place *place = &belief->places[i];
@@ -111,6 +128,14 @@ const struct ndtd_place *ndtd_belief_best(const struct ndtd_belief *belief)
         if (!best || belief->places[i].log_weight > best->log_weight)
             best = &belief->places[i];
     return best;
+}
+
+double ndtd_belief_log_probability(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
+{
+    for (size_t i = 0; i < belief->count; i++)
+        if (!ndtd_are_distinct(&belief->places[i].T_map_base, T_map_base))
+            return belief->places[i].log_weight;
+    return NAN;
 }
 
 double ndtd_belief_margin(const struct ndtd_belief *belief, const struct ndtd_place *place)

@@ -32,9 +32,11 @@ struct ndtd_belief {
     double log_fit_unfound, log_arrival_unfound, log_unfound;
 };
 
-/* Distance and angle that the vehicle moves between two views: largest, and usual (more than 0). */
+/* Distance and angle that the vehicle moves between two views: largest, and usual (more than 0). Of a measured
+ * motion they are its errors. */
 struct ndtd_motion_limit {
     double most_m, most_rad, usual_m, usual_rad;
+    const struct ndt_pose *T_before_now; /* the measured motion; NULL: none */
 };
 
 /* Starts at one place. log_unfound: logarithm of the weight of all other places. */
@@ -53,6 +55,8 @@ double ndtd_belief_stands_out(const struct ndtd_belief *belief);
 const struct ndtd_place *ndtd_belief_best(const struct ndtd_belief *belief);
 /* The place at this pose; NULL: there is none. */
 struct ndtd_place *ndtd_belief_at(struct ndtd_belief *belief, const struct ndt_pose *T_map_base);
+/* Logarithm of the probability of the place at this pose; NAN: there is none. */
+double ndtd_belief_log_probability(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base);
 /* Logarithm of the odds of a place of the belief over everything else. */
 double ndtd_belief_margin(const struct ndtd_belief *belief, const struct ndtd_place *place);
 

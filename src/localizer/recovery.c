@@ -16,6 +16,9 @@ static const double BETTER_FIT = 1.1;
 /* Distance from a given pose, and time after it, beyond which a pose has to be proven by searches unless the first
  * scan confirms it. */
 static const double GIVEN_M = 3, GIVEN_S = 2;
+/* Distance from where wheels lead beyond which a pose that is not accepted has left the track, and turn beyond
+ * which none is accepted. */
+static const double DRIVEN_M = 0.4, DRIVEN_RAD = 0.06;
 /* Number of searches near GNSS positions without an accepted hypothesis after which the positions may be wrong:
  * from then on every GNSS_EVERY-th search is near them, and the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
@@ -46,6 +49,12 @@ enum { ALL_POSSIBLE, NEAR_DOUBTED_GNSS };
 
 /* ---- following ---- */
 
+/* Distance from the prediction at which a pose that is not accepted has left the track. */
+static double leaving_m(const struct ndt_track_state *predicted)
+{
+    return ndtd_is_driven(predicted) ? DRIVEN_M : GIVEN_M;
+}
+
 /* Updates the leading hypothesis, which the estimator follows, with the alignment of the scan. */
 static void follow_leading(const struct ndtd_relocalization *now)
 {
@@ -59,7 +68,8 @@ static void follow_leading(const struct ndtd_relocalization *now)
         recovery->leading = (struct ndtd_hypothesis){.state = *alignment->before};
     recovery->leading.before = alignment->predicted;
     if (alignment->is_updated &&
-        ndt_pose_distance_m(&alignment->predicted.T_map_base, &alignment->updated.T_map_base) > GIVEN_M)
+        ndt_pose_distance_m(&alignment->predicted.T_map_base, &alignment->updated.T_map_base) >
+            leaving_m(&alignment->predicted))
         recovery->leading.is_found = 1; /* the pose has left the track that was followed */
     ndtd_hypothesis_follow(&recovery->leading,
                            fits && alignment->is_updated ? &alignment->updated : &alignment->predicted,
@@ -456,6 +466,9 @@ static int is_near_verified(const struct ndtd_relocalization *now)
         ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
             track->params.gate)
         return 1;
+    if (ndtd_is_driven(&expected) &&
+        ndt_pose_angle_rad(&expected.T_map_base, &now->alignment->updated.T_map_base) > DRIVEN_RAD)
+        return 0;
     return !relocalizer->recovery.is_active && now->decision->is_multistart &&
            moves_as_it_came(now, &relocalizer->verified.T_map_base, relocalizer->verified.stamp_ns);
 }

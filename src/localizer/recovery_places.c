@@ -10,6 +10,10 @@ static const double PLACE_M = 1, SEARCHED_M = 5;
 /* Usual motion between views: a distance and an angle that every vehicle moves, the usual part of the likely speed,
  * which is 1.5 times the highest so far, and the rate of turn. */
 static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
+/* Error of a motion between views by wheels: largest and usual, and the parts of the way and of the turn in them.
+ */
+static const double MEASURED_MOST_M = 1, MEASURED_MOST_RAD = 0.3, MEASURED_MOST_PART = 0.2;
+static const double MEASURED_USUAL_M = 0.2, MEASURED_USUAL_RAD = 0.05, MEASURED_USUAL_PART = 0.04;
 /* A given pose: logarithm of the probability that it is wrong altogether; its largest and its usual error
  * otherwise, unless its deviation is larger; the age up to which it says where the vehicle is; and the time after
  * which a velocity that was given wrong no longer moves the poses. */
@@ -31,6 +35,7 @@ void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
     ndtd_belief_begin(&recovery->view, &from->T_map_base, relocalizer->is_verified ? -INFINITY : GIVEN_WRONG);
     recovery->view_ns = from->stamp_ns;
     recovery->T_map_view = from->T_map_base;
+    recovery->view_state = *from;
 }
 
 /* ---- the scan ---- */
@@ -61,16 +66,43 @@ static void add_places(const struct ndtd_relocalization *now)
     }
 }
 
-/* Motion since the last view. The error of a given pose counts as motion to the first view. */
-static struct ndtd_motion_limit motion_limit(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
+/* Motion since the last view, if none was measured. */
+static struct ndtd_motion_limit unmeasured_limit(const struct ndtd_relocalizer *relocalizer, double dt_s)
 {
-    const struct ndtd_recovery *recovery = &relocalizer->recovery;
-    const double dt_s = fabs(ndt_track_seconds(recovery->view_ns, stamp_ns));
     const double speed_mps = ndtd_likely_speed_mps(relocalizer);
-    struct ndtd_motion_limit limit = {.most_m = PLACE_M + ndtd_reach_m(relocalizer->settings, speed_mps, dt_s),
+    return (struct ndtd_motion_limit){.most_m = PLACE_M + ndtd_reach_m(relocalizer->settings, speed_mps, dt_s),
                                       .most_rad = ndtd_turn_reach_rad(dt_s),
                                       .usual_m = USUAL_M + USUAL_SPEED_PART * speed_mps * dt_s,
                                       .usual_rad = USUAL_RAD + USUAL_RADPS * dt_s};
+}
+
+/* Limits the motion to the one that wheels have measured, if there are some: *T_before_now. */
+static void measure(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns, struct ndt_pose *T_before_now,
+                    struct ndtd_motion_limit *limit)
+{
+    const struct ndt_track_state *before = &relocalizer->recovery.view_state;
+    struct ndt_track_state predicted;
+    ndt_track_predict_from(relocalizer->parts.track, before, stamp_ns, &predicted);
+    if (!ndtd_is_driven(&predicted))
+        return;
+    const double way_m = ndt_pose_distance_m(&before->T_map_base, &predicted.T_map_base);
+    const double turn_rad = ndt_pose_angle_rad(&before->T_map_base, &predicted.T_map_base);
+    *T_before_now = ndt_pose_between(&before->T_map_base, &predicted.T_map_base);
+    *limit = (struct ndtd_motion_limit){.most_m = MEASURED_MOST_M + MEASURED_MOST_PART * way_m,
+                                        .most_rad = MEASURED_MOST_RAD + MEASURED_MOST_PART * turn_rad,
+                                        .usual_m = MEASURED_USUAL_M + MEASURED_USUAL_PART * way_m,
+                                        .usual_rad = MEASURED_USUAL_RAD + MEASURED_USUAL_PART * turn_rad,
+                                        .T_before_now = T_before_now};
+}
+
+/* Motion since the last view. The error of a given pose counts as motion to the first view. */
+static struct ndtd_motion_limit motion_limit(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
+                                             struct ndt_pose *T_before_now)
+{
+    const struct ndtd_recovery *recovery = &relocalizer->recovery;
+    struct ndtd_motion_limit limit =
+        unmeasured_limit(relocalizer, fabs(ndt_track_seconds(recovery->view_ns, stamp_ns)));
+    measure(relocalizer, stamp_ns, T_before_now, &limit);
     if (relocalizer->is_verified || recovery->views > 0)
         return limit;
     const double deviation_m = ndt_track_position_deviation(&relocalizer->given);
@@ -96,7 +128,8 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
                            ndtd_outcome_is_usable(now->alignment->result.outcome);
     if (!recovery->has_places)
         return;
-    const struct ndtd_motion_limit limit = motion_limit(relocalizer, stamp_ns);
+    struct ndt_pose T_before_now;
+    const struct ndtd_motion_limit limit = motion_limit(relocalizer, stamp_ns, &T_before_now);
     const struct ndtd_motion_limit region = {.most_m = SEARCHED_M + (relocalizer->is_verified ? 0 : GIVEN_M) +
                                                        ndtd_likely_reach_m(relocalizer, stamp_ns),
                                              .most_rad = M_PI};
@@ -166,4 +199,5 @@ void ndtd_places_keep(const struct ndtd_relocalization *now)
     recovery->view = recovery->places;
     recovery->view_ns = now->alignment->predicted.stamp_ns;
     recovery->T_map_view = *best;
+    recovery->view_state = recovery->leading.state;
 }

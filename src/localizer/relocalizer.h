@@ -152,7 +152,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_relocalizer_watch_scan(struct ndtd_relocaliz
 const struct ndtd_watch_report *ndtd_relocalizer_watch(const struct ndtd_relocalizer *relocalizer);
 /* Usual fit of verified scans, see ndtd_fit; 0: not known yet. */
 double ndtd_relocalizer_usual_fit(const struct ndtd_relocalizer *relocalizer);
-/* Whether the pose followed is not the track's any more but that of a place found since, which is not accepted. */
+/* Whether the pose followed is not the track's any more but that of a place found since, which is not accepted, or
+ * the vehicle is more likely at another place. */
 int ndtd_relocalizer_has_left_track(const struct ndtd_relocalizer *relocalizer);
 /* Whether the last scan was not accepted. */
 int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer);

@@ -7,6 +7,9 @@
 /* Largest error of a heading given without a covariance, where turns since then are unknown. */
 static const double GIVEN_RAD = 45 * 0.017453292519943295, SIGMAS = 5;
 
+/* Logarithm of the probability of the leading place below which it is another one, more likely than not. */
+static const double MOST_DOUBTED = -0.69;
+
 /* Room for motion beyond the vehicle's speed so far. */
 static const double LIKELY_M = 3, LEAST_SPEED_MPS = 2;
 
@@ -48,7 +51,11 @@ int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer)
 
 int ndtd_relocalizer_has_left_track(const struct ndtd_relocalizer *relocalizer)
 {
-    return relocalizer->recovery.is_active && relocalizer->recovery.leading.is_found;
+    const struct ndtd_recovery *recovery = &relocalizer->recovery;
+    return recovery->is_active &&
+           (recovery->leading.is_found ||
+            (recovery->has_places &&
+             ndtd_belief_log_probability(&recovery->places, &recovery->leading.state.T_map_base) < MOST_DOUBTED));
 }
 
 int ndtd_relocalizer_has_hypotheses(const struct ndtd_relocalizer *relocalizer)
@@ -124,4 +131,9 @@ double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t s
 {
     const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
     return ndtd_likely_way_m(relocalizer, from ? fabs(ndt_track_seconds(from->stamp_ns, stamp_ns)) : 0);
+}
+
+int ndtd_is_driven(const struct ndt_track_state *predicted)
+{
+    return predicted->source == NDT_TRACK_ODOMETRY || predicted->source == NDT_TRACK_ODOMETRY_TWIST;
 }

@@ -21,8 +21,9 @@ struct ndtd_recovery {
     struct ndtd_hypothesis leading; /* hypothesis that the estimator follows */
     struct ndtd_hypotheses others;
 
-    int has_view;   /* `view` holds the places at the last view, `view_ns`; `T_map_view` is the most probable */
-    uint32_t views; /* number of views kept */
+    int has_view; /* `view` holds the places at the last view, `view_ns`; `T_map_view` is the most probable */
+    struct ndt_track_state view_state; /* from which the motion since then is predicted */
+    uint32_t views;                    /* number of views kept */
     struct ndtd_belief view;
     int64_t view_ns;
     struct ndt_pose T_map_view;
@@ -107,6 +108,9 @@ struct ndtd_relocalization {
     int has_first; /* guesses were aligned, deskewed as `first`, before the motion of the best one was found */
     struct ndtd_deskewing first;
 };
+
+/* Whether wheels tell the way of a prediction. */
+int ndtd_is_driven(const struct ndt_track_state *predicted);
 
 /* ---- the steps, in their order ---- */
 

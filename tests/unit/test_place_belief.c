@@ -6,7 +6,8 @@
 #include "place_belief.h"
 #include "run_tests.h"
 
-static const struct ndtd_motion_limit walk = {3, 2.8, 1.3, 1}, anywhere = {30, M_PI, 0, 0};
+static const struct ndtd_motion_limit walk = {3, 2.8, 1.3, 1, NULL}, anywhere = {30, M_PI, 0, 0, NULL};
+static const struct ndtd_motion_limit *motion = &walk;
 static struct ndtd_belief before, now;
 
 static struct ndt_pose pose_at(double x_m, double yaw_rad)
@@ -23,7 +24,7 @@ static void add(double x_m, double log_fit)
 /* The next view, with the places that were added. */
 static void step(double log_fit_unfound)
 {
-    ndtd_belief_arrive(&now, &before, &walk, &anywhere);
+    ndtd_belief_arrive(&now, &before, motion, &anywhere);
     now.log_fit_unfound = log_fit_unfound;
     ndtd_belief_weigh(&now);
 }
@@ -47,6 +48,7 @@ static void setup(void)
     const struct ndt_pose start = pose_at(0, 0);
     ndtd_belief_begin(&before, &start, -INFINITY);
     now.count = 0;
+    motion = &walk;
 }
 
 FIXTURE(setup, NULL)
@@ -150,4 +152,36 @@ TEST(the_best_fit_stands_out)
     ck_assert_double_eq_tol(ndtd_belief_stands_out(&now), 3, 1e-12);
     add(9, 2);
     ck_assert_double_eq_tol(ndtd_belief_stands_out(&now), 2 - log(1 + exp(-3)), 1e-12);
+}
+
+/* Wheels have measured 2 m: of two places that a walk reaches alike, the one that they lead to is right, and no
+ * other one may have been missed. */
+TEST(a_measured_motion_tells_places_apart)
+{
+    const struct ndt_pose moved = pose_at(2, 0);
+    const struct ndtd_motion_limit wheels = {1.4, 0.3, 0.3, 0.05, &moved};
+    for (int is_measured = 0; is_measured < 2; is_measured++) {
+        setup();
+        motion = is_measured ? &wheels : &walk;
+        add(2.1, 0);
+        add(-1, 0);
+        step(-2);
+        ck_assert(is_measured ? margin_at(2.1) > 10 : margin_at(2.1) < 1);
+        const struct ndt_pose there = pose_at(2.1, 0), nowhere = pose_at(9, 0);
+        ck_assert(is_measured ? margin_at(-1) < -10 : margin_at(-1) > -3);
+        ck_assert_double_eq_tol(ndtd_belief_log_probability(&now, &there), -log1p(exp(-margin_at(2.1))), 1e-9);
+        ck_assert_double_nan(ndtd_belief_log_probability(&now, &nowhere));
+    }
+}
+
+/* Where nothing was found at the place that wheels lead to, the right one may have been missed. */
+TEST(a_measured_motion_to_a_place_that_was_not_found)
+{
+    const struct ndt_pose moved = pose_at(2, 0);
+    const struct ndtd_motion_limit wheels = {1.4, 0.3, 0.3, 0.05, &moved};
+    motion = &wheels;
+    add(-1, 0);
+    step(-2);
+    ck_assert_double_lt(margin_at(-1), -5);
+    ck_assert_double_gt(now.log_unfound, -0.01);
 }
