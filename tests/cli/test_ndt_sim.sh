@@ -133,7 +133,7 @@ expect 2 "--scans: '0' is not a whole number from 1 to 20000" --scans 0 --out "$
 expect 2 "--scans: '1.5'" --scans 1.5 --out "$dir/x"
 expect 2 "--rate: 'nan'" --rate nan --out "$dir/x"
 expect 2 "--beams: no LiDAR has 17 beams" --beams 17 --out "$dir/x"
-expect 2 "--world: 'moon' is not street, utm, corridor, tunnel, hall, office, dormitory, city, shelves, parking or terrace" --world moon --out "$dir/x"
+expect 2 "--world: 'moon' is not street, utm, corridor, tunnel, hall, office, dormitory, furnished, city, shelves, parking or terrace" --world moon --out "$dir/x"
 expect 2 "--scans: a tunnel is built for drives of up to 600 s" --world tunnel --scans 7000 --out "$dir/x"
 expect 2 "--stamp: 'first' is not begin, middle or end" --stamp first --out "$dir/x"
 expect 2 "--imu: '2000' is not a number from 0 to 1000" --imu 2000 --out "$dir/x"

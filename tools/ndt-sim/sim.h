@@ -123,6 +123,7 @@ enum sim_place {
     SIM_HALL,
     SIM_OFFICE,
     SIM_DORMITORY,
+    SIM_FURNISHED,
     SIM_SHELVES,
     SIM_PARKING,
     SIM_TERRACE
@@ -336,7 +337,7 @@ void sim_scene_build(struct sim_world *world, const struct sim_course *course, d
 
 /* Each fills an initialised world with flat ground. */
 void sim_hall_build(struct sim_world *world, struct sim_plan *plan, uint64_t seed);
-void sim_office_build(struct sim_world *world, struct sim_plan *plan, int is_uniform, uint64_t seed);
+void sim_office_build(struct sim_world *world, struct sim_plan *plan, enum sim_place place, uint64_t seed);
 
 /* ---- another day ----
  *

@@ -61,7 +61,7 @@ static void init_loop(struct sim_course *course, uint64_t seed)
 
 int sim_place_has_plan(enum sim_place place)
 {
-    return place == SIM_HALL || place == SIM_OFFICE || place == SIM_DORMITORY;
+    return place == SIM_HALL || place == SIM_OFFICE || place == SIM_DORMITORY || place == SIM_FURNISHED;
 }
 
 void sim_course_init(struct sim_course *course, enum sim_place place, uint64_t seed)

@@ -17,7 +17,7 @@ static enum ndt_status open_people(struct sim_foot *foot, const struct sim_drive
                               .walk = &foot->walk,
                               .path = &foot->path,
                               .seed = seed};
-    const int is_narrow = drive->course->place == SIM_OFFICE || drive->course->place == SIM_DORMITORY;
+    const int is_narrow = sim_place_has_plan(drive->course->place) && drive->course->place != SIM_HALL;
     crowd.count = 8 + (int)ndt_random_between(&random, 0.0, SIM_MAX_PEOPLE - 8 + 0.99);
     crowd.count /= is_narrow ? 5 : 1;
     enum ndt_status status = sim_people_open(&foot->people, &crowd, err);
@@ -40,7 +40,7 @@ enum ndt_status sim_foot_open(struct sim_foot *foot, struct sim_drive *drive, st
         if (course->place == SIM_HALL)
             sim_hall_build(world, &foot->plan, seed);
         else
-            sim_office_build(world, &foot->plan, course->place == SIM_DORMITORY, seed);
+            sim_office_build(world, &foot->plan, course->place, seed);
         status = sim_path_on_plan(&foot->path, &foot->plan, length_m, &random, err);
     } else {
         status = sim_path_on_course(&foot->path, course, &world->ground, begin_m, length_m, &random, err);

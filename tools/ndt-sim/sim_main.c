@@ -12,12 +12,34 @@
 #include "sim_record.h"
 #include "tool_options.h"
 
-enum sim_world_name { STREET, UTM, CORRIDOR, TUNNEL, HALL, OFFICE, DORMITORY, CITY, SHELVES, PARKING, TERRACE };
+enum sim_world_name {
+    STREET,
+    UTM,
+    CORRIDOR,
+    TUNNEL,
+    HALL,
+    OFFICE,
+    DORMITORY,
+    FURNISHED,
+    CITY,
+    SHELVES,
+    PARKING,
+    TERRACE
+};
 enum sim_carrier { VEHICLE, HANDHELD };
-static const char *const world_names[] = {
-    [STREET] = "street",   [UTM] = "utm",         [CORRIDOR] = "corridor",   [TUNNEL] = "tunnel",
-    [HALL] = "hall",       [OFFICE] = "office",   [DORMITORY] = "dormitory", [CITY] = "city",
-    [SHELVES] = "shelves", [PARKING] = "parking", [TERRACE] = "terrace",     NULL};
+static const char *const world_names[] = {[STREET] = "street",
+                                          [UTM] = "utm",
+                                          [CORRIDOR] = "corridor",
+                                          [TUNNEL] = "tunnel",
+                                          [HALL] = "hall",
+                                          [OFFICE] = "office",
+                                          [DORMITORY] = "dormitory",
+                                          [FURNISHED] = "furnished",
+                                          [CITY] = "city",
+                                          [SHELVES] = "shelves",
+                                          [PARKING] = "parking",
+                                          [TERRACE] = "terrace",
+                                          NULL};
 static const char *const carrier_names[] = {[VEHICLE] = "vehicle", [HANDHELD] = "handheld", NULL};
 static const char *const stamp_names[] = {
     [SIM_STAMP_BEGIN] = "begin", [SIM_STAMP_MIDDLE] = "middle", [SIM_STAMP_END] = "end", NULL};
@@ -88,7 +110,7 @@ static void set_mounts(struct sim_lidar *lidar)
 
 static int has_plan(void)
 {
-    return args.world == HALL || args.world == OFFICE || args.world == DORMITORY;
+    return args.world == HALL || args.world == OFFICE || args.world == DORMITORY || args.world == FURNISHED;
 }
 
 static enum ndt_status record(struct simulation *simulation, struct ndt_error *err)
@@ -173,9 +195,9 @@ static enum ndt_status open_drive(struct simulation *simulation, struct ndt_erro
 static enum ndt_status run_simulation(struct simulation *simulation, struct ndt_error *err)
 {
     static const enum sim_place places[] = {
-        [STREET] = SIM_STREET,   [UTM] = SIM_STREET,      [CORRIDOR] = SIM_CORRIDOR,   [TUNNEL] = SIM_TUNNEL,
-        [HALL] = SIM_HALL,       [OFFICE] = SIM_OFFICE,   [DORMITORY] = SIM_DORMITORY, [CITY] = SIM_STREET,
-        [SHELVES] = SIM_SHELVES, [PARKING] = SIM_PARKING, [TERRACE] = SIM_TERRACE};
+        [STREET] = SIM_STREET, [UTM] = SIM_STREET,      [CORRIDOR] = SIM_CORRIDOR,   [TUNNEL] = SIM_TUNNEL,
+        [HALL] = SIM_HALL,     [OFFICE] = SIM_OFFICE,   [DORMITORY] = SIM_DORMITORY, [FURNISHED] = SIM_FURNISHED,
+        [CITY] = SIM_STREET,   [SHELVES] = SIM_SHELVES, [PARKING] = SIM_PARKING,     [TERRACE] = SIM_TERRACE};
     const enum sim_place place = places[args.world];
     enum ndt_status status = place_gaps(simulation, err);
     if (status != NDT_OK)
@@ -283,14 +305,14 @@ static const struct tool_option options[] = {
      .help =
          "street (houses, trees, parked and moving cars, slopes, turns), utm (the same far from the origin, at "
          "389000 4970000 120), city (the street among others, squares, parks, yards, parking lots, suburbs and "
-         "towers, "
-         "all different; map.pcd is a folder of tiles), corridor or tunnel (weakly constrained along their axis), "
-         "shelves, parking or terrace (an aisle of racks, a deck of parked cars, a street of equal houses: one "
-         "step "
-         "aside all looks the same); with --carrier handheld also hall (aisles, racks, booths, machines, offices, "
-         "pillars, a gallery with stairs), office (a corridor, doors, rooms) or dormitory (the same, and all rooms "
-         "are "
-         "alike but for one cabinet)"},
+         "towers, all different; map.pcd is a folder of tiles), corridor or tunnel (weakly constrained along their "
+         "axis), shelves, parking or terrace (an aisle of racks, a deck of parked cars, a street of equal houses: "
+         "one "
+         "step aside all looks the same); with --carrier handheld also hall (aisles, racks, booths, machines, "
+         "offices, pillars, a gallery with stairs), office (a corridor, doors, rooms), dormitory (the same, and "
+         "all "
+         "rooms are alike but for one cabinet) or furnished (an office with pilasters, beams, pipes and much more "
+         "furniture)"},
     {"extent", "M", TOOL_REAL, &args.extent_m, 200, 5000, .help = "edge of a city's map, 200 to 5000 m"},
     {"cut-out", "M", TOOL_REAL, &args.cut_out_m, 0, 1000,
      .help = "leave out of the map what is within M metres of the drive; 0: nothing"},

@@ -5,8 +5,9 @@
 #include <string.h>
 
 /* A floor: a corridor with rooms on both sides. In an office no two rooms are alike. In a dormitory all are: one
- * size, doors at the same places, the same furniture but for one cabinet. Its own frame has the corridor along x
- * and is turned by a random angle. */
+ * size, doors at the same places, the same furniture but for one cabinet. In a furnished office much more stands in
+ * the rooms, and pilasters, beams and pipes are irregular, so that single scans are as distinct as those recorded
+ * in buildings. Its own frame has the corridor along x and is turned by a random angle. */
 
 static const double PI = 3.14159265358979323846;
 static const double WALL_M = 0.12, DOOR_M = 0.95, LINTEL_M = 2.05;
@@ -120,6 +121,62 @@ static void add_room(struct floor_plan *floor, const struct room *room)
         add_cabinet(floor, room);
 }
 
+/* ---- what makes a place distinct ---- */
+
+/* Adds shelves and the like along a wall from (x, y), which runs to (x + along_m, y) or, `is_across`, to
+ * (x, y + along_m); they stand on the side `into` of it. */
+static void furnish_wall(struct floor_plan *floor, double x, double y, double along_m, int is_across, double into)
+{
+    struct sim_builder *build = &floor->build;
+    const double sign = along_m < 0.0 ? -1.0 : 1.0;
+    for (double at = sim_pick(build, 0.2, 1.5); at < fabs(along_m) - 0.4; at += sim_pick(build, 0.9, 2.6)) {
+        const double length = sim_pick(build, 0.3, 1.4), depth = sim_pick(build, 0.15, 0.6);
+        const double foot = ndt_random_unit(&build->random) < 0.3 ? sim_pick(build, 0.6, 1.4) : 0.0;
+        const double top = foot + sim_pick(build, 0.4, 2.1 - foot), aside = into * (0.5 * depth + 0.05);
+        sim_build_box(build, is_across ? x + aside : x + sign * at, is_across ? y + sign * at : y + aside,
+                      is_across ? depth : length, is_across ? length : depth, foot, top, 0.0);
+    }
+}
+
+static void furnish_room(struct floor_plan *floor, const struct room *room)
+{
+    struct sim_builder *build = &floor->build;
+    const double inner = floor->half_m + WALL_M, outer = inner + room->depth_m, side = room->side;
+    furnish_wall(floor, room->x0 + 0.5 * WALL_M, side * (inner + 1.0), side * (room->depth_m - 1.0), 1, 1.0);
+    furnish_wall(floor, room->x0 + room->length_m - 0.5 * WALL_M, side * (inner + 1.0),
+                 side * (room->depth_m - 1.0), 1, -1.0);
+    furnish_wall(floor, room->x0, side * outer, room->length_m, 0, -side);
+    for (int i = (int)sim_pick(build, 1.0, 5.0); i > 0; i--) {
+        const double x = room->x0 + sim_pick(build, 0.6, room->length_m - 0.6);
+        const double y = side * (inner + sim_pick(build, 1.6, room->depth_m - 0.6)),
+                     wide = sim_pick(build, 0.25, 0.9);
+        sim_throw_dice(build);
+        sim_build_box(build, x, y, wide, wide * sim_die(build, 0, 0.5, 1.2), 0.0, sim_die(build, 1, 0.4, 1.5),
+                      sim_die(build, 2, -PI, PI));
+    }
+}
+
+/* Adds pilasters at the walls of the corridor, beams and short pipes below its ceiling. */
+static void add_installations(struct floor_plan *floor)
+{
+    struct sim_builder *build = &floor->build;
+    for (int side = -1; side <= 1; side += 2)
+        for (double x = sim_pick(build, 0.5, 5.0); x < floor->length_m - 0.5; x += sim_pick(build, 1.5, 7.0)) {
+            const double depth = sim_pick(build, 0.08, 0.3);
+            sim_build_box(build, x, side * (floor->half_m - 0.5 * depth), sim_pick(build, 0.15, 0.6), depth, 0.0,
+                          floor->top_m, 0.0);
+        }
+    for (double x = sim_pick(build, 0.5, 6.0); x < floor->length_m; x += sim_pick(build, 2.0, 9.0))
+        sim_build_box(build, x, 0.0, sim_pick(build, 0.15, 0.5), 2.0 * floor->half_m,
+                      floor->top_m - sim_pick(build, 0.1, 0.4), floor->top_m, 0.0);
+    for (double x = 0.0; x < floor->length_m; x += sim_pick(build, 3.0, 9.0)) {
+        const double length = sim_pick(build, 1.0, 8.0), size = sim_pick(build, 0.08, 0.3);
+        const double low = floor->top_m - size - sim_pick(build, 0.05, 0.5);
+        sim_build_box(build, fmin(x + 0.5 * length, floor->length_m), sim_pick(build, -0.8, 0.8) * floor->half_m,
+                      length, size, low, low + size, 0.0);
+    }
+}
+
 /* ---- corridor ---- */
 
 static void add_ends(struct floor_plan *floor)
@@ -198,10 +255,10 @@ static void make_plan(struct floor_plan *floor, struct sim_plan *plan)
     }
 }
 
-void sim_office_build(struct sim_world *world, struct sim_plan *plan, int is_uniform, uint64_t seed)
+void sim_office_build(struct sim_world *world, struct sim_plan *plan, enum sim_place place, uint64_t seed)
 {
     struct floor_plan floor = {.build = {.world = world, .random = ndt_random_stream(seed, 21, 0)},
-                               .is_uniform = is_uniform};
+                               .is_uniform = place == SIM_DORMITORY};
     static const double origin_m[2] = {0.0, 0.0};
     sim_build_turn(&floor.build, origin_m, sim_pick(&floor.build, -PI, PI));
     floor.length_m = sim_pick(&floor.build, 38.0, 62.0);
@@ -215,5 +272,9 @@ void sim_office_build(struct sim_world *world, struct sim_plan *plan, int is_uni
         add_room(&floor, &floor.rooms[i]);
         add_door(&floor, &floor.rooms[i]);
     }
+    for (int i = 0; place == SIM_FURNISHED && i < floor.count; i++)
+        furnish_room(&floor, &floor.rooms[i]);
+    if (place == SIM_FURNISHED)
+        add_installations(&floor);
     make_plan(&floor, plan);
 }
