@@ -10,7 +10,7 @@
 #include "cuda_runtime_api.h"
 #include "worker_drive.h"
 
-enum { POLLS = 60000, FAILS_AT = 4 };
+enum { POLLS = 600000, FAILS_AT = 4 }; /* ten minutes or more: what is waited for comes late on a busy machine */
 static const double NEAR_M = 0.3;
 
 static FILE *log_file; /* stderr meanwhile */

@@ -16,7 +16,7 @@
 #include "ndtd/searcher.h"
 #include "search_cases.h"
 
-enum { POLLS = 60000 }; /* a minute or more: answers are waited for, not timed */
+enum { POLLS = 600000 }; /* ten minutes or more: answers are waited for, not timed */
 
 /* In place of the C library's: the thread of the searches, which other programs on a busy machine would keep from
  * running at all, has the priority of the others. */
