@@ -7,7 +7,10 @@
  *         ...
  *     }
  *
- * A test needs no entry in any list: run_tests.c has `main` and runs those of the file from top to bottom. */
+ * A test needs no entry in any list: run_tests.c has `main` and runs those of the file from top to bottom.
+ *
+ * Under the thread sanitizer, which is 20 to 100 times as slow, a file that has a TEST_OF_THREADS runs only those.
+ */
 #ifndef RUN_TESTS_H
 #define RUN_TESTS_H
 
@@ -19,6 +22,7 @@ enum fixture_kind { FIXTURE_NONE, FIXTURE_EACH, FIXTURE_ONCE_FOR_ALL };
 struct test_row {
     TTest test; /* its line orders the rows */
     int from, to;
+    int is_of_threads;
     enum fixture_kind fixture;
     SFun setup, teardown;
     struct test_row *next;
@@ -27,16 +31,20 @@ struct test_row {
 /* Called before `main`, in any order. The row must outlive the program. */
 void add_test_row(struct test_row *row);
 
-#define TEST(name) TEST_EACH(name, 0, 1)
+#define TEST(name)            TEST_EACH(name, 0, 1)
+#define TEST_OF_THREADS(name) TEST_OF_THREADS_EACH(name, 0, 1)
 
 /* Runs once for each _i from `first` to `last` - 1. */
-#define TEST_EACH(name, first, last)                                                                               \
+#define TEST_EACH(name, first, last)            TEST_ROW(name, first, last, 0)
+#define TEST_OF_THREADS_EACH(name, first, last) TEST_ROW(name, first, last, 1)
+#define TEST_ROW(name, first, last, of_threads)                                                                    \
     static void name(int _i);                                                                                      \
     __attribute__((constructor)) static void add_##name(void)                                                      \
     {                                                                                                              \
         static struct test_row row = {.test = {#name, name, __FILE__, __LINE__}};                                  \
         row.from = (int)(first);                                                                                   \
         row.to = (int)(last);                                                                                      \
+        row.is_of_threads = (of_threads);                                                                          \
         add_test_row(&row);                                                                                        \
     }                                                                                                              \
     static void name(int _i CK_ATTRIBUTE_UNUSED)

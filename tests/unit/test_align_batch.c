@@ -182,7 +182,7 @@ static void setup(void)
 FIXTURE_ONCE(make_items, free_items)
 FIXTURE(setup, NULL)
 
-TEST(items_have_the_bits_that_they_have_alone)
+TEST_OF_THREADS(items_have_the_bits_that_they_have_alone)
 {
     size_t coarse = 0;
     check_all(MOST);
@@ -211,7 +211,7 @@ TEST(with_the_step_rule_of_autoware)
 }
 
 /* Lanes that have worked with one map work with the next one. */
-TEST(after_a_change_of_the_map)
+TEST_OF_THREADS(after_a_change_of_the_map)
 {
     open_aligner(3);
     align_alone(8);
@@ -258,7 +258,7 @@ TEST(without_a_map)
     }
 }
 
-TEST(an_item_that_fails_does_not_stop_the_others)
+TEST_OF_THREADS(an_item_that_fails_does_not_stop_the_others)
 {
     struct ndt_align_item saved[2] = {items[4], items[9]};
     struct ndt_prior bad = priors[4];
@@ -304,7 +304,7 @@ static void check_deadline(int threads, double deadline_s, const struct ndt_alig
     close_aligner();
 }
 
-TEST(items_that_cannot_begin_in_time_keep_their_guess)
+TEST_OF_THREADS(items_that_cannot_begin_in_time_keep_their_guess)
 {
     struct ndt_align_costs costs = {.assess = {.fixed_us = 1}}, none = {.assess = {.fixed_us = 0}};
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
@@ -317,7 +317,7 @@ TEST(items_that_cannot_begin_in_time_keep_their_guess)
     check_all(64);
 }
 
-TEST(nothing_is_allocated_once_the_buffers_have_grown)
+TEST_OF_THREADS(nothing_is_allocated_once_the_buffers_have_grown)
 {
     for (int threads = 1; threads <= 3; threads++) {
         open_aligner(threads);

@@ -129,7 +129,7 @@ static void check_close(const struct ndtd_scan_record *together, const struct nd
 
 FIXTURE(setup, teardown)
 
-TEST_EACH(waiting_scans_go_together, 0, 4)
+TEST_OF_THREADS_EACH(waiting_scans_go_together, 0, 4)
 {
     struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     if (_i & 1)
@@ -244,7 +244,7 @@ static void change(struct ndtd_pipeline *pipeline, int what)
 }
 
 /* Whatever is changed before their turn: nothing of what was done ahead is used. */
-TEST_EACH(a_change_undoes_what_was_done_ahead, 0, 3)
+TEST_OF_THREADS_EACH(a_change_undoes_what_was_done_ahead, 0, 3)
 {
     struct ndtd_scan_record together[GROUP] = {0}, alone[GROUP] = {0};
     struct ndtd_pipeline *one = lead_in(), *other = lead_in();
@@ -323,7 +323,7 @@ TEST(a_bad_scan_concerns_only_itself)
     ndtd_pipeline_destroy(pipeline);
 }
 
-TEST(nothing_is_allocated_after_warm_up)
+TEST_OF_THREADS(nothing_is_allocated_after_warm_up)
 {
     struct ndtd_pipeline *pipeline = lead_in();
     unsigned long taken = 0;

@@ -106,7 +106,7 @@ static void same_level(const struct ndt_map_level *a, const struct ndt_map_level
 }
 
 /* Points and cells are so many that threads are started: more than 7 x 32768 points, more than 7 x 2048 cells. */
-TEST(any_number_of_threads_builds_the_same_map)
+TEST_OF_THREADS(any_number_of_threads_builds_the_same_map)
 {
     static const int counts[] = {2, 3, 7};
     struct ndt_cloud many;
@@ -131,7 +131,7 @@ TEST(any_number_of_threads_builds_the_same_map)
 }
 
 /* Two points out of range, found by different threads: the first of them is named, and nothing was added. */
-TEST(first_bad_point_is_reported_with_threads)
+TEST_OF_THREADS(first_bad_point_is_reported_with_threads)
 {
     struct ndt_map_builder *builder;
     struct ndt_cloud many;

@@ -67,7 +67,7 @@ TEST(drive_is_tracked)
 }
 
 /* Equal bits for any number of threads, any CPU variant and any run. */
-TEST(the_trajectory_is_bit_equal)
+TEST_OF_THREADS(the_trajectory_is_bit_equal)
 {
     struct ndt_pose first[SCANS], other[SCANS];
     char names[128], *rest = names;
@@ -351,7 +351,7 @@ TEST(a_damaged_frame_changes_nothing)
     ndtd_pipeline_destroy(pipeline);
 }
 
-TEST(nothing_is_allocated_after_warm_up)
+TEST_OF_THREADS(nothing_is_allocated_after_warm_up)
 {
     if (!COUNTS_ALLOCATIONS)
         return;

@@ -117,7 +117,7 @@ enum { EQUAL_BITS_CASES = 1 };
 enum { EQUAL_BITS_CASES = 3 };
 #endif
 
-TEST_EACH(test_equal_bits, 0, EQUAL_BITS_CASES)
+TEST_OF_THREADS_EACH(test_equal_bits, 0, EQUAL_BITS_CASES)
 {
     static struct ndt_search_result expected;
     char names[128], *rest = names;
@@ -386,7 +386,7 @@ static void *cancel_later(void *control)
     return NULL;
 }
 
-TEST(test_cancel)
+TEST_OF_THREADS(test_cancel)
 {
     struct ndt_search_control control = {0};
     pthread_t thread;
