@@ -13,8 +13,9 @@ static const double LEAST_OTHERS = 9;
 static const double MISSED_AGAIN = 3;
 
 /* The motion was measured: logarithm of the probability that the right place lies elsewhere, where the scan fits at
- * the place that it leads to; and evidence against the motion up to which that is the place. */
-static const double MEASURED_ELSEWHERE = -9, MEASURED_THERE = 5;
+ * the place that it leads to; and evidence up to which that is the place: against the motion, and of the best fit.
+ */
+static const double MEASURED_ELSEWHERE = -9, MEASURED_THERE = 5, FITS_THERE = 6;
 
 static double log_sum(double a, double b)
 {
@@ -61,12 +62,22 @@ static double surprise_of(const struct ndtd_motion_limit *limit, const struct nd
     return ndtd_surprise(squares);
 }
 
-/* Whether the place to which a measured motion leads was found. */
+static double best_fit(const struct ndtd_belief *belief)
+{
+    double most = -INFINITY;
+    for (size_t i = 0; i < belief->count; i++)
+        most = fmax(most, belief->places[i].log_fit);
+    return most;
+}
+
+/* Whether the scan fits at the place to which a measured motion leads. */
 static int is_arrival_found(const struct ndtd_belief *belief, const struct ndtd_motion_limit *limit,
                             const struct ndt_pose *from)
 {
-    for (size_t i = 0; limit->T_before_now && i < belief->count; i++)
-        if (surprise_of(limit, from, &belief->places[i].T_map_base) <= MEASURED_THERE)
+    const double least = best_fit(belief) - FITS_THERE;
+    for (size_t i = 0; limit->is_exact && i < belief->count; i++)
+        if (belief->places[i].log_fit >= least &&
+            surprise_of(limit, from, &belief->places[i].T_map_base) <= MEASURED_THERE)
             return 1;
     return 0;
 }
@@ -96,9 +107,8 @@ void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *be
 
 void ndtd_belief_weigh(struct ndtd_belief *belief)
 {
-    double most = -INFINITY, total;
-    for (size_t i = 0; i < belief->count; i++)
-        most = fmax(most, belief->places[i].log_fit);
+    const double most = best_fit(belief);
+    double total;
     total = belief->log_unfound = belief->log_fit_unfound + belief->log_arrival_unfound;
     for (size_t i = 0; i < belief->count; i++) {
         struct ndtd_place *place = &belief->places[i];

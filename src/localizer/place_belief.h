@@ -33,10 +33,11 @@ struct ndtd_belief {
 };
 
 /* Distance and angle that the vehicle moves between two views: largest, and usual (more than 0). Of a measured
- * motion they are its errors. */
+ * motion they are its errors; is_exact: those of the measurement alone. */
 struct ndtd_motion_limit {
     double most_m, most_rad, usual_m, usual_rad;
     const struct ndt_pose *T_before_now; /* the measured motion; NULL: none */
+    int is_exact;
 };
 
 /* Starts at one place. log_unfound: logarithm of the weight of all other places. */

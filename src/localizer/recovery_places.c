@@ -92,7 +92,8 @@ static void measure(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns
                                         .most_rad = MEASURED_MOST_RAD + MEASURED_MOST_PART * turn_rad,
                                         .usual_m = MEASURED_USUAL_M + MEASURED_USUAL_PART * way_m,
                                         .usual_rad = MEASURED_USUAL_RAD + MEASURED_USUAL_PART * turn_rad,
-                                        .T_before_now = T_before_now};
+                                        .T_before_now = T_before_now,
+                                        .is_exact = 1};
 }
 
 /* Motion since the last view. The error of a given pose counts as motion to the first view. */
@@ -110,6 +111,7 @@ static struct ndtd_motion_limit motion_limit(const struct ndtd_relocalizer *relo
     limit.most_rad += GIVEN_RAD;
     limit.usual_m += fmax(GIVEN_USUAL_M, deviation_m);
     limit.usual_rad += GIVEN_RAD;
+    limit.is_exact = 0;
     return limit;
 }
 

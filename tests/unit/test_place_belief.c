@@ -6,7 +6,7 @@
 #include "place_belief.h"
 #include "run_tests.h"
 
-static const struct ndtd_motion_limit walk = {3, 2.8, 1.3, 1, NULL}, anywhere = {30, M_PI, 0, 0, NULL};
+static const struct ndtd_motion_limit walk = {3, 2.8, 1.3, 1, NULL, 0}, anywhere = {30, M_PI, 0, 0, NULL, 0};
 static const struct ndtd_motion_limit *motion = &walk;
 static struct ndtd_belief before, now;
 
@@ -159,7 +159,7 @@ TEST(the_best_fit_stands_out)
 TEST(a_measured_motion_tells_places_apart)
 {
     const struct ndt_pose moved = pose_at(2, 0);
-    const struct ndtd_motion_limit wheels = {1.4, 0.3, 0.3, 0.05, &moved};
+    const struct ndtd_motion_limit wheels = {1.4, 0.3, 0.3, 0.05, &moved, 1};
     for (int is_measured = 0; is_measured < 2; is_measured++) {
         setup();
         motion = is_measured ? &wheels : &walk;
@@ -178,10 +178,22 @@ TEST(a_measured_motion_tells_places_apart)
 TEST(a_measured_motion_to_a_place_that_was_not_found)
 {
     const struct ndt_pose moved = pose_at(2, 0);
-    const struct ndtd_motion_limit wheels = {1.4, 0.3, 0.3, 0.05, &moved};
+    const struct ndtd_motion_limit wheels = {1.4, 0.3, 0.3, 0.05, &moved, 1};
     motion = &wheels;
     add(-1, 0);
     step(-2);
     ck_assert_double_lt(margin_at(-1), -5);
     ck_assert_double_gt(now.log_unfound, -0.01);
+}
+
+/* Where wheels lead, the scan fits far worse than at a place beyond their reach: they may have slipped. */
+TEST(a_measured_motion_to_a_place_that_fits_worse)
+{
+    const struct ndt_pose moved = pose_at(2, 0);
+    const struct ndtd_motion_limit wheels = {1.4, 0.3, 0.3, 0.05, &moved, 1};
+    motion = &wheels;
+    add(2.1, -20);
+    add(-1, 0);
+    step(-8);
+    ck_assert_double_lt(margin_at(2.1), 0);
 }
