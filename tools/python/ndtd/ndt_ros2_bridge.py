@@ -117,7 +117,7 @@ def _projector(args: argparse.Namespace) -> Any:
 
 def options(args: argparse.Namespace) -> Any:
     """Options of the bridge from the command line; ValueError in one line."""
-    from .ros2 import link
+    from .ros2 import autoware, link
     from .ros2.options import Options
     remap = _pairs(args.remap, "--remap")
     namespace = remap.pop("__ns", args.namespace)
@@ -127,8 +127,8 @@ def options(args: argparse.Namespace) -> Any:
     if params:
         raise ValueError(f"--param {next(iter(params))}: only use_sim_time is known; options are named in --help")
     names = Names(namespace, remap)
-    services = {f"{name}_service": names(f"localization/pose_estimator/{service}")
-                for name, service in (("align", "ndt_align_srv"), ("trigger", "trigger_node")) if args.autoware}
+    own = {name: names(f"localization/pose_estimator/{name}") for name in (*autoware.SCORES, "ndt_align_srv", "trigger_node")}
+    services = {"align_service": own.pop("ndt_align_srv"), "trigger_service": own.pop("trigger_node"), "scores": own} if args.autoware else {}
     initialpose = ("" if args.autoware else "initialpose") if args.initialpose is None else args.initialpose
     keys = link.read_keys(args.curve_server_key, args.curve_keys)
     endpoints = {name: getattr(args, name) for name in ("scans", "poses", "motion", "control") if getattr(args, name)}

@@ -63,6 +63,13 @@ class Client:
         raise AssertionError("no reply")
 
 
+FLOAT = struct("autoware_internal_debug_msgs", "msg", "Float32Stamped", stamp=msg.Time, data=types.float32)
+SCORES = {"iteration_num": struct("autoware_internal_debug_msgs", "msg", "Int32Stamped", stamp=msg.Time, data=types.int32),
+          "pose": struct("geometry_msgs", "msg", "PoseStamped", header=msg.Header, pose=msg.Pose),
+          **dict.fromkeys(("exe_time_ms", "transform_probability", "nearest_voxel_transformation_likelihood",
+                           "initial_to_result_distance"), FLOAT)}
+
+
 @pytest.fixture
 def participant(graph):
     domain = Domain(graph.domain, graph.configuration)  # noqa: F841  it lives as long as the fixture
@@ -96,8 +103,8 @@ def test_pose_initializer(graph, drive, participant):
     align = Client(participant, f"{FOLDER}/ndt_align_srv", "autoware_internal_localization_msgs", "PoseWithCovarianceStamped",
                    {"pose_with_covariance": msg.PoseWithCovarianceStamped},
                    {"success": bool, "reliable": bool, "pose_with_covariance": msg.PoseWithCovarianceStamped})
-    count = DataReader(participant, Topic(participant, f"rt{FOLDER}/iteration_num", struct(
-        "autoware_internal_debug_msgs", "msg", "Int32Stamped", stamp=msg.Time, data=types.int32)))
+    scores = {name: DataReader(participant, Topic(participant, f"rt{FOLDER}/{name}", kind), Qos(Policy.History.KeepLast(100)))
+              for name, kind in SCORES.items()}
     true = [msgpack.unpackb(record.payload) for record in BagReader(str(drive.bag)) if record.type == "truth"]
     places = np.array([row["pose"][:3] for row in true])
     graph.start_listener()
@@ -118,15 +125,22 @@ def test_pose_initializer(graph, drive, participant):
     assert given.header.frame_id == "map" and given.header.stamp == peer.stamp(7) and given.pose.covariance[0] == 9.0
     at = given.pose.pose.position
     assert np.linalg.norm(places - [at.x, at.y, at.z], axis=1).min() < 0.5  # a scan somewhere between two of the drive
-    assert graph.received("pose") == [] and graph.received("tf") == []
+    graph.wait_for("listener", "poses_are_withheld,_tracking", 60)  # scans are answered, and nothing of it is published
+    assert graph.received("pose") == []
     assert trigger.call(data=True).success
     graph.wait_for_poses(5, 60)
     graph.stop("driver")
     for stamp_ns, _, rest in graph.received("pose"):
         here = next(row["pose"] for row in true if row["stamp_ns"] == stamp_ns)
         assert np.linalg.norm(np.subtract([float(v) for v in rest[:3]], here[:3])) < 0.15
-    counts = [row.data for row in count.take(N=100)]
-    assert counts and min(counts) >= 1
+    rows = {name: [row for row in reader.take(N=100) if hasattr(row, "data" if name != "pose" else "pose")] for name, reader in scores.items()}
+    stamps = {stamp_ns for stamp_ns, _, _ in graph.received("pose")}
+    for name, least, most in (("iteration_num", 1, 60), ("exe_time_ms", 0.001, 60_000), ("transform_probability", 0.5, 20),
+                              ("nearest_voxel_transformation_likelihood", 0.5, 4), ("initial_to_result_distance", 0, 1)):
+        assert rows[name] and all(least <= row.data <= most for row in rows[name]), (name, rows[name])
+        assert {row.stamp.sec * 10**9 + row.stamp.nanosec for row in rows[name]} <= stamps
+    assert rows["pose"] and all(row.header.frame_id == "map" for row in rows["pose"])
+    assert np.linalg.norm(places - [getattr(rows["pose"][0].pose.position, axis) for axis in "xyz"], axis=1).min() < 0.15
     assert graph.stop("bridge") == 0
     said = "\n".join(graph.lines("bridge", "err"))
     assert "a pose in the frame 'gnss_link'" in said and "ndt_align_srv: found, x" in said and "poses are withheld" in said
@@ -139,7 +153,8 @@ def test_options():
     assert (autoware.align_service, autoware.trigger_service) == (f"{FOLDER}/ndt_align_srv", f"{FOLDER}/trigger_node")
     assert autoware.tf == "none" and autoware.initial_pose == ""
     own = ndt_ros2_bridge.options(parse(["--autoware", "--tf", "map-base", "--initialpose", "/initialpose", "-r",
-                                         f"{FOLDER}/ndt_align_srv:=/align"]))
+                                         f"{FOLDER}/ndt_align_srv:=/align", "-r", f"{FOLDER}/exe_time_ms:=/time"]))
     assert (own.tf, own.initial_pose, own.align_service) == ("map-base", "/initialpose", "/align")
+    assert own.scores == {**autoware.scores, "exe_time_ms": "/time"} and autoware.scores["pose"] == f"{FOLDER}/pose"
     plain = ndt_ros2_bridge.options(parse([]))
     assert (plain.tf, plain.initial_pose, plain.align_service) == ("auto", "/initialpose", "")

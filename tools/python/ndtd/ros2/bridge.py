@@ -1,4 +1,4 @@
-"""The threads of ndt-ros2-bridge: receiver, publisher, and the main one, which asks ndtd for its status and for poses.
+"""The threads of ndt-ros2-bridge: receiver, publishers, services, and the main one, which asks ndtd for its status and for poses.
 
 Scans go through as they come; where something cannot keep up, the newest ones win and the others are counted.
 """
@@ -29,9 +29,12 @@ class Bridge:
         context = zmq.Context()
         self._control = link.Control(context, options.daemon)
         self._receiver = Receiver(options, log, types, participant, context)
-        self._services = autoware.Services(options, log, types, participant, context) if options.align_service else None
-        scores = autoware.Scores(options, types, participant) if options.align_service else None
-        is_active = self._services.is_active if self._services else lambda: True
+        self._trigger = self._align = scores = None
+        if options.align_service:
+            self._trigger = autoware.Trigger(options, log, participant)
+            self._align = autoware.Align(options, log, types, participant, context)
+            scores = autoware.Scores(options, types, participant)
+        is_active = self._is_active = self._trigger.is_active if self._trigger else lambda: True
         self._publisher = PosePublisher(options, log, types, participant, context, self._receiver, is_active, scores)
         self._stream = StreamPublisher(options, types, participant, context, self._publisher.transforms, is_active)
         self._diagnostics = None
@@ -44,10 +47,9 @@ class Bridge:
 
     def run(self) -> None:
         """Blocks; raises what a thread raised."""
-        bodies = [("receiver", self._receiver.run), ("publisher", self._publisher.run), ("stream", self._stream.run)]
-        if self._services:
-            bodies.append(("services", self._services.run))
-        threads = [threading.Thread(target=self._guarded, args=(body,), name=name, daemon=True) for name, body in bodies]
+        parts = (self._receiver, self._publisher, self._stream, self._trigger, self._align)
+        threads = [threading.Thread(target=self._guarded, args=(part.run,), name=type(part).__name__, daemon=True)
+                   for part in parts if part is not None]
         for thread in threads:
             thread.start()
         try:
@@ -116,13 +118,13 @@ class Bridge:
             self._log.seldom("no daemon", problem)
         hints.tell(self._receiver, self._options, self._log, time.monotonic(), self._begin_s)
         if self._diagnostics:
-            rows = [from_ndtd.localisation_status(self._publisher.newest(), self._counts()), _daemon_status(status, problem)]
+            rows = [from_ndtd.localisation_status(self._publisher.newest(), self._counts(), self._is_active()), _daemon_status(status, problem)]
             now_ns = self._receiver.clock_ns if self._options.use_sim_time else time.time_ns()
             self._diagnostics.write(self._messages.diagnostics(now_ns, rows))
 
     def _counts(self) -> dict[str, int]:
         return {**self._receiver.counts(), **self._publisher.counts, **self._stream.counts,
-                **(self._services.counts if self._services else {})}
+                **(self._trigger.counts if self._trigger else {}), **(self._align.counts if self._align else {})}
 
 
 def _warm_up(types: rmw.Types, messages: from_ndtd.Messages) -> None:
@@ -132,6 +134,9 @@ def _warm_up(types: rmw.Types, messages: from_ndtd.Messages) -> None:
     types.encode(messages.odometry(result, "", ""), rmw.ODOMETRY)
     types.encode(messages.transform(0, "", "", result["pose"]), rmw.TF)
     types.encode(messages.diagnostics(0, [("", 0, "", {"": ""})]), rmw.DIAGNOSTICS)
+    types.encode(messages.stamped_pose(result, ""), rmw.STAMPED_POSE)
+    for name in (rmw.FLOAT32, rmw.INT32):
+        types.encode(types[name](stamp=messages.time(0), data=0), name)
     header, field = messages.header(0, ""), types["sensor_msgs/msg/PointField"]("x", 0, 7, 1)
     cloud = types[rmw.CLOUD](header, 1, 1, [field], False, 4, 4, np.zeros(4, np.uint8), True)
     types.decode(types.encode(cloud, rmw.CLOUD), rmw.CLOUD)

@@ -1,13 +1,13 @@
 """A DDS participant that reads and writes serialised messages.
 
 Messages stay bytes: cyclonedds checks them against the IDL and hands them over, so that a cloud is not taken apart element
-by element. One thread waits and takes; writers may be used by any thread.
+by element. One thread waits and takes, and one for each service; writers may be used by any thread.
 """
 import os
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 from xml.sax.saxutils import quoteattr
 
 from .._extras import need
@@ -119,16 +119,14 @@ class Participant:
         waitset.attach(condition)
         return Reader(entity, condition, int(mask), self._layer)
 
-    def services(self, types_of: dict[str, str]) -> "Services":
-        """The servers of services, by their names; one thread waits for their requests."""
-        waitset, servers = self._core.WaitSet(self._participant), {}
-        for name, type_name in types_of.items():
-            user_data = f"serviceid={uuid.uuid4().hex};".encode()  # tells clients which reader and writer belong together
-            request, reply = rmw.dds_service(name)
-            reader = self._reader(request, type_name + rmw.REQUEST, self._qos(Quality(), user_data, False), waitset)
-            writer = self._writer(reply, type_name + rmw.RESPONSE, self._qos(Quality(), user_data, True))
-            servers[name] = Service(reader, writer, self._layer, self._types, type_name)
-        return Services(waitset, servers)
+    def service(self, name: str, type_name: str) -> "Service":
+        """The server of a service, for one thread."""
+        waitset = self._core.WaitSet(self._participant)
+        user_data = f"serviceid={uuid.uuid4().hex};".encode()  # tells clients which reader and writer belong together
+        request, reply = rmw.dds_service(name)
+        reader = self._reader(request, type_name + rmw.REQUEST, self._qos(Quality(), user_data, False), waitset)
+        writer = self._writer(reply, type_name + rmw.RESPONSE, self._qos(Quality(), user_data, True))
+        return Service(waitset, reader, writer, self._layer, self._types, type_name)
 
     def wait(self, timeout_s: float) -> None:
         """Waits until a reader has something, a writer was discovered, or the time is over."""
@@ -211,13 +209,18 @@ class Request:
 class Service:
     """The server of one service."""
 
-    def __init__(self, reader: Reader, writer: Any, layer: Any, types: rmw.Types, type_name: str) -> None:
-        self._reader, self._writer, self._layer, self._types, self._type = reader, writer, layer, types, type_name
+    def __init__(self, waitset: Any, reader: Reader, writer: Any, layer: Any, types: rmw.Types, type_name: str) -> None:
+        self._waitset, self._reader, self._writer = waitset, reader, writer
+        self._layer, self._types, self._type = layer, types, type_name
 
-    def take(self) -> list[Request]:
-        """Requests that can be read, oldest first."""
-        return [Request(self._types.decode(cdr, self._type + rmw.REQUEST), self._reader.participant_of(writer))
-                for cdr, writer in self._reader.take_with_writers()]
+    def serve(self, timeout_s: float, handle: Callable[[Request], None], refuse: Callable[[Exception], None]) -> None:
+        """Waits for requests and hands them over one by one. refuse: one cannot be read, or handling it has failed."""
+        self._waitset.wait(int(timeout_s * 1e9))
+        for cdr, writer in self._reader.take_with_writers():
+            try:
+                handle(Request(self._types.decode(cdr, self._type + rmw.REQUEST), self._reader.participant_of(writer)))
+            except Exception as error:  # whatever a stranger sends
+                refuse(error)
 
     def answer(self, request: Request, **fields: Any) -> bool:
         """False: DDS does not take it. The reader of a client may be discovered after its request, so this waits for it."""
@@ -231,14 +234,3 @@ class Service:
     def _is_matched(self, participant: Any) -> bool:
         readers = (self._writer.get_matched_subscription_data(handle) for handle in self._writer.get_matched_subscriptions())
         return any(reader is not None and reader.participant_key == participant for reader in readers)
-
-
-class Services:
-    """Services that one thread serves."""
-
-    def __init__(self, waitset: Any, servers: dict[str, Service]) -> None:
-        self._waitset, self.servers = waitset, servers
-
-    def wait(self, timeout_s: float) -> None:
-        """Waits for a request."""
-        self._waitset.wait(int(timeout_s * 1e9))

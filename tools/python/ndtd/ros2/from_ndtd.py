@@ -84,14 +84,17 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def localisation_status(result: Optional[dict[str, Any]], counts: dict[str, Any]) -> tuple[str, int, str, dict[str, Any]]:
-    """The localisation as it was after the last result; None: none has come for a while."""
+def localisation_status(result: Optional[dict[str, Any]], counts: dict[str, Any],
+                        is_active: bool = True) -> tuple[str, int, str, dict[str, Any]]:
+    """The localisation as it was after the last result; None: none has come for a while. is_active: poses are published."""
     name = "ndtd: localisation"
     if result is None:
         return name, STALE, "no results", dict(counts)
     values: dict[str, Any] = {key: result[key] for key in SHOWN if key in result}
     values.update(counts)
-    if is_trusted(result):
+    if not is_active:
+        level, text = WARN, f"poses are withheld, {result.get('state') or result['outcome']}"
+    elif is_trusted(result):
         level, text = (WARN if result.get("state") in ("coasting", "extending") else OK), result.get("state") or result["outcome"]
     else:
         level, text = ERROR, ": ".join(part for part in (result.get("state"), result["outcome"], result["reason"]) if part)

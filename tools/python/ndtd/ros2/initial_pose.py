@@ -16,7 +16,7 @@ def check(pose: m.Pose, map_frame: str) -> None:
     """to_ndtd.Refused: it is in another frame, or no pose."""
     frame = pose.frame_id.lstrip("/")
     if frame != map_frame:
-        raise to_ndtd.Refused(f"a pose in the frame '{frame}'; ndtd wants '{map_frame}': Fixed Frame of RViz")
+        raise to_ndtd.Refused(f"a pose in the frame '{frame[:64]}'; ndtd wants '{map_frame}' (in RViz: Fixed Frame)")
     if not np.isfinite(pose.pose).all() or abs(np.linalg.norm(pose.pose[3:]) - 1) > 0.01:
         raise to_ndtd.Refused("a pose that is not finite, or whose quaternion has not the length 1")
 
@@ -34,16 +34,28 @@ def filled_covariance(covariance: Optional[np.ndarray]) -> np.ndarray:
 def search(control: link.Control, pose: m.Pose, stop: threading.Event) -> dict[str, Any]:
     """The answer of ndtd to `localize` around a pose, at its end (proto/SCHEMA.md); an accepted pose is that of ndtd then.
 
-    link.NoAnswer: ndtd does not answer or refuses."""
+    link.NoAnswer: ndtd does not answer or refuses; a search that runs on is cancelled, so that its pose is not used later."""
     found = control.request("localize", apply=True, pose=pose.pose, covariance=filled_covariance(pose.covariance))["search"]
     number, end_s = found["search_id"], time.monotonic() + SEARCH_S
-    while found["running"] and found["search_id"] == number and not stop.is_set():
-        if time.monotonic() > end_s:
-            control.request("cancel_search")
-            raise link.NoAnswer(f"the search did not end within {SEARCH_S:g} s: do scans come?")
-        time.sleep(0.05)
-        found = control.request("search")["search"]
+    try:
+        while found["running"] and found["search_id"] == number:
+            if stop.is_set() or time.monotonic() > end_s:
+                raise link.NoAnswer(f"the search did not end within {SEARCH_S:g} s: do scans come?" if not stop.is_set() else "stopped")
+            time.sleep(0.05)
+            found = control.request("search")["search"]
+    except link.NoAnswer:
+        _cancel(control)
+        raise
+    if found["search_id"] != number:
+        raise link.NoAnswer("another search has taken the place of this one")
     return found
+
+
+def _cancel(control: link.Control) -> None:
+    try:
+        control.request("cancel_search")
+    except link.NoAnswer:
+        pass  # it is away: nothing runs there
 
 
 def text(found: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Callable, Optional
 from . import link
 
 SELDOM_S = 60.0
+LONGEST_LINE = 500
 
 
 class UsageError(ValueError):
@@ -33,8 +34,9 @@ class Options:
     base_frame: str = "base_link"
     search_initial_pose: bool = True
     publish_all: bool = False
-    align_service: str = ""  # both, or none
+    align_service: str = ""  # these three, or none
     trigger_service: str = ""
+    scores: dict[str, str] = field(default_factory=dict)  # name: topic
     use_sim_time: bool = False
     reliable: bool = False
     domain_id: int = 0
@@ -50,7 +52,8 @@ class Log:
         self._lock = threading.Lock()
 
     def __call__(self, text: str) -> None:
-        print(f"ndt-ros2-bridge: {text}", file=sys.stderr, flush=True)
+        """One line, whatever strangers have sent."""
+        print(f"ndt-ros2-bridge: {' '.join(text.split())[:LONGEST_LINE]}", file=sys.stderr, flush=True)
 
     def seldom(self, cause: str, text: str) -> None:
         now = time.monotonic()
