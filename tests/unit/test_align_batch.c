@@ -226,7 +226,7 @@ TEST_OF_THREADS(after_a_change_of_the_map)
 }
 
 /* A batch keeps the trace, even a batch of one, which is aligned as if alone. */
-TEST(the_trace_stays_that_of_the_last_alignment)
+TEST_OF_THREADS(the_trace_stays_that_of_the_last_alignment)
 {
     static struct ndt_iteration before[NDT_MAX_ITERATIONS];
     size_t count, later;

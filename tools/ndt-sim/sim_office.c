@@ -166,9 +166,10 @@ static void add_installations(struct floor_plan *floor)
             sim_build_box(build, x, side * (floor->half_m - 0.5 * depth), sim_pick(build, 0.15, 0.6), depth, 0.0,
                           floor->top_m, 0.0);
         }
-    for (double x = sim_pick(build, 0.5, 6.0); x < floor->length_m; x += sim_pick(build, 2.0, 9.0))
-        sim_build_box(build, x, 0.0, sim_pick(build, 0.15, 0.5), 2.0 * floor->half_m,
-                      floor->top_m - sim_pick(build, 0.1, 0.4), floor->top_m, 0.0);
+    for (double x = sim_pick(build, 0.5, 6.0); x < floor->length_m; x += sim_pick(build, 2.0, 9.0)) {
+        const double high = sim_pick(build, 0.1, 0.4), length = sim_pick(build, 0.15, 0.5);
+        sim_build_box(build, x, 0.0, length, 2.0 * floor->half_m, floor->top_m - high, floor->top_m, 0.0);
+    }
     for (double x = 0.0; x < floor->length_m; x += sim_pick(build, 3.0, 9.0)) {
         const double length = sim_pick(build, 1.0, 8.0), size = sim_pick(build, 0.08, 0.3);
         const double low = floor->top_m - size - sim_pick(build, 0.05, 0.5);
