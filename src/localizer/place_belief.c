@@ -30,12 +30,25 @@ void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_
     belief->log_unfound = log_unfound;
 }
 
+/* The number of the place at a pose; count: there is none. */
+static size_t number_of(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
+{
+    size_t i = 0;
+    while (i < belief->count && ndtd_are_distinct(&belief->places[i].T_map_base, T_map_base))
+        i++;
+    return i;
+}
+
 struct ndtd_place *ndtd_belief_at(struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
 {
-    for (size_t i = 0; i < belief->count; i++)
-        if (!ndtd_are_distinct(&belief->places[i].T_map_base, T_map_base))
-            return &belief->places[i];
-    return NULL;
+    const size_t i = number_of(belief, T_map_base);
+    return i < belief->count ? &belief->places[i] : NULL;
+}
+
+double ndtd_belief_log_probability(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
+{
+    const size_t i = number_of(belief, T_map_base);
+    return i < belief->count ? belief->places[i].log_weight : NAN;
 }
 
 void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_fit)
@@ -108,8 +121,7 @@ void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *be
 void ndtd_belief_weigh(struct ndtd_belief *belief)
 {
     const double most = best_fit(belief);
-    double total;
-    total = belief->log_unfound = belief->log_fit_unfound + belief->log_arrival_unfound;
+    double total = belief->log_unfound = belief->log_fit_unfound + belief->log_arrival_unfound;
     for (size_t i = 0; i < belief->count; i++) {
         struct ndtd_place *place = &belief->places[i];
         place->log_weight = fmax(place->log_fit - most, -MOST_AGAINST) + place->log_arrival;
@@ -138,14 +150,6 @@ const struct ndtd_place *ndtd_belief_best(const struct ndtd_belief *belief)
         if (!best || belief->places[i].log_weight > best->log_weight)
             best = &belief->places[i];
     return best;
-}
-
-double ndtd_belief_log_probability(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
-{
-    for (size_t i = 0; i < belief->count; i++)
-        if (!ndtd_are_distinct(&belief->places[i].T_map_base, T_map_base))
-            return belief->places[i].log_weight;
-    return NAN;
 }
 
 double ndtd_belief_margin(const struct ndtd_belief *belief, const struct ndtd_place *place)

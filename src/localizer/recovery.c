@@ -16,9 +16,9 @@ static const double BETTER_FIT = 1.1;
 /* Distance from a given pose, and time after it, beyond which a pose has to be proven by searches unless the first
  * scan confirms it. */
 static const double GIVEN_M = 3, GIVEN_S = 2;
-/* Distance from where wheels lead beyond which a pose that is not accepted has left the track, and turn beyond
- * which none is accepted. */
-static const double DRIVEN_M = 0.4, DRIVEN_RAD = 0.06;
+/* Distance from where odometry leads to beyond which a pose that is not accepted has left the track, and turn
+ * beyond which none is accepted. */
+static const double ODOMETRY_M = 0.4, ODOMETRY_RAD = 0.06;
 /* Number of searches near GNSS positions without an accepted hypothesis after which the positions may be wrong:
  * from then on every GNSS_EVERY-th search is near them, and the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
@@ -52,7 +52,7 @@ enum { ALL_POSSIBLE, NEAR_DOUBTED_GNSS };
 /* Distance from the prediction at which a pose that is not accepted has left the track. */
 static double leaving_m(const struct ndt_track_state *predicted)
 {
-    return ndtd_is_driven(predicted) ? DRIVEN_M : GIVEN_M;
+    return ndtd_has_odometry(predicted) ? ODOMETRY_M : GIVEN_M;
 }
 
 /* Updates the leading hypothesis, which the estimator follows, with the alignment of the scan. */
@@ -466,8 +466,8 @@ static int is_near_verified(const struct ndtd_relocalization *now)
         ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
             track->params.gate)
         return 1;
-    if (ndtd_is_driven(&expected) &&
-        ndt_pose_angle_rad(&expected.T_map_base, &now->alignment->updated.T_map_base) > DRIVEN_RAD)
+    if (ndtd_has_odometry(&expected) &&
+        ndt_pose_angle_rad(&expected.T_map_base, &now->alignment->updated.T_map_base) > ODOMETRY_RAD)
         return 0;
     return !relocalizer->recovery.is_active && now->decision->is_multistart &&
            moves_as_it_came(now, &relocalizer->verified.T_map_base, relocalizer->verified.stamp_ns);

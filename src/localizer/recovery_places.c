@@ -10,7 +10,7 @@ static const double PLACE_M = 1, SEARCHED_M = 5;
 /* Usual motion between views: a distance and an angle that every vehicle moves, the usual part of the likely speed,
  * which is 1.5 times the highest so far, and the rate of turn. */
 static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
-/* Error of a motion between views by wheels: largest and usual, and the parts of the way and of the turn in them.
+/* Error of a motion between views by odometry: largest and usual, and the parts of the way and of the turn in them.
  */
 static const double MEASURED_MOST_M = 1, MEASURED_MOST_RAD = 0.3, MEASURED_MOST_PART = 0.2;
 static const double MEASURED_USUAL_M = 0.2, MEASURED_USUAL_RAD = 0.05, MEASURED_USUAL_PART = 0.04;
@@ -76,14 +76,14 @@ static struct ndtd_motion_limit unmeasured_limit(const struct ndtd_relocalizer *
                                       .usual_rad = USUAL_RAD + USUAL_RADPS * dt_s};
 }
 
-/* Limits the motion to the one that wheels have measured, if there are some: *T_before_now. */
+/* Limits the motion to the one that odometry has measured, if there is any: *T_before_now. */
 static void measure(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns, struct ndt_pose *T_before_now,
                     struct ndtd_motion_limit *limit)
 {
     const struct ndt_track_state *before = &relocalizer->recovery.view_state;
     struct ndt_track_state predicted;
     ndt_track_predict_from(relocalizer->parts.track, before, stamp_ns, &predicted);
-    if (!ndtd_is_driven(&predicted))
+    if (!ndtd_has_odometry(&predicted))
         return;
     const double way_m = ndt_pose_distance_m(&before->T_map_base, &predicted.T_map_base);
     const double turn_rad = ndt_pose_angle_rad(&before->T_map_base, &predicted.T_map_base);

@@ -133,7 +133,7 @@ double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t s
     return ndtd_likely_way_m(relocalizer, from ? fabs(ndt_track_seconds(from->stamp_ns, stamp_ns)) : 0);
 }
 
-int ndtd_is_driven(const struct ndt_track_state *predicted)
+int ndtd_has_odometry(const struct ndt_track_state *predicted)
 {
     return predicted->source == NDT_TRACK_ODOMETRY || predicted->source == NDT_TRACK_ODOMETRY_TWIST;
 }

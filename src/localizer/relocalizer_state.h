@@ -109,8 +109,8 @@ struct ndtd_relocalization {
     struct ndtd_deskewing first;
 };
 
-/* Whether wheels tell the way of a prediction. */
-int ndtd_is_driven(const struct ndt_track_state *predicted);
+/* Whether odometry tells the way of a prediction. */
+int ndtd_has_odometry(const struct ndt_track_state *predicted);
 
 /* ---- the steps, in their order ---- */
 

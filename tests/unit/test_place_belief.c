@@ -154,15 +154,15 @@ TEST(the_best_fit_stands_out)
     ck_assert_double_eq_tol(ndtd_belief_stands_out(&now), 2 - log(1 + exp(-3)), 1e-12);
 }
 
-/* Wheels have measured 2 m: of two places that a walk reaches alike, the one that they lead to is right, and no
+/* Odometry has measured 2 m: of two places that a walk reaches alike, the one that it leads to is right, and no
  * other one may have been missed. */
 TEST(a_measured_motion_tells_places_apart)
 {
     const struct ndt_pose moved = pose_at(2, 0);
-    const struct ndtd_motion_limit wheels = {1.4, 0.3, 0.3, 0.05, &moved, 1};
+    const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
     for (int is_measured = 0; is_measured < 2; is_measured++) {
         setup();
-        motion = is_measured ? &wheels : &walk;
+        motion = is_measured ? &odometry : &walk;
         add(2.1, 0);
         add(-1, 0);
         step(-2);
@@ -174,24 +174,24 @@ TEST(a_measured_motion_tells_places_apart)
     }
 }
 
-/* Where nothing was found at the place that wheels lead to, the right one may have been missed. */
+/* Where nothing was found at the place that odometry leads to, the right one may have been missed. */
 TEST(a_measured_motion_to_a_place_that_was_not_found)
 {
     const struct ndt_pose moved = pose_at(2, 0);
-    const struct ndtd_motion_limit wheels = {1.4, 0.3, 0.3, 0.05, &moved, 1};
-    motion = &wheels;
+    const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
+    motion = &odometry;
     add(-1, 0);
     step(-2);
     ck_assert_double_lt(margin_at(-1), -5);
     ck_assert_double_gt(now.log_unfound, -0.01);
 }
 
-/* Where wheels lead, the scan fits far worse than at a place beyond their reach: they may have slipped. */
+/* Where odometry leads to, the scan fits far worse than at a place beyond its reach: a wheel may have slipped. */
 TEST(a_measured_motion_to_a_place_that_fits_worse)
 {
     const struct ndt_pose moved = pose_at(2, 0);
-    const struct ndtd_motion_limit wheels = {1.4, 0.3, 0.3, 0.05, &moved, 1};
-    motion = &wheels;
+    const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
+    motion = &odometry;
     add(2.1, -20);
     add(-1, 0);
     step(-8);

@@ -39,8 +39,10 @@ def search(control: link.Control, pose: m.Pose, stop: threading.Event) -> dict[s
     number, end_s = found["search_id"], time.monotonic() + SEARCH_S
     try:
         while found["running"] and found["search_id"] == number:
-            if stop.is_set() or time.monotonic() > end_s:
-                raise link.NoAnswer(f"the search did not end within {SEARCH_S:g} s: do scans come?" if not stop.is_set() else "stopped")
+            if stop.is_set():
+                raise link.NoAnswer("the bridge is stopped")
+            if time.monotonic() > end_s:
+                raise link.NoAnswer(f"the search did not end within {SEARCH_S:g} s: do scans come?")
             time.sleep(0.05)
             found = control.request("search")["search"]
     except link.NoAnswer:
