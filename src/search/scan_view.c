@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 128, SECTORS = 32 };
+/* Columns from which one point of each band is taken: 1 m wide, and finer where these leave few points, as in a
+ * small room. A grid of them is 128 m wide. */
+enum { COLUMNS = 128, FINEST = 2, SECTORS = 32 };
+/* Points below which the voxels of the filter are halved. */
+enum { FEW_POINTS = 300 };
 /* Height above the ground from which points count as above it: at least 0.3 m, and more with distance. Without
  * ground heights are guesses. */
 static const double ABOVE_M = 0.3, ABOVE_SLOPE = 0.02, GUESS_M = 0.3;
@@ -14,6 +18,9 @@ static const double PI = 3.14159265358979323846;
 enum ndt_status ndt_scan_view_open(struct ndt_scan_view *view, struct ndt_error *err)
 {
     memset(view, 0, sizeof(*view));
+    view->seen = malloc((size_t)(COLUMNS << FINEST) * (COLUMNS << FINEST));
+    if (!view->seen)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory to search with a scan");
     return ndt_preprocessor_create(&view->filter, err);
 }
 
@@ -23,6 +30,7 @@ void ndt_scan_view_close(struct ndt_scan_view *view)
     for (int i = 0; i < NDT_SEARCH_HEIGHTS; i++)
         ndt_cloud_free(&view->height_views[i].align);
     ndt_cloud_free(&view->final);
+    free(view->seen);
     free(view->level_m[0]);
     free(view->keys);
     memset(view, 0, sizeof(*view));
@@ -93,23 +101,26 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Keeps the first point of each square metre and band. Keys, with the azimuth before the number, are sorted. */
-static size_t thin(struct ndt_scan_view *view, const struct ndt_height_view *height_view)
+/* Keeps the first point of each column, 1 / 2^finer metres wide, and band. Keys, with the azimuth before the
+ * number, are sorted. */
+static size_t thin(struct ndt_scan_view *view, const struct ndt_height_view *height_view, int finer)
 {
     static const int BANDS = NDT_FIELD_BANDS;
-    uint8_t seen[COLUMNS * COLUMNS] = {0};
+    const int side = COLUMNS << finer;
+    const double per_m = 1 << finer;
     size_t count = 0;
+    memset(view->seen, 0, (size_t)side * (size_t)side);
     for (size_t i = 0; i < view->points->count; i++) {
         const double x_m = (double)view->level_m[0][i], y_m = (double)view->level_m[1][i];
         if (!is_above(view, i, height_view->height_m))
             continue;
-        const int column = ((int)floor(y_m) & (COLUMNS - 1)) * COLUMNS + ((int)floor(x_m) & (COLUMNS - 1));
+        const int column = ((int)floor(per_m * y_m) & (side - 1)) * side + ((int)floor(per_m * x_m) & (side - 1));
         int band = BANDS - 1;
         while (band > 0 && (double)view->level_m[2][i] + height_view->height_m < ndt_field_band_edges_m[band])
             band--;
-        if (seen[column] >> band & 1)
+        if (view->seen[column] >> band & 1)
             continue;
-        seen[column] |= (uint8_t)(1 << band);
+        view->seen[column] |= (uint8_t)(1 << band);
         const uint64_t turn = (uint64_t)((atan2(y_m, x_m) + PI) * 1e5);
         view->keys[count++] = turn << 32 | i;
     }
@@ -174,7 +185,9 @@ static enum ndt_status set_align(const struct ndt_scan_view *view, const struct 
 static enum ndt_status set_height_view(struct ndt_scan_view *view, const struct ndt_search_params *params,
                                        struct ndt_height_view *height_view, struct ndt_error *err)
 {
-    const size_t count = thin(view, height_view);
+    size_t count = thin(view, height_view, 0);
+    for (int finer = 1; finer <= FINEST && count < params->dense_points; finer++)
+        count = thin(view, height_view, finer);
     set_banded(view, height_view, count, params->dense_points, &height_view->dense);
     set_banded(view, height_view, count, params->refine_points, &height_view->refine);
     return set_align(view, params, count, height_view, err);
@@ -196,6 +209,10 @@ static enum ndt_status filter_points(struct ndt_scan_view *view, const struct nd
     enum ndt_status status = ndt_preprocess_sweep(&filter, scan, &sweep, err);
     if (status == NDT_OK)
         status = ndt_preprocess(view->filter, &filter, scan, &sweep, 0, NULL, &view->points, err);
+    if (status == NDT_OK && view->points->count < FEW_POINTS) {
+        filter.voxel_m *= 0.5;
+        status = ndt_preprocess(view->filter, &filter, scan, &sweep, 0, NULL, &view->points, err);
+    }
     return status == NDT_OK ? reserve(view, view->points->count + 1, err) : status;
 }
 

@@ -21,7 +21,7 @@ void ndt_upright_region(const struct ndt_upright *upright, struct ndt_search_reg
 /* Turns the poses and directions of a result into those of the sensor. */
 void ndt_upright_result(const struct ndt_upright *upright, struct ndt_search_result *result);
 
-/* Points above the ground, levelled, one per square metre and band. */
+/* Points above the ground, levelled, one per column and band. */
 struct ndt_banded_points {
     uint32_t count;
     float x_m[NDT_SEARCH_POINTS], y_m[NDT_SEARCH_POINTS];
@@ -46,6 +46,7 @@ struct ndt_scan_view {
     double ground_ratio;
     float *level_m[3]; /* levelled points; in one allocation */
     uint64_t *keys;    /* scratch, one per point */
+    uint8_t *seen;     /* scratch: bands of each column of which a point was taken */
     size_t capacity;
     uint32_t sight_count; /* 1 with ground */
     struct ndt_height_view height_views[NDT_SEARCH_HEIGHTS];

@@ -13,7 +13,7 @@ void ndt_search_params_default(struct ndt_search_params *params)
 {
     *params = (struct ndt_search_params){
         .tier = NDT_SEARCH_AUTO,
-        .tiers = {{0}, {0, 4, 100, 10, 10}, {1, 3, 400, 40, 40}, {1, 3, 64, 12, 12}, {2, 1.5, 200, 96, 12}},
+        .tiers = {{0}, {0, 4, 100, 10, 10}, {1, 3, 1000, 40, 40}, {1, 3, 64, 12, 12}, {2, 1.5, 200, 96, 20}},
         .seed = 1,
         .voxel_m = 0.5,
         .min_range_m = 1,
@@ -278,7 +278,7 @@ static enum ndt_status run_tiers(struct ndt_search *search, struct ndt_search_re
     enum ndt_search_tier tier = params->tier;
     const int is_auto = tier == NDT_SEARCH_AUTO, is_wide = result->view.sectors >= LEAST_COVERAGE;
     if (is_auto && region->has_position && region->radius_m <= params->region_radius_m)
-        tier = region->radius_m <= params->near_radius_m && is_wide ? NDT_SEARCH_NEAR : NDT_SEARCH_REGION;
+        tier = region->radius_m <= params->near_radius_m ? NDT_SEARCH_NEAR : NDT_SEARCH_REGION;
     else if (is_auto)
         tier = result->view.has_ground && is_wide ? NDT_SEARCH_QUICK : NDT_SEARCH_THOROUGH;
     enum ndt_status status = run_tier(search, tier, result, err);

@@ -250,7 +250,8 @@ static enum ndt_status choose_items(struct ndt_search *search, const struct ndt_
         size_t better = 0;
         for (size_t k = 0; k < *count; k++)
             better += scores[k] > scores[i] || (scores[k] == scores[i] && k < i);
-        if (better >= search->tier->alignments || (scores[i] < NEAR_BEST * best && 2 * better >= *count))
+        if (better >= search->tier->alignments ||
+            (scores[i] < NEAR_BEST * best && 2 * better >= search->tier->alignments))
             continue;
         items[kept] = items[i];
         from[kept++] = from[i];

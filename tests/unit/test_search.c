@@ -439,7 +439,7 @@ TEST(test_refused)
     params.tiers[2].blocks = 0;
     expect_refused(NULL, "blocks");
     params.tiers[4].places = params.tiers[4].alignments - 1;
-    expect_refused(NULL, "11 places and 12 alignments");
+    expect_refused(NULL, "19 places and 20 alignments");
     params.tiers[3].level = 3;
     expect_refused(NULL, "level 3 of the field");
     params.heights_m[3] = NAN;

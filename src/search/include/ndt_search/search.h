@@ -9,15 +9,16 @@
  * 0. Upright: the points of a tilted, hanging or merged sensor are put into a frame whose z axis is upward; the
  *    other steps work there, and poses are given back for the sensor.
  * 1. Prepare: voxel filter, the plane of the ground (RANSAC below the sensor), levelling and height above it. The
- *    points above the ground become at most 200, one per square metre and band of height (ndt_search/field.h). A
- *    scan without visible ground is tried at several heights.
+ *    points above the ground become at most 200, one per column of 1 m, in small rooms down to 0.25 m, and band of
+ *    height (ndt_search/field.h). A scan without visible ground is tried at several heights.
  * 2. Dense: every heading times every cell near known ground. The score of a place is the number of points whose
  *    cell has the bit of the point's band. The best of each 8x8 cells and heading counts. In a large region, a
  *    first pass with every second point keeps one block of 32 (100 points cost half; the block of the truth, among
  *    the best 100 of a square kilometre with all points, is among the best 3 % with half of them).
  * 3. Refine: the best blocks at 0.5 m and 1.5 deg; of places closer than 2 m and 8 deg the best one is kept.
  * 4. Align: the NDT score of each place, on 2 m, leaves out those far worse than the best one, at most every
- * second; ndt_align_batch on the levels of 2 and 1 m, rank by `gaussian_fit`; the best few again with more points.
+ *    second of those that may be aligned; ndt_align_batch on the levels of 2 and 1 m, rank by `gaussian_fit`; the
+ *    best few again with more points.
  *
  * Near a known position (NDT_SEARCH_NEAR) step 2 scores cells of 0.5 m, on any ground and by the threads alone;
  * step 3 only finds the best cell of each block, and step 4 scores more places, on 1 m, and aligns the best of
@@ -59,7 +60,7 @@ enum {
 
 /** Tiers: how thoroughly a search looks. */
 enum ndt_search_tier {
-    /** regions: NDT_SEARCH_NEAR for small ones and wide views, else NDT_SEARCH_REGION; the whole map: QUICK, and
+    /** regions: NDT_SEARCH_NEAR for small ones, else NDT_SEARCH_REGION; the whole map: QUICK, and
      * THOROUGH where the result of QUICK is not convincing; THOROUGH at once for views of less than half a turn and
      * without ground */
     NDT_SEARCH_AUTO,
@@ -82,23 +83,22 @@ struct ndt_search_tier_params {
 /** Parameters; ndt_search_params_default gives the values in brackets. */
 struct ndt_search_params {
     enum ndt_search_tier tier;                             /**< [NDT_SEARCH_AUTO] */
-    struct ndt_search_tier_params tiers[NDT_SEARCH_TIERS]; /**< [2 m 4 deg 100/10/10; 1 m 3 deg 400/40/40; 1 m 3 deg
-                                                              64/12/12; 0.5 m 1.5 deg 200/96/12] */
+    struct ndt_search_tier_params tiers[NDT_SEARCH_TIERS]; /**< [2 m 4 deg 100/10/10; 1 m 3 deg 1000/40/40; 1 m 3
+                                                              deg 64/12/12; 0.5 m 1.5 deg 200/96/20] */
     uint64_t seed;                                         /**< seed of the search for the ground [1] */
-    double voxel_m;                                        /**< leaf of the voxel filter [0.5] */
-    double min_range_m, max_range_m;                       /**< range of the points that are used [1, 50] */
-    uint32_t dense_points;                                 /**< most points of the dense score [200] */
-    uint32_t refine_points;                                /**< most points of the refinement [250] */
-    uint32_t align_points, align_ground_points;            /**< most points of step 4 [200, 100] */
-    uint32_t final_count, final_points;   /**< best candidates aligned again, and their points [4, 1500] */
-    double max_tilt_deg;                  /**< largest tilt of the ground in the upright frame [12] */
-    double max_height_m;                  /**< largest height of the origin above the ground [5] */
-    uint32_t height_count;                /**< heights tried where a scan shows no ground [4] */
-    double heights_m[NDT_SEARCH_HEIGHTS]; /**< [0.5, 1.1, 1.75, 2.4] */
+    double voxel_m;                  /**< leaf of the voxel filter, halved for scans of few points [0.5] */
+    double min_range_m, max_range_m; /**< range of the points that are used [1, 50] */
+    uint32_t dense_points;           /**< most points of the dense score [200] */
+    uint32_t refine_points;          /**< most points of the refinement [250] */
+    uint32_t align_points, align_ground_points; /**< most points of step 4 [200, 100] */
+    uint32_t final_count, final_points;         /**< best candidates aligned again, and their points [4, 1500] */
+    double max_tilt_deg;                        /**< largest tilt of the ground in the upright frame [12] */
+    double max_height_m;                        /**< largest height of the origin above the ground [5] */
+    uint32_t height_count;                      /**< heights tried where a scan shows no ground [4] */
+    double heights_m[NDT_SEARCH_HEIGHTS];       /**< [0.5, 1.1, 1.75, 2.4] */
     double
         known_height_m;   /**< height of the sensor above the ground, tried in place of heights_m; 0: unknown [0] */
-    double near_radius_m; /**< regions up to this radius are searched as NDT_SEARCH_NEAR, where the view
-                             shows half of the circle [8] */
+    double near_radius_m; /**< regions up to this radius are searched as NDT_SEARCH_NEAR [8] */
     double region_radius_m;          /**< regions up to this radius are searched as NDT_SEARCH_REGION [100] */
     double distinct_m, distinct_deg; /**< limits, one of which distinct candidates exceed [1, 5] */
 };
