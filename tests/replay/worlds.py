@@ -89,6 +89,10 @@ ALIKE = {
     # Nothing undoes the motion within the sweep.
     "terrace, times that fit no unit": Row("--world terrace --columns 600", "preprocess.deskew=auto", "--point-times 19.5,0"),
 }
+# Wheels that tell another speed: they stand still, tell half or twice of it, or run backwards.
+WHEELS = f"{BOTH} --beams 16 --map-spacing 0.3 --wheel-scale"
+LIES = {f"{world}, wheels tell {scale}": Row(f"--world {world} {WHEELS} {scale}")
+        for world in ("terrace", "corridor", "shelves", "street") for scale in (0, 0.5, 2, -1)}
 STRESS = {
     "hall": Row(f"--world hall {HAND}"),
     "hall, gaps": Row(f"--world hall {HAND} --gaps 6"),
@@ -101,7 +105,8 @@ STRESS = {
     "KITTI 0001": "kitti0001_lite",
 }
 STARTS = "0:0:0 -3:0:0 -2:0:0 2:0:0 3:0.4:12 5:-0.3:-30"
-SETS = {"worlds": (WORLDS, "1-2", 60, ""), "alike": (ALIKE, "1", 60, STARTS), "stress": (STRESS, "1-5", 300, "")}
+SETS = {"worlds": (WORLDS, "1-2", 60, ""), "alike": (ALIKE, "1", 60, STARTS), "lies": (LIES, "1", 60, ""),
+        "stress": (STRESS, "1-5", 300, "")}
 
 
 # ---- the programs

@@ -393,12 +393,12 @@ void sim_foot_close(struct sim_foot *foot);
 /* ---- wheels and IMU: what they measure of the drive, with errors ---- */
 
 struct sim_odometer {
-    double rate_hz;
+    double rate_hz, scale; /* scale: of the speeds; 1: right */
     struct ndt_random random;
     struct ndt_pose T_odom_base; /* integrated from all twists so far */
     uint64_t count;
 };
-void sim_odometer_init(struct sim_odometer *odometer, double rate_hz, uint64_t seed);
+void sim_odometer_init(struct sim_odometer *odometer, double rate_hz, double scale, uint64_t seed);
 /* The next measurement: the twist at t_s; T_odom_base follows. */
 struct ndt_twist sim_odometer_measure(struct sim_odometer *odometer, const struct sim_drive *drive, double t_s);
 

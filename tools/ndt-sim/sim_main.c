@@ -51,7 +51,7 @@ static struct {
     double rate_hz, gap_s, view_deg, range_m, noise_m, dropout, spacing_m, extent_m, cut_out_m, twin_m, changed;
     struct tool_reals mount; /* x y z roll pitch yaw [m, deg]; none, one for all sensors, or one for each */
     struct sim_imu imu;
-    double truth_hz;
+    double truth_hz, wheel_scale;
     int mirror, odometry, mark_movers, force;
 } args = {
     .seed = 1,
@@ -61,6 +61,7 @@ static struct {
     .sensors = 1,
     .stamp = SIM_STAMP_MIDDLE,
     .rate_hz = NAN,
+    .wheel_scale = 1,
     .view_deg = 360,
     .range_m = 100,
     .noise_m = 0.02,
@@ -147,6 +148,7 @@ static enum ndt_status record(struct simulation *simulation, struct ndt_error *e
         .change = {.cut_out_m = args.cut_out_m, .twin_m = args.twin_m, .mirror = args.mirror},
         .city = args.world == CITY ? &simulation->city : NULL,
         .odometry_hz = args.odometry ? ODOMETRY_HZ : 0.0,
+        .wheel_scale = args.wheel_scale,
         .truth_hz = args.truth_hz,
         .scan_hz = args.rate_hz,
         .late_s = simulation->late_s,
@@ -355,6 +357,8 @@ static const struct tool_option options[] = {
     {"map-spacing", "M", TOOL_REAL, &args.spacing_m, 0.05, 2,
      .help = "distance between points of the map, 0.05 to 2 m (default: 0.15, corridor 0.08, city 0.3)"},
     {"odometry", NULL, TOOL_FLAG, &args.odometry, .help = "add noisy odometry at 50 Hz"},
+    {"wheel-scale", "F", TOOL_REAL, &args.wheel_scale, -10, 10,
+     .help = "factor of the speeds that odometry tells; 0: wheels that stand still"},
     {"truth", "HZ", TOOL_REAL, &args.truth_hz, 0, 1000,
      .help = "add the exact truth HZ times per second, besides that of the scans; 0: none"},
     {"imu", "HZ", TOOL_REAL, &args.imu.rate_hz, 0, 1000, .help = "add an IMU with HZ samples per second; 0: none"},

@@ -6,17 +6,19 @@
 static const double WHEEL_NOISE_MPS = 0.03, WHEEL_SCALE = 1.006;
 static const double GYRO_NOISE_RADPS = 0.002, GYRO_BIAS_RADPS = 0.0008;
 
-void sim_odometer_init(struct sim_odometer *odometer, double rate_hz, uint64_t seed)
+void sim_odometer_init(struct sim_odometer *odometer, double rate_hz, double scale, uint64_t seed)
 {
-    *odometer = (struct sim_odometer){
-        .rate_hz = rate_hz, .random = ndt_random_stream(seed, 10, 0), .T_odom_base = ndt_pose_identity()};
+    *odometer = (struct sim_odometer){.rate_hz = rate_hz,
+                                      .scale = scale,
+                                      .random = ndt_random_stream(seed, 10, 0),
+                                      .T_odom_base = ndt_pose_identity()};
 }
 
 struct ndt_twist sim_odometer_measure(struct sim_odometer *odometer, const struct sim_drive *drive, double t_s)
 {
     struct ndt_twist twist = sim_drive_twist(drive, t_s);
     for (int k = 0; k < 3; k++) {
-        twist.v_mps[k] *= WHEEL_SCALE;
+        twist.v_mps[k] *= WHEEL_SCALE * odometer->scale;
         twist.v_mps[k] += WHEEL_NOISE_MPS * ndt_random_normal(&odometer->random);
         twist.w_radps[k] += GYRO_BIAS_RADPS;
         twist.w_radps[k] += GYRO_NOISE_RADPS * ndt_random_normal(&odometer->random);

@@ -189,7 +189,7 @@ static enum ndt_status write_messages(struct recorder *recorder, struct ndt_erro
 static enum ndt_status write_bag(struct sim_recording *recording, const char *path, struct ndt_error *err)
 {
     struct recorder recorder = {.recording = recording};
-    sim_odometer_init(&recorder.odometer, recording->odometry_hz, recording->lidar->seed);
+    sim_odometer_init(&recorder.odometer, recording->odometry_hz, recording->wheel_scale, recording->lidar->seed);
     enum ndt_status status = ndt_bag_create(&recorder.writer, path, 0, err);
     if (status != NDT_OK)
         return status;

@@ -25,6 +25,7 @@ struct sim_recording {
     const struct sim_city *city; /* borrowed: the map is a folder of tiles; NULL: one file */
     struct sim_imu imu;
     double odometry_hz;   /* 0: none */
+    double wheel_scale;   /* of the speeds that odometry tells; 1: right */
     double truth_hz;      /* besides that of the scans; 0: none */
     double scan_hz;       /* sweeps per second; one takes as long as a turn of the LiDAR */
     const double *late_s; /* borrowed: of every sweep, the sum of the gaps before it */
