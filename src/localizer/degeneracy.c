@@ -15,6 +15,9 @@
 /* Ratio below which a direction is weak: the scan holds the pose to no better than 0.017 m / sqrt(ratio) (see
  * ndt_track/confidence.h). */
 static const double WEAK_RATIO = 0.0125;
+/* Ratio up to which odometry may hold the pose instead of the scan: along a street of equal houses the scan fits as
+ * usual metres away, and better at the right place. */
+static const double HELD_RATIO = 0.06;
 /* Distance below which poses are not told apart, and the step along a line, which hits every peak: a peak is as
  * wide as half a voxel of 1 m. */
 static const double NEAREST_M = 1, STEP_M = 0.4;
@@ -26,11 +29,12 @@ enum { LINES_MOST = 2, POSES_MOST = 64, ALIGNED_MOST = 3 };
 /* A weak direction of the scan, and poses along it. */
 struct line {
     double axis[6], step[6]; /* see ndt_observation_directions, ndt_observation_step */
-    int is_weak;             /* the scan hardly observes it; 0: examined while no pose was verified yet */
+    int is_weak; /* the scan hardly observes it; 0: examined while no pose was verified yet, or is_held */
+    int is_held; /* odometry may hold the pose here: another pose counts only if it fits better */
     double reach_m;
-    size_t count;
-    struct ndt_pose T_map_sensor[POSES_MOST];
-    struct ndt_pose_score score[POSES_MOST];
+    size_t count; /* poses along the line; the last one, behind them, is the result */
+    struct ndt_pose T_map_sensor[POSES_MOST + 1];
+    struct ndt_pose_score score[POSES_MOST + 1];
 };
 
 /* Deviation of the position alone along an axis: an unknown turn moves nothing along the direction. */
@@ -67,6 +71,7 @@ static void set_poses(const struct ndtd_relocalization *now, struct line *line)
         line->T_map_sensor[line->count++] = moved(T_map_sensor, line->step, by_m);
         line->T_map_sensor[line->count++] = moved(T_map_sensor, line->step, -by_m);
     }
+    line->T_map_sensor[line->count] = *T_map_sensor;
 }
 
 static enum ndt_status score_line(const struct ndtd_relocalization *now, const struct ndt_align_level *level,
@@ -75,7 +80,7 @@ static enum ndt_status score_line(const struct ndtd_relocalization *now, const s
     const struct ndt_score_job scoring = {.leaf_m = level->leaf_m,
                                           .neighbours = level->neighbours,
                                           .scan = now->matcher->points,
-                                          .count = line->count,
+                                          .count = line->count + 1,
                                           .T_map_sensor = line->T_map_sensor};
     size_t done;
     return ndt_aligner_score(now->matcher->aligner, &scoring, line->score, &done, err);
@@ -102,7 +107,7 @@ static size_t next_peak(const struct line *line, int is_taken[POSES_MOST])
 }
 
 /* Adds the highest peaks of a level as priors of the batch, if they may fit as well as the result once they are
- * aligned. */
+ * aligned; where odometry may hold the pose, only those that fit better already. */
 static enum ndt_status choose_peaks(const struct ndtd_relocalization *now, const struct ndt_align_level *level,
                                     struct line *line, size_t *count, struct ndt_error *err)
 {
@@ -113,8 +118,10 @@ static enum ndt_status choose_peaks(const struct ndtd_relocalization *now, const
         const size_t i = next_peak(line, is_taken);
         if (i == line->count)
             break;
-        if (line->reach_m > LEAST_REACH_M ||
-            ndtd_matcher_significance(now->matcher, result, &line->T_map_sensor[i]) < NDTD_SIGNIFICANT)
+        if (line->is_held
+                ? line->score[i].score > line->score[line->count].score
+                : line->reach_m > LEAST_REACH_M ||
+                      ndtd_matcher_significance(now->matcher, result, &line->T_map_sensor[i]) < NDTD_SIGNIFICANT)
             now->matcher->batch.priors[(*count)++].T_map_sensor = line->T_map_sensor[i];
     }
     return status;
@@ -282,7 +289,7 @@ static enum ndt_status examine(struct ndtd_relocalization *now, struct line *lin
         if (status != NDT_OK)
             return status;
     }
-    if (alone)
+    if (alone || line->is_held)
         return NDT_OK;
     forget_direction(now, line);
     if (ndtd_relocalizer_is_active(now->relocalizer) && !(is_known && is_held(now, &expected, line->axis)))
@@ -294,6 +301,12 @@ static enum ndt_status examine(struct ndtd_relocalization *now, struct line *lin
 static int is_translation(const double axis[6])
 {
     return axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2] > 0.5;
+}
+
+/* Whether odometry, which may be wrong, predicts the pose, and the scan observes the direction little. */
+static int may_be_held(const struct ndtd_relocalization *now, double ratio)
+{
+    return ratio < HELD_RATIO && ndtd_has_odometry(&now->alignment->predicted);
 }
 
 enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct ndt_error *err)
@@ -312,11 +325,16 @@ enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct 
         struct line line = {.is_weak = ratio[k] < WEAK_RATIO};
         int is_moved = 0;
         memcpy(line.axis, axes + 6 * k, sizeof(line.axis));
-        if (!is_translation(line.axis) || (!line.is_weak && (relocalizer->is_verified || examined >= LINES_MOST)))
+        line.is_held = !line.is_weak && relocalizer->is_verified && may_be_held(now, ratio[k]);
+        if (!is_translation(line.axis) ||
+            (!line.is_weak && ((relocalizer->is_verified && !line.is_held) || examined >= LINES_MOST)))
+            continue;
+        const int has_time = ndtd_matcher_has_time(now->matcher, &params);
+        if (line.is_held && !has_time)
             continue;
         ndt_observation_step(axes, k, line.step);
         examined++;
-        decision->is_cut_short = decision->is_cut_short || !ndtd_matcher_has_time(now->matcher, &params);
+        decision->is_cut_short = decision->is_cut_short || !has_time;
         if (examined > LINES_MOST || decision->is_cut_short) {
             forget_direction(now, &line);
             continue;

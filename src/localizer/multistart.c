@@ -23,10 +23,10 @@ static const double EXPECTED = 6, LIKELY = 22;
  * and an alignment that has not converged speaks against it. Of 161 alignments at wrong places that fitted well
  * enough to be accepted (offices, dormitories and halls, views of 70 to 360 deg, 20 seeds), one stood out by 12 or
  * more; of 4623 at the right ones while the pose was known, 4508 did. */
-static const double FOUND_WIDE = 12, FOUND_NARROW = 4, STANDS_OUT = 20, NOT_CONVERGED = 6;
+static const double FOUND_WIDE = 12, FOUND_NARROW = 4.5, STANDS_OUT = 20, NOT_CONVERGED = 6;
 /* Logarithm of the probability that the right place is not among those found for one view, and its largest
  * reduction where one of them stands out. */
-static const double MISSED_WIDE = -4, MISSED_NARROW = -2, STANDS_OUT_PART = 0.5, LESS_MOST = 6;
+static const double MISSED_WIDE = -4, MISSED_NARROW = -2.5, STANDS_OUT_PART = 0.5, LESS_MOST = 6;
 /* Gain of the fit that a result at the same optimum needs: another guess ends elsewhere within the last step. */
 static const double SAME_GAIN = 0.01;
 /* Distance of points, three sigma, within which a prediction leaves one optimum on the finest level. */
@@ -173,11 +173,13 @@ static size_t set_priors(const struct ndtd_relocalization *now)
 /* ---- odds ---- */
 
 /* Whether the prediction is evidence: it is where a verified pose leads to it. A given pose may be wrong by metres,
- * and so may one that is followed in recovery. */
+ * and so may one that is followed in recovery, unless odometry has led there. */
 static void set_evidence(struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
-    now->has_evidence = relocalizer->is_verified && !relocalizer->recovery.is_active;
+    const struct ndtd_recovery *recovery = &relocalizer->recovery;
+    const int is_measured = ndtd_has_odometry(&now->alignment->predicted) && !recovery->leading.is_found;
+    now->has_evidence = relocalizer->is_verified && (!recovery->is_active || is_measured);
 }
 
 /* Evidence of the prediction against a sensor pose; 0 where the prediction is no evidence. */

@@ -26,7 +26,7 @@ static double log_sum(double a, double b)
 void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_unfound)
 {
     belief->count = 1;
-    belief->places[0] = (struct ndtd_place){.T_map_base = *T_map_base};
+    belief->places[0] = (struct ndtd_place){.T_map_base = *T_map_base, .log_missed = -INFINITY};
     belief->log_unfound = log_unfound;
 }
 
@@ -39,26 +39,19 @@ static size_t number_of(const struct ndtd_belief *belief, const struct ndt_pose 
     return i;
 }
 
-struct ndtd_place *ndtd_belief_at(struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
+const struct ndtd_place *ndtd_belief_at(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
 {
     const size_t i = number_of(belief, T_map_base);
     return i < belief->count ? &belief->places[i] : NULL;
 }
 
-double ndtd_belief_log_probability(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base)
-{
-    const size_t i = number_of(belief, T_map_base);
-    return i < belief->count ? belief->places[i].log_weight : NAN;
-}
-
 void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_fit)
 {
-    struct ndtd_place *place = ndtd_belief_at(belief, T_map_base);
-    if (!place && belief->count < NDTD_PLACES_MAX)
-        place = &belief->places[belief->count++];
-    else if (!place || place->log_fit >= log_fit)
+    const size_t i = number_of(belief, T_map_base);
+    if (i == NDTD_PLACES_MAX || (i < belief->count && belief->places[i].log_fit >= log_fit))
         return;
-    *place = (struct ndtd_place){.T_map_base = *T_map_base, .log_fit = log_fit};
+    belief->count += i == belief->count;
+    belief->places[i] = (struct ndtd_place){.T_map_base = *T_map_base, .log_fit = log_fit, .log_missed = -INFINITY};
 }
 
 /* ---- arrival ---- */
@@ -95,6 +88,19 @@ static int is_arrival_found(const struct ndtd_belief *belief, const struct ndtd_
     return 0;
 }
 
+/* Carries a place of the view before to where the measured motion leads, if there is room. */
+static void carry(struct ndtd_belief *belief, const struct ndtd_place *from, const struct ndtd_motion_limit *limit)
+{
+    const struct ndt_pose T_map_base = ndt_pose_compose(&from->T_map_base, limit->T_before_now);
+    const size_t i = number_of(belief, &T_map_base);
+    if (i == belief->count)
+        ndtd_belief_add(belief, &T_map_base, -INFINITY);
+    if (i == belief->count)
+        return;
+    double *log_missed = &belief->places[i].log_missed;
+    *log_missed = log_sum(*log_missed, from->log_weight + (from->is_carried ? MISSED_AGAIN : 0));
+}
+
 void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *before,
                         const struct ndtd_motion_limit *limit, const struct ndtd_motion_limit *region)
 {
@@ -103,6 +109,8 @@ void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *be
     double known = -INFINITY;
     for (size_t k = 0; k < before->count; k++) {
         const int is_found = is_arrival_found(belief, limit, &before->places[k].T_map_base);
+        if (limit->is_exact && !is_found)
+            carry(belief, &before->places[k], limit);
         known = log_sum(known, before->places[k].log_weight + (is_found ? MEASURED_ELSEWHERE : 0));
     }
     belief->log_arrival_unfound = log_sum(known, before->log_unfound + MISSED_AGAIN);
@@ -124,7 +132,10 @@ void ndtd_belief_weigh(struct ndtd_belief *belief)
     double total = belief->log_unfound = belief->log_fit_unfound + belief->log_arrival_unfound;
     for (size_t i = 0; i < belief->count; i++) {
         struct ndtd_place *place = &belief->places[i];
-        place->log_weight = fmax(place->log_fit - most, -MOST_AGAINST) + place->log_arrival;
+        const double seen = fmax(place->log_fit - most, -MOST_AGAINST) + place->log_arrival;
+        const double missed = belief->log_fit_unfound + place->log_missed;
+        place->is_carried = missed > seen;
+        place->log_weight = fmax(seen, missed);
         total = log_sum(total, place->log_weight);
     }
     for (size_t i = 0; i < belief->count; i++)

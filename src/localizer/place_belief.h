@@ -7,6 +7,9 @@
  * alias has one, and stays a rival for ever. Forward algorithm: Rabiner 1989, eq. 19 to 21; the places are the
  * cells of a Markov localisation (Fox, Burgard and Thrun 1999) at which the scan fits.
  *
+ * A view may miss the place where the vehicle is: it faces a wall, or a person stands in the way. Where the motion
+ * was measured, that place is carried: it stays among the places, where the motion leads from the view before.
+ *
  * Views of the same scene are not independent: the owner uses a belief as the past of the next one only when the
  * vehicle has moved on. Pure functions without allocation. */
 #ifndef NDTD_PLACE_BELIEF_H
@@ -22,7 +25,9 @@ struct ndtd_place {
     struct ndt_pose T_map_base;
     double log_fit;     /* logarithm of the likelihood of the scan here; only differences count */
     double log_arrival; /* logarithm of the probability that the vehicle comes here, without the scan */
+    double log_missed;  /* logarithm of the probability that a measured motion leads here; -INFINITY: none does */
     double log_weight;  /* logarithm of the probability that the vehicle is here */
+    int is_carried;     /* the weight is that of a place which the view has missed */
 };
 
 struct ndtd_belief {
@@ -44,8 +49,8 @@ struct ndtd_motion_limit {
 void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_unfound);
 /* Adds a place at which the scan fits so well, or improves the fit of one that is there already. */
 void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_fit);
-/* Sets the arrivals from the view before. region: where searches look for what was not found; of it only the most
- * counts. */
+/* Sets the arrivals from the view before, and adds places to which an exact motion leads. region: where searches
+ * look for what was not found; of it only the most counts. */
 void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *before,
                         const struct ndtd_motion_limit *limit, const struct ndtd_motion_limit *region);
 /* Sets the weights from fits and arrivals. */
@@ -55,9 +60,7 @@ double ndtd_belief_stands_out(const struct ndtd_belief *belief);
 /* The most probable place; NULL: there is none. */
 const struct ndtd_place *ndtd_belief_best(const struct ndtd_belief *belief);
 /* The place at this pose; NULL: there is none. */
-struct ndtd_place *ndtd_belief_at(struct ndtd_belief *belief, const struct ndt_pose *T_map_base);
-/* Logarithm of the probability of the place at this pose; NAN: there is none. */
-double ndtd_belief_log_probability(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base);
+const struct ndtd_place *ndtd_belief_at(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base);
 /* Logarithm of the odds of a place of the belief over everything else. */
 double ndtd_belief_margin(const struct ndtd_belief *belief, const struct ndtd_place *place);
 

@@ -16,9 +16,9 @@ static const double BETTER_FIT = 1.1;
 /* Distance from a given pose, and time after it, beyond which a pose has to be proven by searches unless the first
  * scan confirms it. */
 static const double GIVEN_M = 3, GIVEN_S = 2;
-/* Distance from where odometry leads to beyond which a pose that is not accepted has left the track, and turn
- * beyond which none is accepted. */
-static const double ODOMETRY_M = 0.4, ODOMETRY_RAD = 0.06;
+/* Distance from where odometry leads to beyond which a pose that is not accepted has left the track, turn beyond
+ * which none is accepted, and turn since the last scan beyond which a scan speaks against odometry. */
+static const double ODOMETRY_M = 0.4, ODOMETRY_RAD = 0.06, ODOMETRY_STEP_RAD = 0.1;
 /* Number of searches near GNSS positions without an accepted hypothesis after which the positions may be wrong:
  * from then on every GNSS_EVERY-th search is near them, and the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
@@ -55,6 +55,17 @@ static double leaving_m(const struct ndt_track_state *predicted)
     return ndtd_has_odometry(predicted) ? ODOMETRY_M : GIVEN_M;
 }
 
+/* Whether the scan fits away from where odometry leads, and nowhere else. */
+static int speaks_against_odometry(const struct ndtd_relocalization *now, int fits)
+{
+    const struct ndtd_alignment *alignment = now->alignment;
+    const struct ndt_pose *predicted = &alignment->predicted.T_map_base, *updated = &alignment->updated.T_map_base;
+    return fits && alignment->is_updated && now->relocalizer->is_verified &&
+           now->decision->margin >= NDTD_LEAST_MARGIN && ndtd_has_odometry(&alignment->predicted) &&
+           (ndt_pose_distance_m(predicted, updated) > ODOMETRY_M ||
+            ndt_pose_angle_rad(predicted, updated) > ODOMETRY_STEP_RAD);
+}
+
 /* Updates the leading hypothesis, which the estimator follows, with the alignment of the scan. */
 static void follow_leading(const struct ndtd_relocalization *now)
 {
@@ -67,6 +78,7 @@ static void follow_leading(const struct ndtd_relocalization *now)
     if (!recovery->is_active)
         recovery->leading = (struct ndtd_hypothesis){.state = *alignment->before};
     recovery->leading.before = alignment->predicted;
+    recovery->against_odometry += (uint32_t)speaks_against_odometry(now, fits);
     if (alignment->is_updated &&
         ndt_pose_distance_m(&alignment->predicted.T_map_base, &alignment->updated.T_map_base) >
             leaving_m(&alignment->predicted))

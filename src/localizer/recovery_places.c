@@ -14,6 +14,8 @@ static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, 
  */
 static const double MEASURED_MOST_M = 1, MEASURED_MOST_RAD = 0.3, MEASURED_MOST_PART = 0.2;
 static const double MEASURED_USUAL_M = 0.2, MEASURED_USUAL_RAD = 0.05, MEASURED_USUAL_PART = 0.04;
+/* Number of scans against odometry from which on it measures no motion. */
+enum { AGAINST_MOST = 2 };
 /* A given pose: logarithm of the probability that it is wrong altogether; its largest and its usual error
  * otherwise, unless its deviation is larger; the age up to which it says where the vehicle is; and the time after
  * which a velocity that was given wrong no longer moves the poses. */
@@ -25,6 +27,7 @@ void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
     struct ndtd_recovery *recovery = &relocalizer->recovery;
     const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
     recovery->has_places = 0;
+    recovery->against_odometry = 0;
     recovery->views = 0;
     recovery->has_view =
         from &&
@@ -83,7 +86,7 @@ static void measure(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns
     const struct ndt_track_state *before = &relocalizer->recovery.view_state;
     struct ndt_track_state predicted;
     ndt_track_predict_from(relocalizer->parts.track, before, stamp_ns, &predicted);
-    if (!ndtd_has_odometry(&predicted))
+    if (!ndtd_has_odometry(&predicted) || relocalizer->recovery.against_odometry >= AGAINST_MOST)
         return;
     const double way_m = ndt_pose_distance_m(&before->T_map_base, &predicted.T_map_base);
     const double turn_rad = ndt_pose_angle_rad(&before->T_map_base, &predicted.T_map_base);
@@ -158,7 +161,7 @@ static struct ndtd_place *next_rival(struct ndtd_belief *places, const struct nd
 enum ndt_status ndtd_places_weigh(const struct ndtd_relocalization *now, double *margin, struct ndt_error *err)
 {
     struct ndtd_belief *places = &now->relocalizer->recovery.places;
-    struct ndtd_place *here = ndtd_belief_at(places, &now->relocalizer->recovery.leading.state.T_map_base);
+    const struct ndtd_place *here = ndtd_belief_at(places, &now->relocalizer->recovery.leading.state.T_map_base);
     int is_moved[NDTD_PLACES_MAX] = {0};
     *margin = here ? ndtd_belief_margin(places, here) : -INFINITY;
     for (int k = 0; here && k < NDTD_RIVALS_MOVED && *margin >= NDTD_LEAST_MARGIN; k++) {

@@ -52,10 +52,10 @@ int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer)
 int ndtd_relocalizer_has_left_track(const struct ndtd_relocalizer *relocalizer)
 {
     const struct ndtd_recovery *recovery = &relocalizer->recovery;
-    return recovery->is_active &&
-           (recovery->leading.is_found ||
-            (recovery->has_places &&
-             ndtd_belief_log_probability(&recovery->places, &recovery->leading.state.T_map_base) < MOST_DOUBTED));
+    if (!recovery->is_active || recovery->leading.is_found || !recovery->has_places)
+        return recovery->is_active && recovery->leading.is_found;
+    const struct ndtd_place *place = ndtd_belief_at(&recovery->places, &recovery->leading.state.T_map_base);
+    return place && (place->is_carried || place->log_weight < MOST_DOUBTED);
 }
 
 int ndtd_relocalizer_has_hypotheses(const struct ndtd_relocalizer *relocalizer)

@@ -17,6 +17,7 @@ struct ndtd_recovery {
     int is_active;                  /* the last scan was not accepted */
     uint32_t scans;                 /* scans since it became active */
     uint32_t searches;              /* searches of every possible pose since it became active */
+    uint32_t against_odometry;      /* scans since then that speak against odometry */
     uint32_t gnss_searches;         /* searches since then that a GNSS position could limit */
     struct ndtd_hypothesis leading; /* hypothesis that the estimator follows */
     struct ndtd_hypotheses others;

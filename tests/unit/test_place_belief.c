@@ -169,12 +169,13 @@ TEST(a_measured_motion_tells_places_apart)
         ck_assert(is_measured ? margin_at(2.1) > 10 : margin_at(2.1) < 1);
         const struct ndt_pose there = pose_at(2.1, 0), nowhere = pose_at(9, 0);
         ck_assert(is_measured ? margin_at(-1) < -10 : margin_at(-1) > -3);
-        ck_assert_double_eq_tol(ndtd_belief_log_probability(&now, &there), -log1p(exp(-margin_at(2.1))), 1e-9);
-        ck_assert_double_nan(ndtd_belief_log_probability(&now, &nowhere));
+        ck_assert_double_eq_tol(ndtd_belief_at(&now, &there)->log_weight, -log1p(exp(-margin_at(2.1))), 1e-9);
+        ck_assert_ptr_null(ndtd_belief_at(&now, &nowhere));
     }
 }
 
-/* Where nothing was found at the place that odometry leads to, the right one may have been missed. */
+/* Where nothing was found at the place that odometry leads to, it is carried there: as likely as a place that
+ * nobody knows. */
 TEST(a_measured_motion_to_a_place_that_was_not_found)
 {
     const struct ndt_pose moved = pose_at(2, 0);
@@ -183,6 +184,41 @@ TEST(a_measured_motion_to_a_place_that_was_not_found)
     add(-1, 0);
     step(-2);
     ck_assert_double_lt(margin_at(-1), -5);
+    const struct ndt_pose there = pose_at(2, 0), elsewhere = pose_at(-1, 0);
+    ck_assert(ndtd_belief_at(&now, &there)->is_carried);
+    ck_assert(!ndtd_belief_at(&now, &elsewhere)->is_carried);
+    ck_assert_double_eq_tol(ndtd_belief_at(&now, &there)->log_weight, now.log_unfound, 1e-12);
+}
+
+/* After a view that faced a wall the next one finds the place to which odometry has led: without the carried place
+ * it would be one of many that nobody had found before. */
+TEST(a_carried_place_is_found_again)
+{
+    const struct ndt_pose moved = pose_at(2, 0);
+    const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
+    motion = &odometry;
+    add(-1, 0);
+    step(-2);
+    next_view();
+    add(4.1, 0);
+    add(8, 0);
+    step(-6);
+    ck_assert_double_gt(margin_at(4.1), 2);
+    ck_assert_double_lt(margin_at(8), -5);
+    const struct ndt_pose there = pose_at(4.1, 0);
+    ck_assert(!ndtd_belief_at(&now, &there)->is_carried);
+}
+
+/* A full list has no room for the carried place: nothing is written beyond it. */
+TEST(a_full_list_carries_nothing)
+{
+    const struct ndt_pose moved = pose_at(2, 0);
+    const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
+    motion = &odometry;
+    for (int i = 0; i < NDTD_PLACES_MAX; i++)
+        add(100 + 2 * i, 0);
+    step(-2);
+    ck_assert_uint_eq(now.count, NDTD_PLACES_MAX);
     ck_assert_double_gt(now.log_unfound, -0.01);
 }
 
@@ -195,5 +231,7 @@ TEST(a_measured_motion_to_a_place_that_fits_worse)
     add(2.1, -20);
     add(-1, 0);
     step(-8);
-    ck_assert_double_lt(margin_at(2.1), 0);
+    const struct ndt_pose there = pose_at(2.1, 0);
+    ck_assert(ndtd_belief_at(&now, &there)->is_carried);
+    ck_assert_double_lt(margin_at(2.1), 0.01);
 }
