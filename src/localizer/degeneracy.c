@@ -4,7 +4,9 @@
  * Along a corridor the curvature of the score comes from the lattice of voxels as much as from the doors: it tells
  * how sharp an optimum is, and not whether it is the right one. The scan is therefore scored along each direction
  * that it hardly observes, as far as the prediction leaves open. Its observation along the direction counts only
- * where every other pose fits significantly worse; otherwise the prediction alone holds the pose there. */
+ * where every other pose fits significantly worse; otherwise the prediction alone holds the pose there. Where
+ * odometry makes that prediction, a pose that fits significantly better is also sought along directions that the
+ * scan observes somewhat better: odometry may be wrong. */
 #include <math.h>
 #include <string.h>
 
@@ -281,6 +283,7 @@ static enum ndt_status examine(struct ndtd_relocalization *now, struct line *lin
         now->decision->is_ambiguous = 1;
     if (!line->is_weak)
         line->reach_m = fmin(line->reach_m, MOST_REACH_M);
+    const int was_cut_short = now->decision->is_cut_short;
     if (line->reach_m <= MOST_REACH_M) {
         size_t count;
         enum ndt_status status = choose_all_peaks(now, line, &count, err);
@@ -289,6 +292,8 @@ static enum ndt_status examine(struct ndtd_relocalization *now, struct line *lin
         if (status != NDT_OK)
             return status;
     }
+    if (line->is_held) /* too little time is no reason to doubt what odometry and the scan say */
+        now->decision->is_cut_short = was_cut_short;
     if (alone || line->is_held)
         return NDT_OK;
     forget_direction(now, line);
@@ -329,12 +334,12 @@ enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct 
         if (!is_translation(line.axis) ||
             (!line.is_weak && ((relocalizer->is_verified && !line.is_held) || examined >= LINES_MOST)))
             continue;
-        const int has_time = ndtd_matcher_has_time(now->matcher, &params);
+        const int has_time = !decision->is_cut_short && ndtd_matcher_has_time(now->matcher, &params);
         if (line.is_held && !has_time)
             continue;
         ndt_observation_step(axes, k, line.step);
         examined++;
-        decision->is_cut_short = decision->is_cut_short || !has_time;
+        decision->is_cut_short = !has_time;
         if (examined > LINES_MOST || decision->is_cut_short) {
             forget_direction(now, &line);
             continue;

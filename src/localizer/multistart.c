@@ -52,10 +52,11 @@ static const double GIVEN_REACH_M = 6;
 static const double TURN_RADPS = 2.5, LEAST_TURN_RAD = 20 * 0.017453292519943295;
 /* Height of a sensor above or below the prediction, at most. */
 static const double HEIGHT_REACH_M = 4;
-/* Part of the circle, and points, below which a view hides the right place from a search now and then. */
+/* Part of the circle, and points of the dense score, below which a view hides the right place from a search now and
+ * then. */
 static const double WIDE_VIEW = 0.5;
 enum { WIDE_POINTS = 100 };
-/* Points below which a scan's candidate is not used as the initial guess. */
+/* Points of the dense score below which a scan's candidate is not used as the initial guess. */
 enum { PROPOSED_POINTS = 60 };
 
 /* Whether the prediction determines the optimum; otherwise another one may be as near. */
@@ -178,7 +179,8 @@ static void set_evidence(struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const struct ndtd_recovery *recovery = &relocalizer->recovery;
-    const int is_measured = ndtd_has_odometry(&now->alignment->predicted) && !recovery->leading.is_found;
+    const int is_measured = ndtd_has_odometry(&now->alignment->predicted) && !recovery->leading.is_found &&
+                            recovery->against_odometry < NDTD_AGAINST_MOST;
     now->has_evidence = relocalizer->is_verified && (!recovery->is_active || is_measured);
 }
 

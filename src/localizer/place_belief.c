@@ -17,6 +17,9 @@ static const double MISSED_AGAIN = 3;
  */
 static const double MEASURED_ELSEWHERE = -9, MEASURED_THERE = 5, FITS_THERE = 6;
 
+/* Logarithm of the least probability of a place that is carried: the list has room for few. */
+static const double LEAST_CARRIED = -12;
+
 static double log_sum(double a, double b)
 {
     const double most = fmax(a, b);
@@ -88,12 +91,12 @@ static int is_arrival_found(const struct ndtd_belief *belief, const struct ndtd_
     return 0;
 }
 
-/* Carries a place of the view before to where the measured motion leads, if there is room. */
+/* Carries a place of the view before to where the measured motion leads, if it may be right and there is room. */
 static void carry(struct ndtd_belief *belief, const struct ndtd_place *from, const struct ndtd_motion_limit *limit)
 {
     const struct ndt_pose T_map_base = ndt_pose_compose(&from->T_map_base, limit->T_before_now);
     const size_t i = number_of(belief, &T_map_base);
-    if (i == belief->count)
+    if (i == belief->count && from->log_weight >= LEAST_CARRIED)
         ndtd_belief_add(belief, &T_map_base, -INFINITY);
     if (i == belief->count)
         return;
@@ -132,9 +135,10 @@ void ndtd_belief_weigh(struct ndtd_belief *belief)
     double total = belief->log_unfound = belief->log_fit_unfound + belief->log_arrival_unfound;
     for (size_t i = 0; i < belief->count; i++) {
         struct ndtd_place *place = &belief->places[i];
-        const double seen = fmax(place->log_fit - most, -MOST_AGAINST) + place->log_arrival;
+        const int is_found = !isinf(place->log_fit);
+        const double seen = is_found ? fmax(place->log_fit - most, -MOST_AGAINST) + place->log_arrival : -INFINITY;
         const double missed = belief->log_fit_unfound + place->log_missed;
-        place->is_carried = missed > seen;
+        place->is_carried = !is_found || missed > seen;
         place->log_weight = fmax(seen, missed);
         total = log_sum(total, place->log_weight);
     }

@@ -320,19 +320,19 @@ static int leads_all(const struct ndtd_relocalization *now)
 }
 
 /* The hypothesis at a place, which is added if there is none. */
-static struct ndtd_hypothesis *hypothesis_at(const struct ndtd_relocalization *now,
-                                             const struct ndt_pose *T_map_base)
+static struct ndtd_hypothesis *hypothesis_at(const struct ndtd_relocalization *now, const struct ndtd_place *place)
 {
+    const struct ndt_pose *T_map_base = &place->T_map_base;
     struct ndtd_hypotheses *others = &now->relocalizer->recovery.others;
     const int64_t stamp_ns = now->alignment->predicted.stamp_ns;
-    struct ndtd_hypothesis fresh = {.scans = 1, .is_found = 1};
+    struct ndtd_hypothesis fresh = {.scans = 1, .is_found = !place->is_carried};
     for (size_t i = 0; i < others->count; i++)
         if (others->list[i].before.stamp_ns == stamp_ns &&
             !ndtd_are_distinct(&others->list[i].state.T_map_base, T_map_base))
             return &others->list[i];
     ndt_track_start_state(now->matcher->track, stamp_ns, T_map_base, NULL, NULL, &fresh.state);
     fresh.before = fresh.state;
-    fresh.fit = ndtd_fit(&now->alignment->result);
+    fresh.fit = place->is_carried ? 0 : ndtd_fit(&now->alignment->result);
     return ndtd_hypotheses_insert(others, &fresh);
 }
 
@@ -346,7 +346,7 @@ static enum ndt_status lead_at_best_place(struct ndtd_relocalization *now, struc
     if (here == best || (here && best->log_weight - here->log_weight < NDTD_LEAST_MARGIN) ||
         !ndtd_are_distinct(leading, &best->T_map_base))
         return NDT_OK;
-    return ndtd_change_leading(now, hypothesis_at(now, &best->T_map_base), err);
+    return ndtd_change_leading(now, hypothesis_at(now, best), err);
 }
 
 /* Whether the velocity agrees with the path from an earlier pose: in a long sweep a wrong pose and a wrong velocity

@@ -233,8 +233,8 @@ static enum ndt_status score_items(struct ndt_search *search, const struct ndt_a
     return status;
 }
 
-/* Leaves out all but the best places before they are aligned, and of the worse half those that fit far worse than
- * the best one. The other places stay in their order. */
+/* Leaves out all but the best places before they are aligned, and of those beyond half of the alignments the ones
+ * that fit far worse than the best one. The other places stay in their order. */
 static enum ndt_status choose_items(struct ndt_search *search, const struct ndt_align_level *level,
                                     struct ndt_align_item *items, size_t *from, size_t *count,
                                     struct ndt_error *err)

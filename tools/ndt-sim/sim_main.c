@@ -358,7 +358,7 @@ static const struct tool_option options[] = {
      .help = "distance between points of the map, 0.05 to 2 m (default: 0.15, corridor 0.08, city 0.3)"},
     {"odometry", NULL, TOOL_FLAG, &args.odometry, .help = "add noisy odometry at 50 Hz"},
     {"wheel-scale", "F", TOOL_REAL, &args.wheel_scale, -10, 10,
-     .help = "factor of the speeds that odometry tells; 0: wheels that stand still"},
+     .help = "with --odometry: factor of the speeds that it tells; 0: wheels that stand still"},
     {"truth", "HZ", TOOL_REAL, &args.truth_hz, 0, 1000,
      .help = "add the exact truth HZ times per second, besides that of the scans; 0: none"},
     {"imu", "HZ", TOOL_REAL, &args.imu.rate_hz, 0, 1000, .help = "add an IMU with HZ samples per second; 0: none"},
