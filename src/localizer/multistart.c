@@ -438,8 +438,8 @@ static int is_expected(const struct ndtd_relocalization *now)
            surprise_of(now, &now->alignment->result.T_map_sensor) <= ndtd_surprise(LIKELY);
 }
 
-/* Whether the window leaves the obvious guesses nothing to find: a scan where it is expected; in recovery, where
- * nothing is expected, a view that hides no place. */
+/* Whether the window leaves the obvious guesses nothing to find: a scan where it is expected; in recovery a view
+ * that hides no place. */
 static int is_settled(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;

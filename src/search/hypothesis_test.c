@@ -26,7 +26,7 @@ void ndt_hypothesis_features_of(const struct ndt_search_result *result, uint32_t
         first = fmax(first, inliers);
     }
     *out = (struct ndt_hypothesis_features){.rival_inliers = first,
-                                            .points = result->view.columns,
+                                            .points = result->view.dense_points,
                                             .sectors = result->view.sectors,
                                             .is_found = i < result->count,
                                             .inliers = second};

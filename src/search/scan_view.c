@@ -186,7 +186,6 @@ static enum ndt_status set_height_view(struct ndt_scan_view *view, const struct 
                                        struct ndt_height_view *height_view, struct ndt_error *err)
 {
     size_t count = thin(view, height_view, 0);
-    height_view->columns = (uint32_t)(count < params->dense_points ? count : params->dense_points);
     for (int finer = 1; finer <= FINEST && count < params->dense_points; finer++)
         count = thin(view, height_view, finer);
     set_banded(view, height_view, count, params->dense_points, &height_view->dense);

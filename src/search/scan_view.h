@@ -35,8 +35,6 @@ struct ndt_height_view {
     struct ndt_cloud align; /* points of the alignment; those above the ground first */
     size_t align_above;     /* number of points above the ground among them */
     uint32_t above;         /* points above the ground in all */
-    uint32_t
-        columns; /* columns of 1 m and bands with a point, at most those of the dense score: how much is seen */
 };
 
 struct ndt_scan_view {

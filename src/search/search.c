@@ -254,7 +254,7 @@ static int is_convincing(const struct ndt_search_result *result)
 {
     const struct ndt_search_candidate *best = &result->candidates[0];
     return result->count > 0 && result->view.has_ground && best->scores.coverage >= LEAST_COVERAGE &&
-           result->view.columns >= 120 && best->scores.match_ratio >= 0.92 && best->fit >= 0.40 &&
+           result->view.dense_points >= 120 && best->scores.match_ratio >= 0.92 && best->fit >= 0.40 &&
            best->inliers >= 0.35 && best->gaussian_fit * (1 - result->margin_gaussian) >= 0.07 &&
            result->margin_fit <= 0.90;
 }
@@ -268,7 +268,6 @@ static void describe_view(const struct ndt_scan_view *view, struct ndt_search_vi
     out->points = (uint32_t)view->points->count;
     out->above = view->height_views[0].above;
     out->dense_points = view->height_views[0].dense.count;
-    out->columns = view->height_views[0].columns;
     out->sectors = view->sectors;
 }
 

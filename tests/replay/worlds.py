@@ -8,6 +8,7 @@
 Sets of rows; --rows takes those whose name contains one of the texts:
   worlds   other days, views and rates of the scans, hanging sensors, sparse maps
   alike    places that look alike one step aside, from first poses ALONG:ACROSS:YAW off [m, deg]: --starts
+  lies     odometry that stands still, tells half or twice the speed, or runs backwards
   stress   what a tracker gets lost on, without odometry: walks with gaps and narrow views and, with NDT_SHARED_DATA, the
            odd scans of KITTI drives: scans left out, first poses wrong by 10 m and 180 deg, a wall that moves along for
            2 s, a block of the map turned; --quick takes the first of each kind

@@ -17,7 +17,7 @@ static void set_search(uint32_t count, const double *inliers)
 {
     memset(&result, 0, sizeof(result));
     result.count = count;
-    result.view = (struct ndt_search_view){.columns = 150, .sectors = 0.9};
+    result.view = (struct ndt_search_view){.dense_points = 150, .sectors = 0.9};
     for (uint32_t i = 0; i < count; i++) {
         result.candidates[i].inliers = inliers[i];
         result.candidates[i].scores.match_ratio = 0.99;
@@ -61,7 +61,7 @@ TEST(clear_place_is_believed_at_the_first_search)
     set_search(4, CLEAR);
     ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 1);
     ck_assert_int_eq(is_believed_after(1, 1, 0, 0), 0);
-    result.view.columns = 20; /* says nothing */
+    result.view.dense_points = 20; /* says nothing */
     ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 0);
     ck_assert_uint_eq(gathered(0, 5, 2, 0).searches, 0);
     set_search(0, CLEAR);
@@ -110,7 +110,7 @@ TEST(narrow_views_need_motion_points_and_an_explanation)
     ck_assert_int_eq(is_believed_after(0, 10, 1.5, 0), 0);
     set_search(4, CLEAR);
     result.view.sectors = 0.2;
-    result.view.columns = NDT_HYPOTHESIS_POINTS - 1;
+    result.view.dense_points = NDT_HYPOTHESIS_POINTS - 1;
     ck_assert_int_eq(is_believed_after(0, 10, 1.5, 0), 0);
 }
 

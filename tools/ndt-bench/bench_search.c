@@ -146,7 +146,7 @@ static void number(FILE *file, double value)
 
 static void put_heading(FILE *file)
 {
-    fputs("scan,tier,count,rank,right,has_ground,height_m,ground_ratio,points,above,columns,sectors,"
+    fputs("scan,tier,count,rank,right,has_ground,height_m,ground_ratio,points,above,dense_points,sectors,"
           "margin_gaussian,margin_fit,poses,total_ms,t_s,tx,ty,tz,tqx,tqy,tqz,tqw",
           file);
     for (int i = 0; i < NDT_SEARCH_CANDIDATES; i++)
@@ -185,7 +185,7 @@ static void put_line(const struct run *run, size_t scan, int64_t stamp_ns, const
                              view->ground_ratio,
                              view->points,
                              view->above,
-                             view->columns,
+                             view->dense_points,
                              view->sectors,
                              result->margin_gaussian,
                              result->margin_fit,

@@ -60,7 +60,7 @@ def read_searches(path):
             number = lambda key: float(row[key] or "nan")
             count = int(number("count"))
             if count:
-                searches.append({"T": pose_of([number("t" + key) for key in POSE]), "t": number("t_s"), "n": number("columns"),
+                searches.append({"T": pose_of([number("t" + key) for key in POSE]), "t": number("t_s"), "n": number("dense_points"),
                                  "sectors": number("sectors"), "inliers": [number(f"inliers{i}") for i in range(count)],
                                  "match": [number(f"match{i}") for i in range(count)],
                                  "poses": [pose_of([number(f"{key}{i}") for key in POSE]) for i in range(count)]})

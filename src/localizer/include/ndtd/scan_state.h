@@ -21,7 +21,7 @@ struct ndtd_scan_facts {
     double deviation_rad;    /**< deviation of the estimated attitude, see ndt_track_attitude_deviation */
     int is_extending;        /**< odometry has carried the pose beyond the edge of the map */
     int is_contradicted;     /**< the alignment failed, and the prediction alone is not certain enough */
-    int has_left_track; /**< the pose is that of an unproven place that a search has found, or of an unlikely one */
+    int has_left_track;      /**< see ndtd_relocalizer_has_left_track */
 };
 /** Largest standard deviation of a trusted attitude: 5 deg. */
 #define NDTD_LOST_RAD 0.087266462599716474

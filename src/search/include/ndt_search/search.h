@@ -190,8 +190,7 @@ struct ndt_search_view {
     double ground_ratio;    /**< inliers of the ground's plane over the points within 20 m */
     uint32_t points;        /**< points after the voxel filter */
     uint32_t above;         /**< points above the ground */
-    uint32_t dense_points;  /**< points of the dense score */
-    uint32_t columns;       /**< columns of 1 m and bands of height with a point, at most params->dense_points */
+    uint32_t dense_points;  /**< points of the dense score: one per column and band */
     double sectors;         /**< share of 32 azimuth sectors with a point above the ground */
 };
 
