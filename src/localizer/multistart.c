@@ -174,14 +174,11 @@ static size_t set_priors(const struct ndtd_relocalization *now)
 /* ---- odds ---- */
 
 /* Whether the prediction is evidence: it is where a verified pose leads to it. A given pose may be wrong by metres,
- * and so may one that is followed in recovery, unless odometry has led there. */
+ * and so may one that is followed in recovery. */
 static void set_evidence(struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
-    const struct ndtd_recovery *recovery = &relocalizer->recovery;
-    const int is_measured = ndtd_has_odometry(&now->alignment->predicted) && !recovery->leading.is_found &&
-                            recovery->against_odometry < NDTD_AGAINST_MOST;
-    now->has_evidence = relocalizer->is_verified && (!recovery->is_active || is_measured);
+    now->has_evidence = relocalizer->is_verified && !relocalizer->recovery.is_active;
 }
 
 /* Evidence of the prediction against a sensor pose; 0 where the prediction is no evidence. */
