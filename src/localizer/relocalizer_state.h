@@ -12,9 +12,6 @@
 /* Number of rivals that are deskewed with their own motion: each costs an alignment. */
 enum { NDTD_RIVALS_MOVED = 3 };
 
-/* Number of scans against odometry from which on it is no evidence until a pose is verified. */
-enum { NDTD_AGAINST_MOST = 2 };
-
 /* State of recovery: finding the lost pose again, or the first one. */
 struct ndtd_recovery {
     int is_active;                  /* the last scan was not accepted */

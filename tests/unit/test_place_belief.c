@@ -7,6 +7,8 @@
 #include "run_tests.h"
 
 static const struct ndtd_motion_limit walk = {3, 2.8, 1.3, 1, NULL, 0}, anywhere = {30, M_PI, 0, 0, NULL, 0};
+static struct ndt_pose moved; /* 2 m, as odometry has measured */
+static const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
 static const struct ndtd_motion_limit *motion = &walk;
 static struct ndtd_belief before, now;
 
@@ -48,6 +50,7 @@ static void setup(void)
     const struct ndt_pose start = pose_at(0, 0);
     ndtd_belief_begin(&before, &start, -INFINITY);
     now.count = 0;
+    moved = pose_at(2, 0);
     motion = &walk;
 }
 
@@ -158,8 +161,6 @@ TEST(the_best_fit_stands_out)
  * other one may have been missed. */
 TEST(a_measured_motion_tells_places_apart)
 {
-    const struct ndt_pose moved = pose_at(2, 0);
-    const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
     for (int is_measured = 0; is_measured < 2; is_measured++) {
         setup();
         motion = is_measured ? &odometry : &walk;
@@ -178,8 +179,6 @@ TEST(a_measured_motion_tells_places_apart)
  * nobody knows. */
 TEST(a_measured_motion_to_a_place_that_was_not_found)
 {
-    const struct ndt_pose moved = pose_at(2, 0);
-    const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
     motion = &odometry;
     add(-1, 0);
     step(-2);
@@ -194,8 +193,6 @@ TEST(a_measured_motion_to_a_place_that_was_not_found)
  * it would be one of many that nobody had found before. */
 TEST(a_carried_place_is_found_again)
 {
-    const struct ndt_pose moved = pose_at(2, 0);
-    const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
     motion = &odometry;
     add(-1, 0);
     step(-2);
@@ -212,8 +209,6 @@ TEST(a_carried_place_is_found_again)
 /* A full list has no room for the carried place: nothing is written beyond it. */
 TEST(a_full_list_carries_nothing)
 {
-    const struct ndt_pose moved = pose_at(2, 0);
-    const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
     motion = &odometry;
     for (int i = 0; i < NDTD_PLACES_MAX; i++)
         add(100 + 2 * i, 0);
@@ -225,8 +220,6 @@ TEST(a_full_list_carries_nothing)
 /* Where odometry leads to, the scan fits far worse than at a place beyond its reach: a wheel may have slipped. */
 TEST(a_measured_motion_to_a_place_that_fits_worse)
 {
-    const struct ndt_pose moved = pose_at(2, 0);
-    const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
     motion = &odometry;
     add(2.1, -20);
     add(-1, 0);
