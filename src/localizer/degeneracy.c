@@ -27,6 +27,10 @@ static const double NEAREST_M = 1, STEP_M = 0.4;
  * limit, the prediction leaves more open than can be tried. */
 static const double SIGMAS = 5, LEAST_REACH_M = 3, MOST_REACH_M = 10;
 enum { LINES_MOST = 2, POSES_MOST = 64, ALIGNED_MOST = 3 };
+/* Poses beside the result, to both sides: nearer than STEP_M the lattice of voxels makes a better fit by chance. */
+enum { BESIDE_MOST = 10 };
+/* Lead of a pose beside the result that one scan may have by chance, and the most that one scan adds. */
+static const double BY_CHANCE = 1, MOST_OF_A_SCAN = 3;
 
 /* A weak direction of the scan, and poses along it. */
 struct line {
@@ -302,6 +306,40 @@ static enum ndt_status examine(struct ndtd_relocalization *now, struct line *lin
     return NDT_OK;
 }
 
+/* ---- odometry ---- */
+
+/* Raises *most to the lead over the result of the best pose beside it, along a direction that odometry may hold. */
+static enum ndt_status lead_beside(const struct ndtd_relocalization *now, const struct line *line, double *most,
+                                   struct ndt_error *err)
+{
+    const struct ndt_align_params *align = &now->relocalizer->settings->align;
+    const struct ndt_pose *T_map_sensor = &now->alignment->result.T_map_sensor;
+    struct line beside = {.count = BESIDE_MOST - 1};
+    size_t best = 0;
+    for (int i = 0; i < BESIDE_MOST; i++)
+        beside.T_map_sensor[i] = moved(T_map_sensor, line->step, (i % 2 ? -STEP_M : STEP_M) * (1 + i / 2));
+    const enum ndt_status status = score_line(now, &align->levels[align->level_count - 1], &beside, err);
+    if (status != NDT_OK)
+        return status;
+    for (size_t i = 1; i < BESIDE_MOST; i++)
+        if (beside.score[i].score > beside.score[best].score)
+            best = i;
+    *most = fmax(*most, -ndtd_matcher_significance(now->matcher, T_map_sensor, &beside.T_map_sensor[best]));
+    return NDT_OK;
+}
+
+/* Adds up what the scans say against odometry (a one-sided cumulative sum): each fits only a little better beside
+ * the pose, but wheels that stand still make all of them do so. lead: -INFINITY where odometry holds nothing. */
+static void weigh_odometry(struct ndtd_relocalization *now, double lead)
+{
+    double *sum = &now->relocalizer->against_odometry;
+    const double added = fmin(fmax(lead, 0) - BY_CHANCE, MOST_OF_A_SCAN);
+    if (added > 0 || !now->relocalizer->recovery.is_active) /* a pose that was found tells nothing for odometry */
+        *sum = fmin(fmax(0, *sum + added), 2 * NDTD_CONTRADICTION);
+    if (lead > -INFINITY && *sum >= NDTD_CONTRADICTION)
+        now->decision->is_ambiguous = 1;
+}
+
 /* Whether an axis is a translation: a weak rotation has no poses along it. */
 static int is_translation(const double axis[6])
 {
@@ -311,7 +349,7 @@ static int is_translation(const double axis[6])
 /* Whether odometry, which may be wrong, predicts the pose, and the scan observes the direction little. */
 static int may_be_held(const struct ndtd_relocalization *now, double ratio)
 {
-    return ratio < HELD_RATIO && ndtd_has_odometry(&now->alignment->predicted);
+    return ratio < HELD_RATIO && now->relocalizer->is_verified && ndtd_has_odometry(&now->alignment->predicted);
 }
 
 enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct ndt_error *err)
@@ -320,7 +358,8 @@ enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct 
     struct ndtd_decision *decision = now->decision;
     const struct ndt_align_result *result = &now->alignment->result;
     struct ndt_align_params params = ndtd_matcher_params(now->matcher, &now->alignment->prior);
-    double ratio[6], axes[36];
+    const int is_led = ndtd_has_odometry(&now->alignment->predicted);
+    double ratio[6], axes[36], most = -INFINITY;
     int rounds = 2;
     if (!ndtd_has_prior(relocalizer->settings) || !result->has_observation || !now->alignment->is_updated)
         return NDT_OK;
@@ -330,7 +369,7 @@ enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct 
         struct line line = {.is_weak = ratio[k] < WEAK_RATIO};
         int is_moved = 0;
         memcpy(line.axis, axes + 6 * k, sizeof(line.axis));
-        line.is_held = !line.is_weak && relocalizer->is_verified && may_be_held(now, ratio[k]);
+        line.is_held = !line.is_weak && may_be_held(now, ratio[k]);
         if (!is_translation(line.axis) ||
             (!line.is_weak && ((relocalizer->is_verified && !line.is_held) || examined >= LINES_MOST)))
             continue;
@@ -347,11 +386,15 @@ enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct 
         status = ndtd_matcher_need_points(now->matcher, err);
         if (status == NDT_OK)
             status = examine(now, &line, &is_moved, err);
+        if (status == NDT_OK && !is_moved && is_led)
+            status = lead_beside(now, &line, &most, err);
         if (is_moved && --rounds > 0 && status == NDT_OK) { /* the directions are examined anew at the new pose */
             ndt_observation_directions(&result->observation, ratio, axes);
             k = -1;
             examined = 0;
         }
     }
+    if (is_led && status == NDT_OK)
+        weigh_odometry(now, most);
     return status;
 }

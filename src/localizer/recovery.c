@@ -474,6 +474,9 @@ static int is_near_verified(const struct ndtd_relocalization *now)
         memcpy(block + 6 * i, expected.P + NDT_TRACK_STATES * i, 6 * sizeof(*block));
     if (!is_likely(relocalizer, &now->alignment->updated) || is_doubtful_sweep(now))
         return 0;
+    if (ndtd_has_odometry(&expected) && relocalizer->recovery.is_active &&
+        ndtd_is_odometry_contradicted(relocalizer)) /* wheels that stand still lead to where it was */
+        return 0;
     if (deviation_m <= track->params.lost_deviation_m &&
         ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
             track->params.gate)

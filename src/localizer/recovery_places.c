@@ -14,8 +14,6 @@ static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, 
  */
 static const double MEASURED_MOST_M = 1, MEASURED_MOST_RAD = 0.3, MEASURED_MOST_PART = 0.2;
 static const double MEASURED_USUAL_M = 0.2, MEASURED_USUAL_RAD = 0.05, MEASURED_USUAL_PART = 0.04;
-/* Number of scans against odometry from which on it measures no motion, until a pose is verified. */
-enum { AGAINST_MOST = 2 };
 /* A given pose: logarithm of the probability that it is wrong altogether; its largest and its usual error
  * otherwise, unless its deviation is larger; the age up to which it says where the vehicle is; and the time after
  * which a velocity that was given wrong no longer moves the poses. */
@@ -86,7 +84,7 @@ static void measure(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns
     const struct ndt_track_state *before = &relocalizer->recovery.view_state;
     struct ndt_track_state predicted;
     ndt_track_predict_from(relocalizer->parts.track, before, stamp_ns, &predicted);
-    if (!ndtd_has_odometry(&predicted) || relocalizer->recovery.against_odometry >= AGAINST_MOST)
+    if (!ndtd_has_odometry(&predicted) || ndtd_is_odometry_contradicted(relocalizer))
         return;
     const double way_m = ndt_pose_distance_m(&before->T_map_base, &predicted.T_map_base);
     const double turn_rad = ndt_pose_angle_rad(&before->T_map_base, &predicted.T_map_base);

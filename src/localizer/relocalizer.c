@@ -165,6 +165,7 @@ void ndtd_relocalizer_extend(struct ndtd_relocalizer *relocalizer, const struct 
 void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *given)
 {
     relocalizer->is_verified = relocalizer->recovery.is_active = 0;
+    relocalizer->against_odometry = 0;
     relocalizer->has_given = given != NULL;
     if (given)
         relocalizer->given = *given;

@@ -4,6 +4,9 @@
 
 #include "redeskew.h"
 
+/* Scans against odometry from which on it is contradicted. */
+enum { AGAINST_MOST = 2 };
+
 /* Largest error of a heading given without a covariance, where turns since then are unknown. */
 static const double GIVEN_RAD = 45 * 0.017453292519943295, SIGMAS = 5;
 
@@ -52,8 +55,10 @@ int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer)
 int ndtd_relocalizer_has_left_track(const struct ndtd_relocalizer *relocalizer)
 {
     const struct ndtd_recovery *recovery = &relocalizer->recovery;
-    if (!recovery->is_active || recovery->leading.is_found || !recovery->has_places)
-        return recovery->is_active && recovery->leading.is_found;
+    if (!recovery->is_active || recovery->leading.is_found || ndtd_is_odometry_contradicted(relocalizer))
+        return recovery->is_active;
+    if (!recovery->has_places)
+        return 0;
     const struct ndtd_place *place = ndtd_belief_at(&recovery->places, &recovery->leading.state.T_map_base);
     return place && (place->is_carried || place->log_weight < MOST_DOUBTED);
 }
@@ -136,4 +141,10 @@ double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t s
 int ndtd_has_odometry(const struct ndt_track_state *predicted)
 {
     return predicted->source == NDT_TRACK_ODOMETRY || predicted->source == NDT_TRACK_ODOMETRY_TWIST;
+}
+
+int ndtd_is_odometry_contradicted(const struct ndtd_relocalizer *relocalizer)
+{
+    return relocalizer->recovery.against_odometry >= AGAINST_MOST ||
+           relocalizer->against_odometry >= NDTD_CONTRADICTION;
 }

@@ -84,6 +84,7 @@ struct ndtd_relocalizer {
     int is_verified; /* `verified` is the estimate at the last scan that was accepted */
     struct ndt_track_state verified;
     int is_extending;            /* `verified` is the pose of odometry beyond the edge of the map */
+    double against_odometry;     /* sum of the leads of poses beside those that odometry holds, see degeneracy.c */
     double fastest_mps;          /* highest speed of verified scans */
     struct ndtd_usual_fit usual; /* usual fit of verified scans */
     struct ndtd_previous_track previous;
@@ -110,8 +111,14 @@ struct ndtd_relocalization {
     struct ndtd_deskewing first;
 };
 
+/* Sum of leads from which on the scans contradict odometry, 20 : 1. Corridors, tunnels and rows with honest
+ * odometry, 2040 scans, 16 and 32 beams: at most 2.0. */
+#define NDTD_CONTRADICTION 3.0
+
 /* Whether odometry tells the way of a prediction. */
 int ndtd_has_odometry(const struct ndt_track_state *predicted);
+/* Whether scans contradict odometry: it measures no motion then, until a pose is verified. */
+int ndtd_is_odometry_contradicted(const struct ndtd_relocalizer *relocalizer);
 
 /* ---- the steps, in their order ---- */
 

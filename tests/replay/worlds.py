@@ -94,6 +94,8 @@ ALIKE = {
 WHEELS = f"{BOTH} --beams 16 --map-spacing 0.3 --wheel-scale"
 LIES = {f"{world}, wheels tell {scale}": Row(f"--world {world} {WHEELS} {scale}")
         for world in ("terrace", "corridor", "shelves", "street") for scale in (0, 0.5, 2, -1)}
+LIES |= {f"corridor of equal doors, wheels tell {scale}": Row(f"--world corridor {BOTH} --wheel-scale {scale}")
+         for scale in (0, 0.5, 2, -1)}
 STRESS = {
     "hall": Row(f"--world hall {HAND}"),
     "hall, gaps": Row(f"--world hall {HAND} --gaps 6"),
