@@ -80,16 +80,17 @@ static void set_poses(const struct ndtd_relocalization *now, struct line *line)
     line->T_map_sensor[line->count] = *T_map_sensor;
 }
 
-static enum ndt_status score_line(const struct ndtd_relocalization *now, const struct ndt_align_level *level,
-                                  struct line *line, struct ndt_error *err)
+static enum ndt_status score_poses(const struct ndtd_relocalization *now, const struct ndt_align_level *level,
+                                   const struct ndt_pose *T_map_sensor, size_t count, struct ndt_pose_score *score,
+                                   struct ndt_error *err)
 {
     const struct ndt_score_job scoring = {.leaf_m = level->leaf_m,
                                           .neighbours = level->neighbours,
                                           .scan = now->matcher->points,
-                                          .count = line->count + 1,
-                                          .T_map_sensor = line->T_map_sensor};
+                                          .count = count,
+                                          .T_map_sensor = T_map_sensor};
     size_t done;
-    return ndt_aligner_score(now->matcher->aligner, &scoring, line->score, &done, err);
+    return ndt_aligner_score(now->matcher->aligner, &scoring, score, &done, err);
 }
 
 static int is_peak(const struct line *line, size_t i)
@@ -119,7 +120,7 @@ static enum ndt_status choose_peaks(const struct ndtd_relocalization *now, const
 {
     const struct ndt_pose *result = &now->alignment->result.T_map_sensor;
     int is_taken[POSES_MOST] = {0};
-    const enum ndt_status status = score_line(now, level, line, err);
+    const enum ndt_status status = score_poses(now, level, line->T_map_sensor, line->count + 1, line->score, err);
     for (size_t tried = 0; status == NDT_OK && tried < ALIGNED_MOST; tried++) {
         const size_t i = next_peak(line, is_taken);
         if (i == line->count)
@@ -308,35 +309,40 @@ static enum ndt_status examine(struct ndtd_relocalization *now, struct line *lin
 
 /* ---- odometry ---- */
 
-/* Raises *most to the lead over the result of the best pose beside it, along a direction that odometry may hold. */
+/* Raises *most to the lead over the result of the best pose beside it, along a direction that odometry may hold.
+ * Where nothing undoes the motion within the sweep, points of several blocks move together: half of it counts. */
 static enum ndt_status lead_beside(const struct ndtd_relocalization *now, const struct line *line, double *most,
                                    struct ndt_error *err)
 {
     const struct ndt_align_params *align = &now->relocalizer->settings->align;
-    const struct ndt_pose *T_map_sensor = &now->alignment->result.T_map_sensor;
-    struct line beside = {.count = BESIDE_MOST - 1};
+    const struct ndt_pose *result = &now->alignment->result.T_map_sensor;
+    struct ndt_pose T_map_sensor[BESIDE_MOST];
+    struct ndt_pose_score score[BESIDE_MOST];
     size_t best = 0;
     for (int i = 0; i < BESIDE_MOST; i++)
-        beside.T_map_sensor[i] = moved(T_map_sensor, line->step, (i % 2 ? -STEP_M : STEP_M) * (1 + i / 2));
-    const enum ndt_status status = score_line(now, &align->levels[align->level_count - 1], &beside, err);
+        T_map_sensor[i] = moved(result, line->step, (i % 2 ? -STEP_M : STEP_M) * (1 + i / 2));
+    const enum ndt_status status =
+        score_poses(now, &align->levels[align->level_count - 1], T_map_sensor, BESIDE_MOST, score, err);
     if (status != NDT_OK)
         return status;
     for (size_t i = 1; i < BESIDE_MOST; i++)
-        if (beside.score[i].score > beside.score[best].score)
+        if (score[i].score > score[best].score)
             best = i;
-    *most = fmax(*most, -ndtd_matcher_significance(now->matcher, T_map_sensor, &beside.T_map_sensor[best]));
+    const double lead = -ndtd_matcher_significance(now->matcher, result, &T_map_sensor[best]);
+    *most = fmax(*most, now->scan->distorted_s > 0 ? lead / 2 : lead);
     return NDT_OK;
 }
 
 /* Adds up what the scans say against odometry (a one-sided cumulative sum): each fits only a little better beside
  * the pose, but wheels that stand still make all of them do so. lead: -INFINITY where odometry holds nothing. */
-static void weigh_odometry(struct ndtd_relocalization *now, double lead)
+static void weigh_odometry(const struct ndtd_relocalization *now, double lead)
 {
-    double *sum = &now->relocalizer->against_odometry;
-    const double added = fmin(fmax(lead, 0) - BY_CHANCE, MOST_OF_A_SCAN);
-    if (added > 0 || !now->relocalizer->recovery.is_active) /* a pose that was found tells nothing for odometry */
-        *sum = fmin(fmax(0, *sum + added), 2 * NDTD_CONTRADICTION);
-    if (lead > -INFINITY && *sum >= NDTD_CONTRADICTION)
+    struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const int is_active = relocalizer->recovery.is_active, is_against = lead > BY_CHANCE;
+    double *sum = &relocalizer->odometry_lead_sum;
+    if (is_against || !is_active) /* a pose that was found tells nothing for odometry */
+        *sum = fmin(fmax(0, *sum + fmin(fmax(lead, 0) - BY_CHANCE, MOST_OF_A_SCAN)), 2 * NDTD_CONTRADICTION);
+    if (*sum >= NDTD_CONTRADICTION && (is_against || (lead > -INFINITY && !is_active)))
         now->decision->is_ambiguous = 1;
 }
 
@@ -358,7 +364,8 @@ enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct 
     struct ndtd_decision *decision = now->decision;
     const struct ndt_align_result *result = &now->alignment->result;
     struct ndt_align_params params = ndtd_matcher_params(now->matcher, &now->alignment->prior);
-    const int is_led = ndtd_has_odometry(&now->alignment->predicted);
+    int is_led =
+        ndtd_has_odometry(&now->alignment->predicted); /* and every direction that it may hold is compared */
     double ratio[6], axes[36], most = -INFINITY;
     int rounds = 2;
     if (!ndtd_has_prior(relocalizer->settings) || !result->has_observation || !now->alignment->is_updated)
@@ -374,6 +381,7 @@ enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct 
             (!line.is_weak && ((relocalizer->is_verified && !line.is_held) || examined >= LINES_MOST)))
             continue;
         const int has_time = !decision->is_cut_short && ndtd_matcher_has_time(now->matcher, &params);
+        is_led = is_led && has_time;
         if (line.is_held && !has_time)
             continue;
         ndt_observation_step(axes, k, line.step);
@@ -386,7 +394,8 @@ enum ndt_status ndtd_resolve_degeneracy(struct ndtd_relocalization *now, struct 
         status = ndtd_matcher_need_points(now->matcher, err);
         if (status == NDT_OK)
             status = examine(now, &line, &is_moved, err);
-        if (status == NDT_OK && !is_moved && is_led)
+        is_led = is_led && !is_moved;
+        if (status == NDT_OK && is_led && (line.is_weak || line.is_held))
             status = lead_beside(now, &line, &most, err);
         if (is_moved && --rounds > 0 && status == NDT_OK) { /* the directions are examined anew at the new pose */
             ndt_observation_directions(&result->observation, ratio, axes);

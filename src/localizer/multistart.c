@@ -103,6 +103,11 @@ static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocal
     return region;
 }
 
+double ndtd_window_radius_m(const struct ndtd_relocalizer *relocalizer, const struct ndtd_alignment *alignment)
+{
+    return region_of(relocalizer, alignment).radius_m;
+}
+
 int ndtd_is_wide_view(const struct ndtd_relocalizer *relocalizer)
 {
     const struct ndtd_proposals *proposals = &relocalizer->proposals;

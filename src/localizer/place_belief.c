@@ -12,9 +12,9 @@ static const double LEAST_OTHERS = 9;
  * map has changed there, or the view is poor. */
 static const double MISSED_AGAIN = 3;
 
-/* The motion was measured: logarithm of the probability that the right place lies elsewhere, where the scan fits at
- * the place that it leads to; and evidence up to which that is the place: against the motion, and of the best fit.
- */
+/* The motion was measured or short: logarithm of the factor by which the right place lies elsewhere, where the scan
+ * fits at a place that the motion leads to; and evidence up to which that is the place: against the motion, and of
+ * the best fit. */
 static const double MEASURED_ELSEWHERE = -9, MEASURED_THERE = 5, FITS_THERE = 6;
 
 /* Logarithm of the least probability of a place that is carried: the list has room for few. */
@@ -79,12 +79,12 @@ static double best_fit(const struct ndtd_belief *belief)
     return most;
 }
 
-/* Whether the scan fits at the place to which a measured motion leads. */
+/* Whether the scan fits at a place to which a measured or a short motion leads. */
 static int is_arrival_found(const struct ndtd_belief *belief, const struct ndtd_motion_limit *limit,
                             const struct ndt_pose *from)
 {
     const double least = best_fit(belief) - FITS_THERE;
-    for (size_t i = 0; limit->is_exact && i < belief->count; i++)
+    for (size_t i = 0; (limit->is_exact || limit->is_short) && i < belief->count; i++)
         if (belief->places[i].log_fit >= least &&
             surprise_of(limit, from, &belief->places[i].T_map_base) <= MEASURED_THERE)
             return 1;

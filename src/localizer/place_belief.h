@@ -43,6 +43,7 @@ struct ndtd_motion_limit {
     double most_m, most_rad, usual_m, usual_rad;
     const struct ndt_pose *T_before_now; /* the measured motion; NULL: none */
     int is_exact;
+    int is_short; /* all places within the largest motion were tried */
 };
 
 /* Starts at one place. log_unfound: logarithm of the weight of all other places. */

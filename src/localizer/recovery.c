@@ -47,6 +47,9 @@ static const double BEYOND_LIKELY_M = 5;
 /* Purpose of a search. */
 enum { ALL_POSSIBLE, NEAR_DOUBTED_GNSS };
 
+/* Motion from scan to scan that odometry has to tell for a scan to speak for it. */
+static const double TOLD_M = 0.1, TOLD_RAD = 0.05;
+
 /* ---- following ---- */
 
 /* Distance from the prediction at which a pose that is not accepted has left the track. */
@@ -55,15 +58,26 @@ static double leaving_m(const struct ndt_track_state *predicted)
     return ndtd_has_odometry(predicted) ? ODOMETRY_M : GIVEN_M;
 }
 
-/* Whether the scan fits away from where odometry leads, and nowhere else. */
-static int speaks_against_odometry(const struct ndtd_relocalization *now, int fits)
+/* Whether odometry tells a motion since the scan before: wheels that stand still agree with every slow walk. */
+static int tells_motion(const struct ndt_pose *before, const struct ndt_pose *predicted)
+{
+    return ndt_pose_distance_m(before, predicted) >= TOLD_M || ndt_pose_angle_rad(before, predicted) >= TOLD_RAD;
+}
+
+/* Counts the scans that fit away from where odometry leads, and nowhere else, less those that fit there. */
+static void count_against_odometry(const struct ndtd_relocalization *now, int fits)
 {
     const struct ndtd_alignment *alignment = now->alignment;
     const struct ndt_pose *predicted = &alignment->predicted.T_map_base, *updated = &alignment->updated.T_map_base;
-    return fits && alignment->is_updated && now->relocalizer->is_verified &&
-           now->decision->margin >= NDTD_LEAST_MARGIN && ndtd_has_odometry(&alignment->predicted) &&
-           (ndt_pose_distance_m(predicted, updated) > ODOMETRY_M ||
-            ndt_pose_angle_rad(predicted, updated) > ODOMETRY_STEP_RAD);
+    uint32_t *count = &now->relocalizer->recovery.against_odometry;
+    if (!fits || !alignment->is_updated || !now->relocalizer->is_verified ||
+        !(now->decision->margin >= NDTD_LEAST_MARGIN) || !ndtd_has_odometry(&alignment->predicted))
+        return;
+    if (ndt_pose_distance_m(predicted, updated) > ODOMETRY_M ||
+        ndt_pose_angle_rad(predicted, updated) > ODOMETRY_STEP_RAD)
+        ++*count;
+    else if (*count > 0 && tells_motion(&alignment->before->T_map_base, predicted))
+        --*count;
 }
 
 /* Updates the leading hypothesis, which the estimator follows, with the alignment of the scan. */
@@ -78,7 +92,7 @@ static void follow_leading(const struct ndtd_relocalization *now)
     if (!recovery->is_active)
         recovery->leading = (struct ndtd_hypothesis){.state = *alignment->before};
     recovery->leading.before = alignment->predicted;
-    recovery->against_odometry += (uint32_t)speaks_against_odometry(now, fits);
+    count_against_odometry(now, fits);
     if (alignment->is_updated &&
         ndt_pose_distance_m(&alignment->predicted.T_map_base, &alignment->updated.T_map_base) >
             leaving_m(&alignment->predicted))

@@ -7,6 +7,9 @@
 static const double DEG = 0.017453292519943295;
 /* Extent of a place, and the distance that searches reach beyond the likely one. */
 static const double PLACE_M = 1, SEARCHED_M = 5;
+/* Way since the pose was verified up to which guesses and windows have tried all places that the vehicle can have
+ * reached: that of a walker in half a second. */
+static const double SHORT_M = 2;
 /* Usual motion between views: a distance and an angle that every vehicle moves, the usual part of the likely speed,
  * which is 1.5 times the highest so far, and the rate of turn. */
 static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
@@ -116,6 +119,17 @@ static struct ndtd_motion_limit motion_limit(const struct ndtd_relocalizer *relo
     return limit;
 }
 
+/* Whether all places that the vehicle can have reached since its pose was verified were tried: no other view lies
+ * in between, and the window of this scan contains them. */
+static int is_short_way(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const double dt_s = fabs(ndt_track_seconds(relocalizer->recovery.view_ns, now->alignment->predicted.stamp_ns));
+    const double reach_m = ndtd_reach_m(relocalizer->settings, ndtd_likely_speed_mps(relocalizer), dt_s);
+    return relocalizer->is_verified && relocalizer->recovery.views == 0 && reach_m <= SHORT_M &&
+           reach_m <= ndtd_window_radius_m(relocalizer, now->alignment);
+}
+
 void ndtd_places_update(const struct ndtd_relocalization *now)
 {
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -132,7 +146,8 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
     if (!recovery->has_places)
         return;
     struct ndt_pose T_before_now;
-    const struct ndtd_motion_limit limit = motion_limit(relocalizer, stamp_ns, &T_before_now);
+    struct ndtd_motion_limit limit = motion_limit(relocalizer, stamp_ns, &T_before_now);
+    limit.is_short = is_short_way(now);
     const struct ndtd_motion_limit region = {.most_m = SEARCHED_M + (relocalizer->is_verified ? 0 : GIVEN_M) +
                                                        ndtd_likely_reach_m(relocalizer, stamp_ns),
                                              .most_rad = M_PI};

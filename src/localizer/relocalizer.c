@@ -5,6 +5,9 @@
 
 #include "relocalizer_state.h"
 
+/* Sum of leads that a verified pose leaves: the next scan against odometry contradicts it again. */
+static const double VERIFIED_LEAD_SUM = NDTD_CONTRADICTION - 1;
+
 enum ndt_status ndtd_relocalizer_create(struct ndtd_relocalizer **out, const struct ndtd_relocalizer_parts *parts,
                                         struct ndt_error *err)
 {
@@ -42,6 +45,7 @@ void ndtd_relocalizer_set_map(struct ndtd_relocalizer *relocalizer, const struct
         relocalizer->watch.rivals.count = 0;
         ndtd_hypothesis_forget(&recovery->leading);
         relocalizer->usual = (struct ndtd_usual_fit){0};
+        relocalizer->odometry_lead_sum = 0;
     }
     if (relocalizer->parts.searcher)
         ndtd_searcher_set_map(relocalizer->parts.searcher, map);
@@ -132,6 +136,7 @@ void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct 
     ndtd_usual_fit_add(&relocalizer->usual, ndtd_fit(result), result->scores.nvtl_normalized);
     relocalizer->verified = *state;
     relocalizer->is_verified = 1;
+    relocalizer->odometry_lead_sum = fmin(relocalizer->odometry_lead_sum, VERIFIED_LEAD_SUM);
     relocalizer->fastest_mps = fmax(relocalizer->fastest_mps, fmin(ndtd_speed_mps(&state->twist),
                                                                    relocalizer->settings->recovery.max_speed_mps));
     relocalizer->has_given = 0;
@@ -159,13 +164,14 @@ void ndtd_relocalizer_extend(struct ndtd_relocalizer *relocalizer, const struct 
         return;
     relocalizer->verified = *state;
     relocalizer->recovery.is_active = 0;
+    relocalizer->odometry_lead_sum = 0;
     relocalizer->previous.track.count = 0;
 }
 
 void ndtd_relocalizer_start_at(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *given)
 {
     relocalizer->is_verified = relocalizer->recovery.is_active = 0;
-    relocalizer->against_odometry = 0;
+    relocalizer->odometry_lead_sum = 0;
     relocalizer->has_given = given != NULL;
     if (given)
         relocalizer->given = *given;

@@ -153,7 +153,8 @@ const struct ndtd_watch_report *ndtd_relocalizer_watch(const struct ndtd_relocal
 /* Usual fit of verified scans, see ndtd_fit; 0: not known yet. */
 double ndtd_relocalizer_usual_fit(const struct ndtd_relocalizer *relocalizer);
 /* Whether the pose followed is not the track's any more but that of a place found since, which is not accepted, or
- * the vehicle is more likely at another place, or odometry alone has led to a place where the scan does not fit. */
+ * the vehicle is more likely at another place, or odometry alone has led to a place where the scan does not fit, or
+ * the scans contradict odometry. */
 int ndtd_relocalizer_has_left_track(const struct ndtd_relocalizer *relocalizer);
 /* Whether the last scan was not accepted. */
 int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer);

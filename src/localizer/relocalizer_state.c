@@ -4,8 +4,8 @@
 
 #include "redeskew.h"
 
-/* Scans against odometry from which on it is contradicted. */
-enum { AGAINST_MOST = 2 };
+/* Scans against odometry, less those for it, from which on it is contradicted. */
+enum { AGAINST_SCANS = 2 };
 
 /* Largest error of a heading given without a covariance, where turns since then are unknown. */
 static const double GIVEN_RAD = 45 * 0.017453292519943295, SIGMAS = 5;
@@ -145,6 +145,6 @@ int ndtd_has_odometry(const struct ndt_track_state *predicted)
 
 int ndtd_is_odometry_contradicted(const struct ndtd_relocalizer *relocalizer)
 {
-    return relocalizer->recovery.against_odometry >= AGAINST_MOST ||
-           relocalizer->against_odometry >= NDTD_CONTRADICTION;
+    return relocalizer->recovery.against_odometry >= AGAINST_SCANS ||
+           relocalizer->odometry_lead_sum >= NDTD_CONTRADICTION;
 }

@@ -17,7 +17,7 @@ struct ndtd_recovery {
     int is_active;                  /* the last scan was not accepted */
     uint32_t scans;                 /* scans since it became active */
     uint32_t searches;              /* searches of every possible pose since it became active */
-    uint32_t against_odometry;      /* scans since then that speak against odometry */
+    uint32_t against_odometry;      /* scans since then that speak against odometry, less those that speak for it */
     uint32_t gnss_searches;         /* searches since then that a GNSS position could limit */
     struct ndtd_hypothesis leading; /* hypothesis that the estimator follows */
     struct ndtd_hypotheses others;
@@ -84,7 +84,7 @@ struct ndtd_relocalizer {
     int is_verified; /* `verified` is the estimate at the last scan that was accepted */
     struct ndt_track_state verified;
     int is_extending;            /* `verified` is the pose of odometry beyond the edge of the map */
-    double against_odometry;     /* sum of the leads of poses beside those that odometry holds, see degeneracy.c */
+    double odometry_lead_sum;    /* sum of the leads of poses beside those that odometry holds, see degeneracy.c */
     double fastest_mps;          /* highest speed of verified scans */
     struct ndtd_usual_fit usual; /* usual fit of verified scans */
     struct ndtd_previous_track previous;
@@ -115,9 +115,11 @@ struct ndtd_relocalization {
  * odometry, 2040 scans, 16 and 32 beams: at most 2.0. */
 #define NDTD_CONTRADICTION 3.0
 
+/* Radius of the window of a scan around its prediction. */
+double ndtd_window_radius_m(const struct ndtd_relocalizer *relocalizer, const struct ndtd_alignment *alignment);
 /* Whether odometry tells the way of a prediction. */
 int ndtd_has_odometry(const struct ndt_track_state *predicted);
-/* Whether scans contradict odometry: it measures no motion then, until a pose is verified. */
+/* Whether scans contradict odometry: it measures no motion then, and vouches for no pose. */
 int ndtd_is_odometry_contradicted(const struct ndtd_relocalizer *relocalizer);
 
 /* ---- the steps, in their order ---- */

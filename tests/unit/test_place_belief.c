@@ -6,9 +6,13 @@
 #include "place_belief.h"
 #include "run_tests.h"
 
-static const struct ndtd_motion_limit walk = {3, 2.8, 1.3, 1, NULL, 0}, anywhere = {30, M_PI, 0, 0, NULL, 0};
+static const struct ndtd_motion_limit walk = {.most_m = 3, .most_rad = 2.8, .usual_m = 1.3, .usual_rad = 1};
+static const struct ndtd_motion_limit anywhere = {.most_m = 30, .most_rad = M_PI};
+static const struct ndtd_motion_limit half_a_second = {
+    .most_m = 2.5, .most_rad = 1.6, .usual_m = 1, .usual_rad = 0.6, .is_short = 1};
 static struct ndt_pose moved; /* 2 m, as odometry has measured */
-static const struct ndtd_motion_limit odometry = {1.4, 0.3, 0.3, 0.05, &moved, 1};
+static const struct ndtd_motion_limit odometry = {
+    .most_m = 1.4, .most_rad = 0.3, .usual_m = 0.3, .usual_rad = 0.05, .T_before_now = &moved, .is_exact = 1};
 static const struct ndtd_motion_limit *motion = &walk;
 static struct ndtd_belief before, now;
 
@@ -173,6 +177,36 @@ TEST(a_measured_motion_tells_places_apart)
         ck_assert_double_eq_tol(ndtd_belief_at(&now, &there)->log_weight, -log1p(exp(-margin_at(2.1))), 1e-9);
         ck_assert_ptr_null(ndtd_belief_at(&now, &nowhere));
     }
+}
+
+/* Half a second after a verified pose other rooms are out of reach, and all places within reach were tried. */
+TEST(a_short_way_hides_no_place)
+{
+    add(0.5, 0);
+    add(9, 0); /* alike, out of reach */
+    step(-4);
+    ck_assert_double_lt(margin_at(0.5), 5);
+    motion = &half_a_second;
+    step(-4);
+    ck_assert_double_gt(margin_at(0.5), 7);
+}
+
+TEST(a_short_way_to_a_place_that_fits_worse)
+{
+    motion = &half_a_second;
+    add(0.5, -8);
+    add(9, 0);
+    step(-4);
+    ck_assert_double_lt(margin_at(0.5), 5);
+}
+
+TEST(a_short_way_to_a_rival)
+{
+    motion = &half_a_second;
+    add(0.5, 0);
+    add(2, 0); /* alike, within reach */
+    step(-4);
+    ck_assert_double_lt(margin_at(0.5), 3);
 }
 
 /* Where nothing was found at the place that odometry leads to, it is carried there: as likely as a place that

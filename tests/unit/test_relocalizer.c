@@ -171,6 +171,44 @@ TEST(a_place_that_a_search_has_found_leaves_the_track)
     ck_assert(!ndtd_relocalizer_has_left_track(here.relocalizer));
 }
 
+/* Wheels that stand still make scan after scan fit a little better elsewhere: the sum tells, one scan does not. */
+TEST(contradicted_odometry_leaves_the_track)
+{
+    struct ndtd_relocalizer *relocalizer = here.relocalizer;
+    give_pose(0, 0, 0);
+    relocalizer->odometry_lead_sum = 0.9 * NDTD_CONTRADICTION;
+    relocalizer->recovery.against_odometry = 1;
+    ck_assert(!ndtd_is_odometry_contradicted(relocalizer));
+    relocalizer->recovery.against_odometry = 2;
+    ck_assert(ndtd_is_odometry_contradicted(relocalizer));
+    relocalizer->recovery.against_odometry = 0;
+    relocalizer->odometry_lead_sum = NDTD_CONTRADICTION;
+    ck_assert(ndtd_is_odometry_contradicted(relocalizer));
+    ck_assert(!ndtd_relocalizer_has_left_track(relocalizer));
+    relocalizer->recovery.is_active = 1;
+    ck_assert(ndtd_relocalizer_has_left_track(relocalizer));
+}
+
+TEST(what_ends_a_contradiction_of_odometry)
+{
+    struct ndtd_relocalizer *relocalizer = here.relocalizer;
+    double *sum = &relocalizer->odometry_lead_sum;
+    give_pose(0, 0, 0);
+    *sum = 2 * NDTD_CONTRADICTION;
+    take(0);
+    ndtd_relocalizer_verify(relocalizer, &here.alignment.updated, &here.alignment.result);
+    ck_assert_double_lt(*sum, NDTD_CONTRADICTION);
+    *sum = NDTD_CONTRADICTION;
+    ndtd_relocalizer_extend(relocalizer, &here.track.state);
+    ck_assert_double_eq(*sum, 0);
+    *sum = NDTD_CONTRADICTION;
+    ndtd_relocalizer_set_map(relocalizer, drive.map, NULL);
+    ck_assert_double_eq(*sum, 0);
+    *sum = NDTD_CONTRADICTION;
+    ndtd_relocalizer_start_at(relocalizer, NULL);
+    ck_assert_double_eq(*sum, 0);
+}
+
 /* However small the budget is: the track is aligned before the pose, for which no time is left here. */
 TEST(the_track_comes_back_without_time_for_the_pose_that_was_given)
 {
