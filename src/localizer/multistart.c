@@ -27,6 +27,8 @@ static const double FOUND_WIDE = 12, FOUND_NARROW = 4.5, STANDS_OUT = 20, NOT_CO
 /* Logarithm of the probability that the right place is not among those found for one view, and its largest
  * reduction where one of them stands out. */
 static const double MISSED_WIDE = -4, MISSED_NARROW = -2.5, STANDS_OUT_PART = 0.5, LESS_MOST = 6;
+/* After a view that has missed it: logarithm of the factor of that probability, which stays below one half. */
+static const double MISSED_AGAIN = 3, MISSED_AGAIN_MOST = -0.7;
 /* Gain of the fit that a result at the same optimum needs: another guess ends elsewhere within the last step. */
 static const double SAME_GAIN = 0.01;
 /* Distance of points, three sigma, within which a prediction leaves one optimum on the finest level. */
@@ -360,6 +362,11 @@ double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands
     const double deficit = ndtd_fit_deficit(&now->relocalizer->usual, ndtd_fit(&now->alignment->result));
     return ndtd_surprise(deficit * deficit) + (is_wide ? MISSED_WIDE : MISSED_NARROW) -
            fmin(STANDS_OUT_PART * fmax(stands_out, 0), LESS_MOST);
+}
+
+double ndtd_log_missed_again(const struct ndtd_relocalizer *relocalizer)
+{
+    return fmin(MISSED_AGAIN, MISSED_AGAIN_MOST - (ndtd_is_wide_view(relocalizer) ? MISSED_WIDE : MISSED_NARROW));
 }
 
 double ndtd_turn_reach_rad(double dt_s)

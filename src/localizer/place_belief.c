@@ -8,10 +8,6 @@
 static const double MOST_AGAINST = 10;
 /* Least logarithm of the odds that a place which was not found before is another place. */
 static const double LEAST_OTHERS = 9;
-/* Logarithm of the factor by which a view misses the right place more often after a view that has missed it: the
- * map has changed there, or the view is poor. */
-static const double MISSED_AGAIN = 3;
-
 /* The motion was measured or short: logarithm of the factor by which the right place lies elsewhere, where the scan
  * fits at a place that the motion leads to; and evidence up to which that is the place: against the motion, and of
  * the best fit. */
@@ -101,7 +97,7 @@ static void carry(struct ndtd_belief *belief, const struct ndtd_place *from, con
     if (i == belief->count)
         return;
     double *log_missed = &belief->places[i].log_missed;
-    *log_missed = log_sum(*log_missed, from->log_weight + (from->is_carried ? MISSED_AGAIN : 0));
+    *log_missed = log_sum(*log_missed, from->log_weight + (from->is_carried ? belief->log_missed_again : 0));
 }
 
 void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *before,
@@ -116,7 +112,7 @@ void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *be
             carry(belief, &before->places[k], limit);
         known = log_sum(known, before->places[k].log_weight + (is_found ? MEASURED_ELSEWHERE : 0));
     }
-    belief->log_arrival_unfound = log_sum(known, before->log_unfound + MISSED_AGAIN);
+    belief->log_arrival_unfound = log_sum(known, before->log_unfound + belief->log_missed_again);
     for (size_t i = 0; i < belief->count; i++) {
         struct ndtd_place *place = &belief->places[i];
         place->log_arrival = before->log_unfound - others;

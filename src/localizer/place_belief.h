@@ -35,6 +35,9 @@ struct ndtd_belief {
     struct ndtd_place places[NDTD_PLACES_MAX]; /* no two are views of one optimum */
     /* The right place, in case none of the places is; log_fit_unfound is relative to the best of them. */
     double log_fit_unfound, log_arrival_unfound, log_unfound;
+    /* Logarithm of the factor by which this view misses the right place more often after a view that has missed it:
+     * the map has changed there, or the view is poor. */
+    double log_missed_again;
 };
 
 /* Distance and angle that the vehicle moves between two views: largest, and usual (more than 0). Of a measured
@@ -50,7 +53,7 @@ struct ndtd_motion_limit {
 void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_unfound);
 /* Adds a place at which the scan fits so well, or improves the fit of one that is there already. */
 void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_fit);
-/* Sets the arrivals from the view before, and adds places to which an exact motion leads. region: where searches
+/* Sets the arrivals from the view before, by log_missed_again, and adds places to which an exact motion leads. region: where searches
  * look for what was not found; of it only the most counts. */
 void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *before,
                         const struct ndtd_motion_limit *limit, const struct ndtd_motion_limit *region);

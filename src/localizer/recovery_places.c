@@ -152,6 +152,7 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
                                                        ndtd_likely_reach_m(relocalizer, stamp_ns),
                                              .most_rad = M_PI};
     recovery->places.count = 0;
+    recovery->places.log_missed_again = ndtd_log_missed_again(relocalizer);
     add_places(now);
     ndtd_belief_arrive(&recovery->places, &recovery->view, &limit, &region);
     recovery->places.log_fit_unfound = ndtd_log_fit_unfound(now, ndtd_belief_stands_out(&recovery->places));

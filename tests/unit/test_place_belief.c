@@ -54,6 +54,7 @@ static void setup(void)
     const struct ndt_pose start = pose_at(0, 0);
     ndtd_belief_begin(&before, &start, -INFINITY);
     now.count = 0;
+    now.log_missed_again = 3;
     moved = pose_at(2, 0);
     motion = &walk;
 }
