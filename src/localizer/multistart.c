@@ -457,6 +457,16 @@ static int is_settled(const struct ndtd_relocalization *now)
            margin_of(now) >= NDTD_LEAST_MARGIN;
 }
 
+/* Whether the prediction leaves one place. With odometry every prediction does: while a given pose is followed that
+ * was never verified, the window has to show the places that the views then exclude. */
+static int is_decisive_prediction(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndt_track_state *predicted = &now->alignment->predicted;
+    return is_trusted_prediction(predicted) &&
+           (relocalizer->is_verified || !relocalizer->recovery.is_active || !ndtd_has_odometry(predicted));
+}
+
 static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error *err)
 {
     const int was_confirmed = is_confirmed(now), is_trusted = is_trusted_prediction(&now->alignment->predicted);
@@ -470,7 +480,7 @@ static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error
     const int is_searched = now->relocalizer->proposals.is_searched;
     status = try_obvious(now, was_confirmed ? CLEARLY_BETTER : 0, err);
     if (status != NDT_OK || is_searched ||
-        ((is_found(now) || was_confirmed) && is_trusted && margin_of(now) >= NDTD_LEAST_MARGIN))
+        (is_decisive_prediction(now) && (is_found(now) || was_confirmed) && margin_of(now) >= NDTD_LEAST_MARGIN))
         return status;
     return try_contenders(now, err);
 }

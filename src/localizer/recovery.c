@@ -405,9 +405,9 @@ static int has_several_views(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, now->alignment->predicted.stamp_ns));
+    const unsigned is_new = ndtd_places_is_new_view(now, &relocalizer->recovery.leading.state.T_map_base) ? 1 : 0;
     if (!relocalizer->is_verified)
-        return relocalizer->recovery.views > 1 &&
-               ndtd_places_is_new_view(now, &relocalizer->recovery.leading.state.T_map_base);
+        return relocalizer->recovery.views + is_new > 2;
     const unsigned besides = ndtd_usual_fit_is_known(&relocalizer->usual) ? 0 : 1;
     return relocalizer->recovery.views > besides || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M ||
            is_where_verified(now);
