@@ -352,6 +352,19 @@ static int is_translation(const double axis[6])
     return axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2] > 0.5;
 }
 
+int ndtd_observes_all(const struct ndtd_relocalization *now)
+{
+    const struct ndt_align_result *result = &now->alignment->result;
+    double ratio[6], axes[36];
+    if (!result->has_observation)
+        return 0;
+    ndt_observation_directions(&result->observation, ratio, axes);
+    for (int k = 0; k < 6; k++)
+        if (is_translation(axes + 6 * k) && ratio[k] < HELD_RATIO)
+            return 0;
+    return 1;
+}
+
 /* Whether odometry, which may be wrong, predicts the pose, and the scan observes the direction little. */
 static int may_be_held(const struct ndtd_relocalization *now, double ratio)
 {

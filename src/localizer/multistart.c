@@ -15,6 +15,8 @@
 
 /* Logarithm of the odds that another pose needs over a confirmed one, where the scan may slide, as in a tunnel. */
 static const double CLEARLY_BETTER = NDTD_LEAST_MARGIN;
+/* Distance beyond which an optimum is another place; nearer ones are turned, or badly deskewed. */
+static const double PLACE_APART_M = 1;
 /* Squared Mahalanobis distances of a pose from the prediction: the mean of good predictions, and 95 % of the
  * predictions for people who carry a sensor. */
 static const double EXPECTED = 6, LIKELY = 22;
@@ -210,6 +212,15 @@ static double log_odds(const struct ndtd_relocalization *now, const struct ndt_p
     return log_odds_of_scan(now, a, b) + surprise_of(now, b) - surprise_of(now, a);
 }
 
+/* Logarithm of the odds that a pose needs over the alignment. In recovery one of another place needs clear ones:
+ * the views decide between places, and a pose that changes its place with every scan has no past. */
+static double least_odds(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor, double better)
+{
+    const int is_elsewhere =
+        ndt_pose_distance_m(&now->alignment->result.T_map_sensor, T_map_sensor) > PLACE_APART_M;
+    return now->relocalizer->recovery.is_active && is_elsewhere ? fmax(better, CLEARLY_BETTER) : better;
+}
+
 /* The number of the best result whose log odds over the alignment exceed `better`; `count`: there is none. */
 static size_t choose_best(struct ndtd_relocalization *now, size_t count, double better)
 {
@@ -222,9 +233,10 @@ static size_t choose_best(struct ndtd_relocalization *now, size_t count, double 
             (ndtd_outcome_is_usable(kept->outcome) && !ndtd_outcome_is_usable(found[i].outcome)))
             continue;
         ndtd_optima_add(&now->relocalizer->optima, &found[i].T_map_sensor);
-        if (is_same ? ndtd_fit(&found[i]) <= ndtd_fit(kept) + SAME_GAIN
-                    : ndtd_fit(kept) > 0 && log_odds(now, &found[i].T_map_sensor, &kept->T_map_sensor) <=
-                                                (best == count ? better : 0))
+        if (is_same
+                ? ndtd_fit(&found[i]) <= ndtd_fit(kept) + SAME_GAIN
+                : ndtd_fit(kept) > 0 && log_odds(now, &found[i].T_map_sensor, &kept->T_map_sensor) <=
+                                            (best == count ? least_odds(now, &found[i].T_map_sensor, better) : 0))
             continue;
         best = i;
         kept = &found[i];
@@ -463,8 +475,8 @@ static int is_decisive_prediction(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const struct ndt_track_state *predicted = &now->alignment->predicted;
-    return is_trusted_prediction(predicted) &&
-           (relocalizer->is_verified || !relocalizer->recovery.is_active || !ndtd_has_odometry(predicted));
+    return is_trusted_prediction(predicted) && (relocalizer->is_verified || !relocalizer->recovery.is_active ||
+                                                !ndtd_has_odometry(predicted) || !ndtd_observes_all(now));
 }
 
 static enum ndt_status try_all(struct ndtd_relocalization *now, struct ndt_error *err)

@@ -168,6 +168,8 @@ void ndtd_take_from_batch(struct ndtd_relocalization *now, size_t number);
 /* Logarithm of the likelihood of the scan at a place that was not found, over that at the place where it fits best.
  * stands_out: logarithm of the odds of that place over the other ones found. */
 double ndtd_log_fit_unfound(const struct ndtd_relocalization *now, double stands_out);
+/* Whether the scan observes all directions of the position; where it does not, equal places may stand in a row. */
+int ndtd_observes_all(const struct ndtd_relocalization *now);
 /* Logarithm of the factor by which a view misses the right place more often after one that has missed it. */
 double ndtd_log_missed_again(const struct ndtd_relocalizer *relocalizer);
 /* Whether the window was searched with a view wide enough for the right place to stand out. */
