@@ -59,6 +59,7 @@ WORLDS = {
     "office, 2 Hz, odometry and IMU": Row(f"--world office {HAND} --rate 2 {BOTH} --changed 0.4"),
     "office, 2 Hz, IMU": Row(f"--world office {HAND} --rate 2 --columns 600 --imu 100 --changed 0.4"),
     "office, 10 Hz": Row(f"--world office {HAND} --rate 10 --columns 600"),
+    "office, 10 Hz, odometry and IMU": Row(f"--world office {HAND} --rate 10 {BOTH}"),
     "dormitory, 5 Hz": Row(f"--world dormitory {HAND} --rate 5 --columns 600"),
     "furnished, 5 Hz, 120 deg": Row(f"--world furnished {HAND} --rate 5 --columns 900 --view 120 --changed 0.2"),
     "furnished, 2 Hz": Row(f"--world furnished {HAND} --rate 2 --columns 900 --changed 0.2"),
