@@ -30,8 +30,9 @@ static const double HARDLY_M = 1.25;
 /* Deviations from the usual fit within which a scan fits as usual, and the time after which it no longer tells that
  * a vehicle has stayed where it was verified. */
 static const double AS_USUAL = 1, STAYED_S = 10;
-/* Least logarithm of the odds, 999 : 1, of a place over all others after several views. */
-static const double LEAST_MARGIN_OF_PLACES = 6.9;
+/* Least logarithm of the odds, 999 : 1, of a place over all others by one scan, and after several views: of 13 000
+ * scans in offices and dormitories one was 3.9 m off with odds of 101 : 1. */
+static const double LEAST_MARGIN_OF_SCAN = 6.9, LEAST_MARGIN_OF_PLACES = 6.9;
 /* Least logarithm of the odds, 10 : 1, of a place that searches prove as well. */
 static const double LEAST_MARGIN_OF_SEARCHES = 2.3;
 /* Largest distortion at the ends of a sweep by a velocity that does not fit the path. */
@@ -539,7 +540,7 @@ static int is_accepted(const struct ndtd_relocalization *now)
         return 0;
     if (relocalizer->recovery.is_active && fits_another(now))
         return 0;
-    if (decision->is_ambiguous || (decision->is_multistart && decision->margin < NDTD_LEAST_MARGIN))
+    if (decision->is_ambiguous || (decision->is_multistart && decision->margin < LEAST_MARGIN_OF_SCAN))
         return 0;
     if (ndtd_speed_mps(&alignment->updated.twist) > relocalizer->settings->recovery.max_speed_mps)
         return 0;
