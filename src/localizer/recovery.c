@@ -30,8 +30,8 @@ static const double HARDLY_M = 1.25;
 /* Deviations from the usual fit within which a scan fits as usual, and the time after which it no longer tells that
  * a vehicle has stayed where it was verified. */
 static const double AS_USUAL = 1, STAYED_S = 10;
-/* Least logarithm of the odds, 999 : 1, of a place over all others by one scan, and after several views: of 13 000
- * scans in offices and dormitories one was 3.9 m off with odds of 101 : 1. */
+/* Least logarithm of the odds, 999 : 1, of a place over all others by one scan that no odometry predicts, and after
+ * several views: of 13 000 scans in offices and dormitories one was 3.9 m off with odds of 101 : 1. */
 static const double LEAST_MARGIN_OF_SCAN = 6.9, LEAST_MARGIN_OF_PLACES = 6.9;
 /* Least logarithm of the odds, 10 : 1, of a place that searches prove as well. */
 static const double LEAST_MARGIN_OF_SEARCHES = 2.3;
@@ -519,6 +519,11 @@ static int is_near_given(const struct ndtd_relocalization *now)
         return 1;
     if (relocalizer->recovery.leading.is_found) /* in a street of equal houses a wrong pose is as near */
         return 0;
+    /* Without a window nobody has looked at the next house, where the vehicle may be while its wheels stand still.
+     */
+    if (!relocalizer->proposals.is_searched && ndtd_has_odometry(&now->alignment->predicted) &&
+        ndtd_likely_speed_mps(relocalizer) * dt_s > GIVEN_M)
+        return 0;
     ndt_track_predict_from(now->matcher->track, given, stamp_ns, &expected);
     const double reach_m = fmin(GIVEN_M, 3 * ndt_track_position_deviation(given) +
                                              relocalizer->settings->recovery.max_speed_mps * dt_s);
@@ -533,6 +538,7 @@ static int is_accepted(const struct ndtd_relocalization *now)
     const struct ndtd_decision *decision = now->decision;
     int fits;
     const double confidence = ndtd_confidence_now(now, &fits);
+    const double least = ndtd_has_odometry(&alignment->predicted) ? NDTD_LEAST_MARGIN : LEAST_MARGIN_OF_SCAN;
     if (!alignment->before || !fits || !alignment->is_updated || confidence < relocalizer->settings->min_confidence)
         return 0;
     if (relocalizer->recovery.is_active && relocalizer->recovery.has_view && relocalizer->is_verified &&
@@ -540,7 +546,7 @@ static int is_accepted(const struct ndtd_relocalization *now)
         return 0;
     if (relocalizer->recovery.is_active && fits_another(now))
         return 0;
-    if (decision->is_ambiguous || (decision->is_multistart && decision->margin < LEAST_MARGIN_OF_SCAN))
+    if (decision->is_ambiguous || (decision->is_multistart && decision->margin < least))
         return 0;
     if (ndtd_speed_mps(&alignment->updated.twist) > relocalizer->settings->recovery.max_speed_mps)
         return 0;
