@@ -53,8 +53,8 @@ struct ndtd_motion_limit {
 void ndtd_belief_begin(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_unfound);
 /* Adds a place at which the scan fits so well, or improves the fit of one that is there already. */
 void ndtd_belief_add(struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double log_fit);
-/* Sets the arrivals from the view before, by log_missed_again, and adds places to which an exact motion leads. region: where searches
- * look for what was not found; of it only the most counts. */
+/* Sets the arrivals from the view before, by log_missed_again, and adds places to which an exact motion leads.
+ * region: where searches look for what was not found; of it only the most counts. */
 void ndtd_belief_arrive(struct ndtd_belief *belief, const struct ndtd_belief *before,
                         const struct ndtd_motion_limit *limit, const struct ndtd_motion_limit *region);
 /* Sets the weights from fits and arrivals. */
