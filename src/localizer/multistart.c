@@ -213,12 +213,15 @@ static double log_odds(const struct ndtd_relocalization *now, const struct ndt_p
 }
 
 /* Logarithm of the odds that a pose needs over the alignment. In recovery one of another place needs clear ones:
- * the views decide between places, and a pose that changes its place with every scan has no past. */
+ * the views decide between places, and a pose that changes its place with every scan has no past. Wheels, which may
+ * stand still, hold no pose that way. */
 static double least_odds(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor, double better)
 {
     const int is_elsewhere =
         ndt_pose_distance_m(&now->alignment->result.T_map_sensor, T_map_sensor) > PLACE_APART_M;
-    return now->relocalizer->recovery.is_active && is_elsewhere ? fmax(better, CLEARLY_BETTER) : better;
+    return now->relocalizer->recovery.is_active && is_elsewhere && !ndtd_has_odometry(&now->alignment->predicted)
+               ? fmax(better, CLEARLY_BETTER)
+               : better;
 }
 
 /* The number of the best result whose log odds over the alignment exceed `better`; `count`: there is none. */
