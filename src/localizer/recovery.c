@@ -32,7 +32,7 @@ static const double HARDLY_M = 1.25;
 static const double AS_USUAL = 1, STAYED_S = 10;
 /* Least logarithm of the odds, 999 : 1, of a place over all others by one scan that no odometry predicts, and after
  * several views: of 13 000 scans in offices and dormitories one was 3.9 m off with odds of 101 : 1. */
-static const double LEAST_MARGIN_OF_SCAN = 6.9, LEAST_MARGIN_OF_PLACES = 6.9;
+static const double CERTAIN_MARGIN = 6.9;
 /* Least logarithm of the odds, 10 : 1, of a place that searches prove as well. */
 static const double LEAST_MARGIN_OF_SEARCHES = 2.3;
 /* Largest distortion at the ends of a sweep by a velocity that does not fit the path. */
@@ -406,9 +406,10 @@ static int has_several_views(const struct ndtd_relocalization *now)
 {
     const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, now->alignment->predicted.stamp_ns));
-    const unsigned is_new = ndtd_places_is_new_view(now, &relocalizer->recovery.leading.state.T_map_base) ? 1 : 0;
     if (!relocalizer->is_verified)
-        return relocalizer->recovery.views + is_new > 2;
+        return relocalizer->recovery.views > 2 ||
+               (relocalizer->recovery.views == 2 &&
+                ndtd_places_is_new_view(now, &relocalizer->recovery.leading.state.T_map_base));
     const unsigned besides = ndtd_usual_fit_is_known(&relocalizer->usual) ? 0 : 1;
     return relocalizer->recovery.views > besides || ndtd_likely_speed_mps(relocalizer) * dt_s <= HARDLY_M ||
            is_where_verified(now);
@@ -437,7 +438,7 @@ static enum ndt_status prove_by_places(const struct ndtd_relocalization *now, st
         is_doubtful_sweep(now))
         return NDT_OK;
     const enum ndt_status status = ndtd_places_weigh(now, &margin, err);
-    now->decision->is_unproven = status != NDT_OK || margin < LEAST_MARGIN_OF_PLACES;
+    now->decision->is_unproven = status != NDT_OK || margin < CERTAIN_MARGIN;
     now->decision->margin = margin;
     now->decision->certainty = 1 / (1 + exp(-margin));
     return status;
@@ -538,7 +539,7 @@ static int is_accepted(const struct ndtd_relocalization *now)
     const struct ndtd_decision *decision = now->decision;
     int fits;
     const double confidence = ndtd_confidence_now(now, &fits);
-    const double least = ndtd_has_odometry(&alignment->predicted) ? NDTD_LEAST_MARGIN : LEAST_MARGIN_OF_SCAN;
+    const double least = ndtd_has_odometry(&alignment->predicted) ? NDTD_LEAST_MARGIN : CERTAIN_MARGIN;
     if (!alignment->before || !fits || !alignment->is_updated || confidence < relocalizer->settings->min_confidence)
         return 0;
     if (relocalizer->recovery.is_active && relocalizer->recovery.has_view && relocalizer->is_verified &&
