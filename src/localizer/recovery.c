@@ -16,6 +16,9 @@ static const double BETTER_FIT = 1.1;
 /* Distance from a given pose, and time after it, beyond which a pose has to be proven by searches unless the first
  * scan confirms it. */
 static const double GIVEN_M = 3, GIVEN_S = 2;
+/* Distance beyond three deviations of a given pose within which the first scan confirms it. In a street of equal
+ * houses, with a given pose 3 m off and a given velocity that is 5 m/s wrong, the next house fitted best. */
+static const double BESIDE_GIVEN_M = 0.5;
 /* Distance from where odometry leads to beyond which a pose that is not accepted has left the track, turn beyond
  * which none is accepted, and turn since the last scan beyond which a scan speaks against odometry. */
 static const double ODOMETRY_M = 0.4, ODOMETRY_RAD = 0.06, ODOMETRY_STEP_RAD = 0.1;
@@ -517,7 +520,8 @@ static int is_near_given(const struct ndtd_relocalization *now)
     if (!relocalizer->has_given || !ndtd_heads_as_given(relocalizer, T_map_base))
         return 0;
     if (!relocalizer->recovery.is_active)
-        return 1;
+        return ndt_pose_distance_m(&now->alignment->predicted.T_map_base, T_map_base) <=
+               BESIDE_GIVEN_M + 3 * ndt_track_position_deviation(&now->alignment->predicted);
     if (relocalizer->recovery.leading.is_found) /* in a street of equal houses a wrong pose is as near */
         return 0;
     /* Without a window nobody has looked at the next house, where the vehicle may be while its wheels stand still.

@@ -130,6 +130,12 @@ static int is_short_way(const struct ndtd_relocalization *now)
            reach_m <= ndtd_window_radius_m(relocalizer, now->alignment);
 }
 
+/* Distance within which searches look for the vehicle. */
+static double searched_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
+{
+    return SEARCHED_M + (relocalizer->is_verified ? 0 : GIVEN_M) + ndtd_likely_reach_m(relocalizer, stamp_ns);
+}
+
 void ndtd_places_update(const struct ndtd_relocalization *now)
 {
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -148,15 +154,32 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
     struct ndt_pose T_before_now;
     struct ndtd_motion_limit limit = motion_limit(relocalizer, stamp_ns, &T_before_now);
     limit.is_short = is_short_way(now);
-    const struct ndtd_motion_limit region = {.most_m = SEARCHED_M + (relocalizer->is_verified ? 0 : GIVEN_M) +
-                                                       ndtd_likely_reach_m(relocalizer, stamp_ns),
-                                             .most_rad = M_PI};
+    const struct ndtd_motion_limit region = {.most_m = searched_m(relocalizer, stamp_ns), .most_rad = M_PI};
     recovery->places.count = 0;
     recovery->places.log_missed_again = ndtd_log_missed_again(relocalizer);
     add_places(now);
     ndtd_belief_arrive(&recovery->places, &recovery->view, &limit, &region);
     recovery->places.log_fit_unfound = ndtd_log_fit_unfound(now, ndtd_belief_stands_out(&recovery->places));
     ndtd_belief_weigh(&recovery->places);
+}
+
+void ndtd_relocalizer_spread(const struct ndtd_relocalizer *relocalizer, const struct ndt_pose *T_map_base,
+                             int64_t stamp_ns, double covariance[36])
+{
+    const struct ndtd_recovery *recovery = &relocalizer->recovery;
+    const struct ndtd_hypotheses *others = &recovery->others;
+    struct ndtd_belief alike = {.log_unfound = -INFINITY};
+    if (!recovery->is_active)
+        return;
+    if (recovery->has_places) {
+        ndtd_belief_spread(&recovery->places, T_map_base, searched_m(relocalizer, stamp_ns), covariance);
+        return;
+    }
+    for (size_t i = 0; i < others->count; i++)
+        ndtd_belief_add(&alike, &others->list[i].state.T_map_base, 0);
+    for (size_t i = 0; i < alike.count; i++)
+        alike.places[i].log_weight = -log((double)(1 + alike.count)); /* and the pose itself */
+    ndtd_belief_spread(&alike, T_map_base, 0, covariance);
 }
 
 /* ---- the proof ---- */

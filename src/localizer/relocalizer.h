@@ -158,6 +158,10 @@ double ndtd_relocalizer_usual_fit(const struct ndtd_relocalizer *relocalizer);
 int ndtd_relocalizer_has_left_track(const struct ndtd_relocalizer *relocalizer);
 /* Whether the last scan was not accepted. */
 int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer);
+/* Adds the other places where the vehicle may be to the covariance of a pose that is not accepted: those that fit
+ * as well, by their odds; 6 x 6, axes of the map. Nothing changes where the last scan was accepted. */
+void ndtd_relocalizer_spread(const struct ndtd_relocalizer *relocalizer, const struct ndt_pose *T_map_base,
+                             int64_t stamp_ns, double covariance[36]);
 /* Whether there are hypotheses that may be right while recovery is active. */
 int ndtd_relocalizer_has_hypotheses(const struct ndtd_relocalizer *relocalizer);
 /* The hypotheses besides the leading one, and those of a request; NULL: none. */

@@ -15,6 +15,8 @@ static const double LONGEST_GAP_S = 10;
 /* Time before its stamp for which a given pose holds: the points of the sweep with that stamp were measured up to a
  * sweep before, on average, where the stamp is that of the last one. */
 static const double GIVEN_SWEEP_S = 0.1;
+/* Deviations of a given twist: one that is 4 m/s wrong is within two of them. */
+static const double GIVEN_MPS = 2, GIVEN_RADPS = 0.1;
 /* Largest deviation in metres, radians and per second; beyond it nothing is known anyway. */
 static const double MOST_DEVIATION = 1e3;
 /* Scale and bias above which odometry or a gyro is broken: its estimates are forgotten. */
@@ -228,8 +230,8 @@ void ndt_track_start_state(const struct ndt_track *track, int64_t stamp_ns, cons
     if (twist && ndt_track_is_plausible(NULL, twist)) {
         state->twist = *twist;
         state->has_twist = 1;
-        set_variance(state->P, AT_TWIST, 3, 1.0);
-        set_variance(state->P, AT_TURN, 3, 0.1);
+        set_variance(state->P, AT_TWIST, 3, GIVEN_MPS);
+        set_variance(state->P, AT_TURN, 3, GIVEN_RADPS);
     }
     set_variance(state->P, AT_SCALE, 1, params->scale_deviation);
     set_variance(state->P, AT_BIAS, 3, params->odometry_bias_radps);

@@ -161,7 +161,7 @@ TEST(twist_against_brute_force_marginalisation)
 {
     long double A[36], C[36], M[36];
     make_points();
-    noise.discount = 0;
+    noise.discount = noise.twist_discount = 0;
     const struct ndt_observation observation = observe(points);
     ndt_observation_weigh(&observation, &noise, &weighed);
     for (int i = 0; i < 36; i++) {
@@ -327,6 +327,7 @@ TEST(weak_directions_of_the_twist_fade)
     for (int k = 0; k < POINTS; k++)
         points[k].normal[0] *= 0.005;
     const struct ndt_observation observation = observe(points);
+    noise.twist_discount = 0;
     for (int i = 0; i < 2; i++) {
         noise.discount = i == 0 ? 0 : 1e-2;
         ndt_observation_weigh(&observation, &noise, &weighed);
@@ -337,6 +338,34 @@ TEST(weak_directions_of_the_twist_fade)
     ck_assert_double_gt(information[0], 0.1 * observation.information[2][0] / noise.correlation);
     ck_assert_double_lt(information[1], 0.05 * information[0]);
     ck_assert_double_lt(gradient[1], 0.5 * gradient[0]);
+}
+
+/* An aisle whose surfaces across it are seen in the middle of the sweep: they tell where the sensor is, and hardly
+ * how it moves along the aisle. The weak direction fades with its right-hand side, the others stay. */
+TEST(a_velocity_that_the_sweep_hardly_observes_fades)
+{
+    double information[2][2], gradient[2][2];
+    make_points();
+    for (int k = 0; k < POINTS; k++) {
+        const int is_across = k % 2;
+        points[k].time_s *= is_across ? 0.04 : 1;
+        points[k].normal[0] = is_across;
+        points[k].normal[1] *= !is_across;
+        points[k].normal[2] *= !is_across;
+    }
+    const struct ndt_observation observation = observe(points);
+    for (int i = 0; i < 2; i++) {
+        noise.twist_discount = i == 0 ? 0 : 1e-2;
+        ndt_observation_weigh(&observation, &noise, &weighed);
+        for (int k = 0; k < 2; k++) {
+            information[i][k] = weighed.twist_information[7 * k];
+            gradient[i][k] = fabs(weighed.twist_gradient[k]);
+        }
+    }
+    ck_assert_double_lt(information[1][0], 0.3 * information[0][0]);
+    ck_assert_double_lt(gradient[1][0], 0.5 * gradient[0][0]);
+    ck_assert_double_eq_tol(information[1][1], information[0][1], 0.01 * information[0][1]);
+    ck_assert_double_eq_tol(gradient[1][1], gradient[0][1], 0.05 * gradient[0][1]);
 }
 
 static void must_be_semidefinite(const double A[36], const char *what)

@@ -8,7 +8,7 @@
  *    semidefinite.
  *  - An eigenvalue l of the information about the pose counts l^2 / (l^2 + (discount l_max)^2) of itself: a
  *    direction that the scan hardly observes fades out smoothly, without a threshold. The information about the
- *    twist fades out along the same directions.
+ *    twist fades out along the same directions, and along those that the sweep itself hardly observes.
  *  - The floor F, the error that is common to all points of a scan (map noise, calibration of the sensor), bounds
  *    the information: W = (A^-1 + F)^-1.
  *
@@ -37,7 +37,8 @@ struct ndt_observation_noise {
     /** standard deviation per axis of the error common to all points: a few points of a voxel deviate from its mean
      * by 3 mm, and a map bends by 1 cm in 50 m [3 mm, 0.2 mrad] */
     double floor_m, floor_rad;
-    double discount; /**< see above [1e-3] */
+    double discount;       /**< see above [1e-3] */
+    double twist_discount; /**< the same for the information about the twist and its own eigenvalues [1e-2] */
     /** points per independent point, for the twist: after a filter of 0.5 m about four points lie on the same face
      * of a voxel of 1 m and share the error of its mean [4] */
     double correlation;
