@@ -185,12 +185,13 @@ static void discount_twist(const double V[36], const double f[6], double M[36], 
     ndt_congruence(6, 6, S, before, T2);
 }
 
-/* Fades out what a sweep hardly tells of the twist: an eigenvalue l of its information T2 counts
- * l^2 / (l^2 + (discount l_max)^2) of itself. S <- V diag(f) V^T S, for the gradient.
+/* Fades out what a sweep hardly tells of the twist: in the eigenvectors V of its information T2, an eigenvalue l
+ * counts f = l^2 / (l^2 + (discount l_max)^2) of itself. S <- V diag(f) V^T S, for the gradient: the twist that the
+ * sweep tells stays, and weighs less.
  *
- * Between shelves the velocity along the aisle had 0.002 of the information across it. All that is systematic about
- * the other directions (map, calibration, the linear model) lands there: at exact poses and velocities it told
- * velocities that were wrong by 7 m/s, with a deviation of 1.1 m/s. */
+ * Between shelves the information about the velocity along the aisle is 0.002 of that about its best direction.
+ * What is systematic about the others (map, calibration, the linear model) ends there: at the exact pose and twist,
+ * a sweep tells velocities that are 7 m/s wrong, with a deviation of 1.1 m/s. */
 static void fade_twist(double discount, double T2[36], double S[36])
 {
     double values[6], V[36], root[6], fade[36], before[36];
@@ -198,8 +199,8 @@ static void fade_twist(double discount, double T2[36], double S[36])
     ndt_eigen_full(6, before, values, V);
     const double small = discount * values[5];
     for (int k = 0; k < 6; k++) {
-        const double l = fmax(values[k], 0);
-        root[k] = l > 0 ? l / sqrt(l * l + small * small) : 0;
+        const double l = fmax(values[k], 0), both = sqrt(l * l + small * small);
+        root[k] = both > 0 ? l / both : 0;
     }
     compose(V, root, fade);
     ndt_congruence(6, 6, fade, before, T2);
@@ -209,7 +210,7 @@ static void fade_twist(double discount, double T2[36], double S[36])
     }
 }
 
-/* S (g_nu - C^T H^-1 g), over the correlation. */
+/* S (g_nu - C^T H^-1 g), over the correlation; S: of discount_twist and fade_twist. */
 static void set_twist_gradient(const struct ndt_observation *observation, const struct units *units,
                                const double S[36], double correlation, struct ndt_weighed_observation *out)
 {

@@ -519,6 +519,17 @@ static void begin(struct ndtd_pipeline *pipeline, const struct ndt_scan_header *
     memcpy(record->sensor.frame_id, header->frame_id, sizeof(record->sensor.frame_id));
 }
 
+/* Adds the other places to the covariance of a pose that is not trusted, where that is the estimator's. */
+static void spread_covariance(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
+                              struct ndtd_scan_record *record)
+{
+    struct ndt_align_result *result = &record->result;
+    if (!ndtd_state_is_trusted(pipeline->state) && result->outcome != NDT_CONVERGED && result->has_covariance &&
+        !alignment->has_covariance && ndtd_has_prior(pipeline->settings))
+        ndtd_relocalizer_spread(pipeline->relocalizer, &record->T_map_reference, alignment->predicted.stamp_ns,
+                                result->covariance);
+}
+
 /* Answers a scan: the estimator follows its alignment, and the record gets the result. */
 static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                    struct ndtd_scan_record *record)
@@ -526,6 +537,7 @@ static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *
     record->result = alignment->result;
     ndtd_pipeline_conclude(pipeline, alignment, record);
     ndtd_pipeline_follow_state(pipeline, alignment, record);
+    spread_covariance(pipeline, alignment, record);
     ndt_track_window_add(&pipeline->window, &pipeline->track, ndtd_state_is_trusted(pipeline->state));
     ndtd_extension_watch(pipeline, alignment, record);
     keep_for_request(pipeline, alignment, record);

@@ -134,9 +134,6 @@ void ndtd_pipeline_conclude(struct ndtd_pipeline *pipeline, const struct ndtd_al
                                       alignment->is_updated ? &alignment->updated : &alignment->predicted, record);
     else
         report_alignment(pipeline, alignment, record);
-    if (result->has_covariance)
-        ndtd_relocalizer_spread(pipeline->relocalizer, &result->T_map_sensor, alignment->predicted.stamp_ns,
-                                record->result.covariance);
 }
 
 /* Resets an estimate that is not finite, which would reject all scans for ever. The estimator never stores one;

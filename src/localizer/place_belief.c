@@ -172,24 +172,27 @@ double ndtd_belief_margin(const struct ndtd_belief *belief, const struct ndtd_pl
     return place->log_weight - rest;
 }
 
-void ndtd_belief_spread(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double radius_m,
-                        double covariance[36])
+/* Adds the second moment of a distance in position and heading. */
+static void add_moment(double weight, const double from_m[3], const double to_m[3], double turn_rad,
+                       double covariance[36])
+{
+    const double off[6] = {to_m[0] - from_m[0], to_m[1] - from_m[1], to_m[2] - from_m[2], 0, 0, turn_rad};
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            covariance[6 * i + j] += weight * (off[i] * off[j]);
+}
+
+void ndtd_belief_spread(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base,
+                        const double centre_m[3], double radius_m, double covariance[36])
 {
     const double heading_rad = ndt_pose_heading_rad(T_map_base), unfound = exp(belief->log_unfound);
     for (size_t k = 0; k < belief->count; k++) {
-        const struct ndt_pose *place = &belief->places[k].T_map_base;
-        const double weight = exp(belief->places[k].log_weight);
-        const double off[6] = {place->t_m[0] - T_map_base->t_m[0],
-                               place->t_m[1] - T_map_base->t_m[1],
-                               place->t_m[2] - T_map_base->t_m[2],
-                               0,
-                               0,
-                               remainder(ndt_pose_heading_rad(place) - heading_rad, 2 * M_PI)};
-        for (int i = 0; i < 6; i++)
-            for (int j = 0; j < 6; j++)
-                covariance[6 * i + j] += weight * (off[i] * off[j]);
+        const struct ndtd_place *place = &belief->places[k];
+        const double turn_rad = remainder(ndt_pose_heading_rad(&place->T_map_base) - heading_rad, 2 * M_PI);
+        add_moment(exp(place->log_weight), T_map_base->t_m, place->T_map_base.t_m, turn_rad, covariance);
     }
-    covariance[0] += unfound * radius_m * radius_m / 4; /* of a disc, and of all angles */
+    add_moment(unfound, T_map_base->t_m, centre_m, 0, covariance);
+    covariance[0] += unfound * radius_m * radius_m / 4; /* variances of a point in a disc, and of any angle */
     covariance[7] += unfound * radius_m * radius_m / 4;
     covariance[35] += unfound * M_PI * M_PI / 3;
 }

@@ -65,10 +65,11 @@ double ndtd_belief_stands_out(const struct ndtd_belief *belief);
 const struct ndtd_place *ndtd_belief_best(const struct ndtd_belief *belief);
 /* The place at this pose; NULL: there is none. */
 const struct ndtd_place *ndtd_belief_at(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base);
-/* Adds what the belief spreads about a pose to its covariance (6 x 6, axes of the map, m and rad): each place with
- * its weight, in position and heading, and the rest anywhere within radius_m, with any heading. */
-void ndtd_belief_spread(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base, double radius_m,
-                        double covariance[36]);
+/* Adds the places of the belief to the covariance of a pose (6 x 6, axes of the map, m and rad): each with its
+ * weight, in position and heading. A place that was not found lies anywhere within radius_m of centre_m, with any
+ * heading. */
+void ndtd_belief_spread(const struct ndtd_belief *belief, const struct ndt_pose *T_map_base,
+                        const double centre_m[3], double radius_m, double covariance[36]);
 /* Logarithm of the odds of a place of the belief over everything else. */
 double ndtd_belief_margin(const struct ndtd_belief *belief, const struct ndtd_place *place);
 

@@ -16,8 +16,8 @@ static const double BETTER_FIT = 1.1;
 /* Distance from a given pose, and time after it, beyond which a pose has to be proven by searches unless the first
  * scan confirms it. */
 static const double GIVEN_M = 3, GIVEN_S = 2;
-/* Distance beyond three deviations of a given pose within which the first scan confirms it. In a street of equal
- * houses, with a given pose 3 m off and a given velocity that is 5 m/s wrong, the next house fitted best. */
+/* Distance beyond the error of a given pose within which the first scan confirms it. Farther away, it needs proof:
+ * in a street of equal houses, with a pose 3 m and a velocity 5 m/s wrong, the next house fits best. */
 static const double BESIDE_GIVEN_M = 0.5;
 /* Distance from where odometry leads to beyond which a pose that is not accepted has left the track, turn beyond
  * which none is accepted, and turn since the last scan beyond which a scan speaks against odometry. */
@@ -521,7 +521,8 @@ static int is_near_given(const struct ndtd_relocalization *now)
         return 0;
     if (!relocalizer->recovery.is_active)
         return ndt_pose_distance_m(&now->alignment->predicted.T_map_base, T_map_base) <=
-               BESIDE_GIVEN_M + 3 * ndt_track_position_deviation(&now->alignment->predicted);
+               BESIDE_GIVEN_M + fmax(GIVEN_M, 3 * ndt_track_position_deviation(given)) +
+                   ndtd_likely_speed_mps(relocalizer) * dt_s;
     if (relocalizer->recovery.leading.is_found) /* in a street of equal houses a wrong pose is as near */
         return 0;
     /* Without a window nobody has looked at the next house, where the vehicle may be while its wheels stand still.

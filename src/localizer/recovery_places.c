@@ -23,6 +23,9 @@ static const double MEASURED_USUAL_M = 0.2, MEASURED_USUAL_RAD = 0.05, MEASURED_
 static const double GIVEN_WRONG = -2.3, GIVEN_M = 5, GIVEN_USUAL_M = 2, GIVEN_RAD = 0.6, GIVEN_S = 10,
                     SETTLED_S = 0.95;
 
+/* Age up to which the places of an earlier scan tell where the vehicle may be. */
+static const double RECENT_S = 1;
+
 void ndtd_places_begin(struct ndtd_relocalizer *relocalizer)
 {
     struct ndtd_recovery *recovery = &relocalizer->recovery;
@@ -130,7 +133,7 @@ static int is_short_way(const struct ndtd_relocalization *now)
            reach_m <= ndtd_window_radius_m(relocalizer, now->alignment);
 }
 
-/* Distance within which searches look for the vehicle. */
+/* Distance from the last verified or given pose within which a place that was not found may be. */
 static double searched_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)
 {
     return SEARCHED_M + (relocalizer->is_verified ? 0 : GIVEN_M) + ndtd_likely_reach_m(relocalizer, stamp_ns);
@@ -156,6 +159,7 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
     limit.is_short = is_short_way(now);
     const struct ndtd_motion_limit region = {.most_m = searched_m(relocalizer, stamp_ns), .most_rad = M_PI};
     recovery->places.count = 0;
+    recovery->places_ns = stamp_ns;
     recovery->places.log_missed_again = ndtd_log_missed_again(relocalizer);
     add_places(now);
     ndtd_belief_arrive(&recovery->places, &recovery->view, &limit, &region);
@@ -163,23 +167,36 @@ void ndtd_places_update(const struct ndtd_relocalization *now)
     ndtd_belief_weigh(&recovery->places);
 }
 
+/* The hypotheses that fit this scan, and the pose itself, as places of the same weight. */
+static struct ndtd_belief belief_of_hypotheses(const struct ndtd_hypotheses *hypotheses,
+                                               const struct ndt_pose *T_map_base, int64_t stamp_ns)
+{
+    struct ndtd_belief alike = {.log_unfound = -INFINITY};
+    ndtd_belief_add(&alike, T_map_base, 0);
+    for (size_t i = 0; i < hypotheses->count; i++) {
+        const struct ndtd_hypothesis *other = &hypotheses->list[i];
+        if (other->state.stamp_ns == stamp_ns && other->misses == 0)
+            ndtd_belief_add(&alike, &other->state.T_map_base, 0);
+    }
+    for (size_t i = 0; i < alike.count; i++)
+        alike.places[i].log_weight = -log((double)alike.count);
+    return alike;
+}
+
 void ndtd_relocalizer_spread(const struct ndtd_relocalizer *relocalizer, const struct ndt_pose *T_map_base,
                              int64_t stamp_ns, double covariance[36])
 {
     const struct ndtd_recovery *recovery = &relocalizer->recovery;
-    const struct ndtd_hypotheses *others = &recovery->others;
-    struct ndtd_belief alike = {.log_unfound = -INFINITY};
+    const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
     if (!recovery->is_active)
         return;
-    if (recovery->has_places) {
-        ndtd_belief_spread(&recovery->places, T_map_base, searched_m(relocalizer, stamp_ns), covariance);
+    if (from && recovery->has_places && fabs(ndt_track_seconds(recovery->places_ns, stamp_ns)) <= RECENT_S) {
+        ndtd_belief_spread(&recovery->places, T_map_base, from->T_map_base.t_m, searched_m(relocalizer, stamp_ns),
+                           covariance);
         return;
     }
-    for (size_t i = 0; i < others->count; i++)
-        ndtd_belief_add(&alike, &others->list[i].state.T_map_base, 0);
-    for (size_t i = 0; i < alike.count; i++)
-        alike.places[i].log_weight = -log((double)(1 + alike.count)); /* and the pose itself */
-    ndtd_belief_spread(&alike, T_map_base, 0, covariance);
+    const struct ndtd_belief alike = belief_of_hypotheses(&recovery->others, T_map_base, stamp_ns);
+    ndtd_belief_spread(&alike, T_map_base, T_map_base->t_m, 0, covariance);
 }
 
 /* ---- the proof ---- */

@@ -40,6 +40,7 @@ void ndtd_relocalizer_set_map(struct ndtd_relocalizer *relocalizer, const struct
     struct ndtd_recovery *recovery = &relocalizer->recovery;
     if (!(before && map && before->id == map->id)) {
         recovery->others.count = recovery->searches = 0;
+        recovery->has_places = 0;
         relocalizer->localize.hypotheses.count = 0;
         relocalizer->localize.scans = 0;
         relocalizer->watch.rivals.count = 0;

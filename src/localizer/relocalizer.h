@@ -158,8 +158,10 @@ double ndtd_relocalizer_usual_fit(const struct ndtd_relocalizer *relocalizer);
 int ndtd_relocalizer_has_left_track(const struct ndtd_relocalizer *relocalizer);
 /* Whether the last scan was not accepted. */
 int ndtd_relocalizer_is_active(const struct ndtd_relocalizer *relocalizer);
-/* Adds the other places where the vehicle may be to the covariance of a pose that is not accepted: those that fit
- * as well, by their odds; 6 x 6, axes of the map. Nothing changes where the last scan was accepted. */
+/* Adds the other places of the vehicle to the covariance of a pose that is not accepted, in position and heading:
+ * those that fit, by their odds, and what the views leave to a place that was not found. Where no scan of the last
+ * second had time for places, the hypotheses that fit this scan count alike. T_map_base: the pose at the reference
+ * moment of the scan with this stamp. covariance: 6 x 6, axes of the map. */
 void ndtd_relocalizer_spread(const struct ndtd_relocalizer *relocalizer, const struct ndt_pose *T_map_base,
                              int64_t stamp_ns, double covariance[36]);
 /* Whether there are hypotheses that may be right while recovery is active. */

@@ -28,8 +28,9 @@ struct ndtd_recovery {
     struct ndtd_belief view;
     int64_t view_ns;
     struct ndt_pose T_map_view;
-    int has_places; /* `places` holds the places at this scan */
+    int has_places; /* `places` holds the places at the last scan that had time for them, `places_ns` */
     struct ndtd_belief places;
+    int64_t places_ns;
 };
 
 /* The track that an initial pose has ended, see previous_track.c. */

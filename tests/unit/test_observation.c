@@ -344,7 +344,7 @@ TEST(weak_directions_of_the_twist_fade)
  * how it moves along the aisle. The weak direction fades with its right-hand side, the others stay. */
 TEST(a_velocity_that_the_sweep_hardly_observes_fades)
 {
-    double information[2][2], gradient[2][2];
+    double information[2][2], gradient[2][2], told[2][6], inverse[36];
     make_points();
     for (int k = 0; k < POINTS; k++) {
         const int is_across = k % 2;
@@ -357,6 +357,8 @@ TEST(a_velocity_that_the_sweep_hardly_observes_fades)
     for (int i = 0; i < 2; i++) {
         noise.twist_discount = i == 0 ? 0 : 1e-2;
         ndt_observation_weigh(&observation, &noise, &weighed);
+        ck_assert(ndt_invert_symmetric(6, weighed.twist_information, inverse));
+        ndt_multiply(6, 6, 1, inverse, weighed.twist_gradient, told[i]);
         for (int k = 0; k < 2; k++) {
             information[i][k] = weighed.twist_information[7 * k];
             gradient[i][k] = fabs(weighed.twist_gradient[k]);
@@ -366,6 +368,8 @@ TEST(a_velocity_that_the_sweep_hardly_observes_fades)
     ck_assert_double_lt(gradient[1][0], 0.5 * gradient[0][0]);
     ck_assert_double_eq_tol(information[1][1], information[0][1], 0.01 * information[0][1]);
     ck_assert_double_eq_tol(gradient[1][1], gradient[0][1], 0.05 * gradient[0][1]);
+    for (int k = 0; k < 6; k++) /* the twist that is told is the same */
+        ck_assert_double_eq_tol(told[1][k], told[0][k], 1e-6 * fabs(told[0][k]));
 }
 
 static void must_be_semidefinite(const double A[36], const char *what)

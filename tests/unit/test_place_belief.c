@@ -264,19 +264,20 @@ TEST(a_measured_motion_to_a_place_that_fits_worse)
     ck_assert_double_eq_tol(ndtd_belief_at(&now, &there)->log_weight, now.log_unfound, 1e-3);
 }
 
-/* Two places that fit alike, 6 m apart and turned by 90 deg, and a third of the weight anywhere within 20 m. */
+/* Two places that fit alike, 6 m and a quarter turn apart, and a third of the weight within 20 m of 3 m beside. */
 TEST(the_covariance_covers_every_place)
 {
-    const struct ndt_pose here = pose_at(0, 0), there = pose_at(6, M_PI / 2);
+    struct ndt_pose here = pose_at(0, 0.75 * M_PI), there = pose_at(6, -0.75 * M_PI);
     double covariance[36] = {[0] = 0.01, [7] = 0.01, [14] = 0.01, [35] = 0.001};
-    const double third = 1.0 / 3, disc = third * 20 * 20 / 4;
+    const double third = 1.0 / 3, disc = third * 20 * 20 / 4, centre_m[3] = {0, 3, 0};
+    there.t_m[2] = 2;
     ndtd_belief_add(&now, &here, 0);
     ndtd_belief_add(&now, &there, 0);
     now.log_unfound = now.places[0].log_weight = now.places[1].log_weight = log(third);
-    ndtd_belief_spread(&now, &here, 20, covariance);
+    ndtd_belief_spread(&now, &here, centre_m, 20, covariance);
     ck_assert_double_eq_tol(covariance[0], 0.01 + third * 36 + disc, 1e-9);
-    ck_assert_double_eq_tol(covariance[7], 0.01 + disc, 1e-9);
-    ck_assert_double_eq_tol(covariance[14], 0.01, 1e-12);
+    ck_assert_double_eq_tol(covariance[7], 0.01 + third * 9 + disc, 1e-9);
+    ck_assert_double_eq_tol(covariance[14], 0.01 + third * 4, 1e-9);
     ck_assert_double_eq_tol(covariance[5], third * 6 * M_PI / 2, 1e-9);
     ck_assert_double_eq(covariance[5], covariance[30]);
     ck_assert_double_eq_tol(covariance[35], 0.001 + third * (M_PI * M_PI / 4 + M_PI * M_PI / 3), 1e-9);

@@ -12,6 +12,7 @@
 #include "ndt_io/map_file.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/replay_sinks.h"
+#include "ndtd/scan_state.h"
 
 struct replay {
     struct ndt_bag_reader *bag;
@@ -83,7 +84,7 @@ static void compare(struct replay *replay, const struct ndtd_scan_record *record
     scan->off_m = ndt_pose_distance_m(&truth, found);
     scan->off_deg = ndt_pose_angle_rad(&truth, found) / BENCH_DEG;
     scan->has_error = 1;
-    if (record->result.has_covariance)
+    if (record->result.has_covariance && ndtd_state_is_trusted(record->state)) /* others include other places */
         scan->has_nees = base_sigmas(found, record->result.covariance, scan->error, scan->sigma, &scan->nees);
 }
 

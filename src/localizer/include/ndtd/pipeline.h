@@ -28,7 +28,8 @@ struct ndtd_scan_record {
     int64_t stamp_ns;
     uint64_t points_raw, points_used;
     uint64_t points_thinned; /**< points of points_raw that were not read, see preprocess.max_points */
-    /** T_map_sensor is T_map_base at the stamp, the covariance that of the estimate, in the axes of the map */
+    /** T_map_sensor is T_map_base at the stamp, the covariance that of the estimate, in the axes of the map;
+     * of a pose that is not trusted with the other places of the vehicle */
     struct ndt_align_result result;
     double reference_s;              /**< the reference moment of the sweep, relative to the stamp */
     struct ndt_pose T_map_reference; /**< estimate of the base pose there, before it is carried to the stamp */

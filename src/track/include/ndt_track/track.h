@@ -174,9 +174,9 @@ int ndt_track_state_is_plausible(const struct ndt_track_state *state);
 
 /** Clears everything. */
 void ndt_track_init(struct ndt_track *track, const struct ndt_track_params *params);
-/** Sets a pose. twist: NULL when unknown. covariance: of the pose, map axes, row-major 6x6 in the order x y z rx ry
- * rz; NULL, or not positive definite: pose_deviation_*. The acceleration levels roll and pitch if the IMU is at
- * rest. */
+/** Sets a pose. twist: NULL when unknown; its deviations are 2 m/s and 0.1 rad/s. covariance: of the pose, map
+ * axes, row-major 6x6 in the order x y z rx ry rz; NULL, or not positive definite: pose_deviation_*. The
+ * acceleration levels roll and pitch if the IMU is at rest. */
 void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt_pose *T_map_base,
                      const struct ndt_twist *twist, const double covariance[36]);
 
