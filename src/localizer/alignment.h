@@ -45,7 +45,8 @@ void ndtd_alignment_update(struct ndtd_alignment *alignment, const struct ndtd_s
  * directions and of the distance from the prediction. */
 double ndtd_alignment_confidence(const struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
                                  const struct ndtd_settings *settings, int *fits);
-/* Whether the scan fits the map and agrees with the prediction, so that no other guess has to be tried. */
+/* Whether the scan fits the map and agrees with the prediction, so that no other guess and no other motion has to
+ * be tried. */
 int ndtd_alignment_is_confirmed(const struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
                                 const struct ndtd_settings *settings);
 /* Probability that the prediction alone is right; the confidence in an alignment that was cut short. */
