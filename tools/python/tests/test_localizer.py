@@ -150,7 +150,7 @@ def street_with_motion(simulate):
     ("odometry", scaled(0.2), "scale 0.2"), ("odometry", scaled(-1), "it runs backwards, scale "),
     ("odometry", scaled(0), "it stands still while they move; "),
     ("imu", turned(0), "it does not turn while they turn; "), ("imu", turned(0.3), "scale of the rotation 0.3"),
-    ("imu", turned(2), "scale of the rotation 2")])
+    ("imu", turned(2), "scale of the rotation 2"), ("imu", turned(-1), "it turns the other way, scale ")])
 def test_an_input_that_lies_is_named_and_not_believed(kind, lie, words, street_with_motion, run_program, tmp_path):
     """One line of a replay names it, alone beside the scans; no pose is off, and the scans go on without it."""
     drive, truth = street_with_motion, truth_of(street_with_motion.bag)
