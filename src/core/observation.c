@@ -190,8 +190,8 @@ static void discount_twist(const double V[36], const double f[6], double M[36], 
  * sweep tells stays, and weighs less.
  *
  * Between shelves the information about the velocity along the aisle is 0.002 of that about its best direction.
- * What is systematic about the others (map, calibration, the linear model) ends there: at the exact pose and twist,
- * a sweep tells velocities that are 7 m/s wrong, with a deviation of 1.1 m/s. */
+ * Systematic errors of the other directions (map, calibration, the linear model) end up in it: at the exact pose
+ * and twist, a sweep tells velocities that are 7 m/s wrong, with a deviation of 1.1 m/s. */
 static void fade_twist(double discount, double T2[36], double S[36])
 {
     double values[6], V[36], root[6], fade[36], before[36];
@@ -204,7 +204,7 @@ static void fade_twist(double discount, double T2[36], double S[36])
     }
     compose(V, root, fade);
     ndt_congruence(6, 6, fade, before, T2);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 2; k++) { /* fade is the root of V diag(f) V^T */
         memcpy(before, S, sizeof(before));
         ndt_multiply(6, 6, 6, fade, before, S);
     }

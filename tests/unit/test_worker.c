@@ -104,8 +104,8 @@ TEST(results_equal_those_of_the_pipeline)
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
     const struct ndtd_message first = frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start);
-    street_drive_set("recovery.enable",
-                     "false"); /* a thread builds the field of searches: when is a matter of time */
+    /* A thread builds the field of searches: whether they are possible at the second scan is a matter of time. */
+    street_drive_set("recovery.enable", "false");
     start(drive.map);
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
     must(ndtd_pipeline_process(pipeline, &first, &record, &err));
