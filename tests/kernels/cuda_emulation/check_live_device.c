@@ -102,8 +102,8 @@ TEST_EACH(a_device_that_fails_is_opened_again, 0, 2)
     ck_assert(has_said("warning: backend cuda-emulated: "));
 }
 
-/* Either choice is right: the times decide. The scans are matched meanwhile, the second one beside a search, if that
- * is ready by then: 128 points are too few to find a place with. */
+/* Either choice is right: the times decide. The scans are matched meanwhile, the second one beside a search, if
+ * that is ready by then: 128 points are too few to find a place with. */
 TEST(with_auto_searches_are_chosen_beside_the_matching)
 {
     street_drive_set("preprocess.sample_count", "512");
