@@ -52,6 +52,12 @@ struct sim_ground {
     double steepest; /* bound of the gradient's length */
 };
 
+/* The upright cylinder around a solid, in the list of a cell or of the movers. */
+struct sim_around {
+    double x_m, y_m, radius_m, low_m, high_m;
+    uint32_t solid;
+};
+
 struct sim_world {
     struct sim_ground ground;
     double bore_radius_m; /* a tunnel along x around (bore_y_m, bore_z_m); 0 = none */
@@ -63,7 +69,7 @@ struct sim_world {
     double grid_min_m[2], cell_m;
     int grid_dim[2];
     uint32_t *cell_first; /* start of the list of every cell, and the end of the last */
-    uint32_t *cell_solids;
+    struct sim_around *cell_solids;
     double *cell_top_m;
     double top_m;
 };
@@ -94,9 +100,14 @@ struct sim_hit {
 /* Whether an opaque solid contains the point. */
 int sim_world_inside(const struct sim_world *world, const double point_m[3]);
 
+#define SIM_MAX_PEOPLE 20
+#define SIM_MAX_CARS   6
+#define SIM_MAX_MOVERS (2 * SIM_MAX_CARS + 2 * SIM_MAX_PEOPLE + 6)
+
 struct sim_caster {
     const struct sim_world *world;
-    const struct sim_solid *movers; /* tested one by one; may be NULL */
+    const struct sim_solid *movers; /* sim_caster_set_movers; none: NULL */
+    struct sim_around around[SIM_MAX_MOVERS];
     uint32_t mover_count;
     uint32_t *seen; /* per solid: the last ray that met it */
     uint32_t ray;
@@ -104,6 +115,8 @@ struct sim_caster {
 NDT_MUST_CHECK enum ndt_status sim_caster_open(struct sim_caster *caster, const struct sim_world *world,
                                                struct ndt_error *err);
 void sim_caster_close(struct sim_caster *caster);
+/* Movers that rays may hit as well, SIM_MAX_MOVERS at most, borrowed until the next call; NULL, 0: none. */
+void sim_caster_set_movers(struct sim_caster *caster, const struct sim_solid *movers, uint32_t count);
 /* Returns 1 and the first hit within max_range_m, or 0. Draws from `random` for foliage and panes. */
 int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_range_m, struct ndt_random *random,
              struct sim_hit *hit);
@@ -223,7 +236,6 @@ NDT_MUST_CHECK enum ndt_status sim_walk_open(struct sim_walk *walk, const struct
 void sim_walk_close(struct sim_walk *walk);
 void sim_walk_at(const struct sim_walk *walk, double t_s, struct sim_step *out);
 
-#define SIM_MAX_PEOPLE 20
 struct sim_person {
     struct sim_path path; /* walked to and fro */
     double start_m, speed_mps, left_m, radius_m, height_m;
@@ -290,8 +302,6 @@ void sim_rotation(double roll_rad, double pitch_rad, double yaw_rad, double R[9]
 void sim_drive_frame(const struct sim_drive *drive, double t_s, double R[9], double t_m[3]);
 
 /* Other cars, and people, at time t, as solids; `solids` holds SIM_MAX_MOVERS. Returns how many. */
-#define SIM_MAX_CARS   6
-#define SIM_MAX_MOVERS (2 * SIM_MAX_CARS + 2 * SIM_MAX_PEOPLE + 6)
 uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t seed, struct sim_solid *solids);
 /* A car as two boxes standing on the ground, heading along yaw. */
 void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw_rad, struct ndt_random *random,

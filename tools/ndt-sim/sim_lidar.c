@@ -111,11 +111,11 @@ static void fire_column(const struct sim_lidar *lidar, const struct sim_drive *d
     struct sim_ray ray;
     double R[9];
     sensor_frame(mount, drive, t_s, R, ray.origin_m);
-    caster->movers = movers;
-    caster->mover_count = sim_drive_traffic(drive, t_s, lidar->seed, movers);
+    uint32_t count = sim_drive_traffic(drive, t_s, lidar->seed, movers);
     if (mount->R[8] > 0.9999) /* upright: a column is a vertical plane */
-        caster->mover_count = movers_ahead(movers, caster->mover_count, ray.origin_m, R[0] * ca + R[1] * sa,
-                                           R[3] * ca + R[4] * sa, drive->walk ? 0.3 : 0.08);
+        count = movers_ahead(movers, count, ray.origin_m, R[0] * ca + R[1] * sa, R[3] * ca + R[4] * sa,
+                             drive->walk ? 0.3 : 0.08);
+    sim_caster_set_movers(caster, movers, count);
     for (int beam = 0; beam < fan->count; beam++) {
         const double local[3] = {fan->level[beam] * ca, fan->level[beam] * sa, fan->up[beam]};
         for (int k = 0; k < 3; k++)
@@ -127,8 +127,7 @@ static void fire_column(const struct sim_lidar *lidar, const struct sim_drive *d
         const double intensity = lidar->mark_movers && hit.is_mover ? SIM_MOVER_INTENSITY : hit.reflectance;
         add_point(cloud, point_m, after_s - part->stamp_s, intensity);
     }
-    caster->movers = NULL;
-    caster->mover_count = 0;
+    sim_caster_set_movers(caster, NULL, 0);
 }
 
 struct ndt_random sim_lidar_random(const struct sim_lidar *lidar, uint64_t sweep)
@@ -250,7 +249,6 @@ enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim
     struct sim_solid movers[SIM_MAX_MOVERS];
     enum ndt_status status = NDT_OK;
     cloud->count = 0;
-    caster->movers = movers;
     /* The survey ends when less than a tenth of the rays of a batch hit a new cell. */
     for (size_t rays = 0, fresh = batch; fresh > batch / 10 && rays < most && status == NDT_OK; rays += batch) {
         const size_t before = cloud->count;
@@ -259,7 +257,8 @@ enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim
         for (size_t i = 0; i < batch && status == NDT_OK; i++) {
             double point_m[3];
             if (survey->people && i % 100 == 0)
-                caster->mover_count = sim_people_at(survey->people, 1e-4 * (double)(rays + i), movers);
+                sim_caster_set_movers(caster, movers,
+                                      sim_people_at(survey->people, 1e-4 * (double)(rays + i), movers));
             float intensity;
             if (!survey_ray(survey, drive, caster, begin_m, end_m, &random, point_m, &intensity))
                 continue;
@@ -271,8 +270,7 @@ enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim
         }
         fresh = cloud->count - before;
     }
-    caster->movers = NULL;
-    caster->mover_count = 0;
+    sim_caster_set_movers(caster, NULL, 0);
     free(cells.keys);
     return status;
 }

@@ -7,6 +7,9 @@
 static const double CELL_M = 4.0;
 static const int MAX_CELLS_PER_AXIS = 8192;
 
+/* Margin of a cylinder around a solid, for rounding. */
+static const double AROUND_M = 1e-6;
+
 /* Reflectance of a surface that absorbs the ray: no return, and nothing behind it is visible. */
 static const float ABSORBED = -1.0f;
 
@@ -62,7 +65,7 @@ double sim_ground_height(const struct sim_ground *ground, double x_m, double y_m
     double height = ground->slope[0] * x_m + ground->slope[1] * y_m;
     if (gradient)
         memcpy(gradient, ground->slope, sizeof(ground->slope));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && ground->amplitude_m[i] > 0.0; i++) {
         const double *k = ground->k_radpm[i];
         const double angle = k[0] * x_m + k[1] * y_m + ground->phase_rad[i];
         height += ground->amplitude_m[i] * sin(angle);
@@ -111,8 +114,21 @@ static void cells_of(const struct sim_world *world, const struct sim_solid *soli
     }
 }
 
+static struct sim_around around(const struct sim_solid *solid, uint32_t number)
+{
+    const double *half = solid->half_m, *centre = solid->centre_m;
+    const double across =
+        solid->shape == SIM_BOX ? sqrt(half[0] * half[0] + half[1] * half[1]) : fmax(half[0], half[1]);
+    return (struct sim_around){.x_m = centre[0],
+                               .y_m = centre[1],
+                               .radius_m = across + AROUND_M,
+                               .low_m = centre[2] - half[2] - AROUND_M,
+                               .high_m = centre[2] + half[2] + AROUND_M,
+                               .solid = number};
+}
+
 /* Called twice: to count the entries of every cell, then (items given) to write them. */
-static void fill_cells(struct sim_world *world, uint32_t *items)
+static void fill_cells(struct sim_world *world, struct sim_around *items)
 {
     for (uint32_t i = 0; i < world->count; i++) {
         const struct sim_solid *solid = &world->solids[i];
@@ -123,7 +139,7 @@ static void fill_cells(struct sim_world *world, uint32_t *items)
             for (int x = first[0]; x <= last[0]; x++) {
                 const size_t cell = (size_t)y * (size_t)world->grid_dim[0] + (size_t)x;
                 if (items)
-                    items[--world->cell_first[cell]] = i;
+                    items[--world->cell_first[cell]] = around(solid, i);
                 else
                     world->cell_first[cell]++;
                 world->cell_top_m[cell] = fmax(world->cell_top_m[cell], top);
@@ -172,7 +188,7 @@ int sim_world_inside(const struct sim_world *world, const double point_m[3])
         return 0;
     const size_t cell = (size_t)y * (size_t)world->grid_dim[0] + (size_t)x;
     for (uint32_t i = world->cell_first[cell]; i < world->cell_first[cell + 1]; i++) {
-        const struct sim_solid *solid = &world->solids[world->cell_solids[i]];
+        const struct sim_solid *solid = &world->solids[world->cell_solids[i].solid];
         const double dx = point_m[0] - solid->centre_m[0], dy = point_m[1] - solid->centre_m[1];
         const double u = (solid->cos_yaw * dx + solid->sin_yaw * dy) / solid->half_m[0];
         const double v = (solid->cos_yaw * dy - solid->sin_yaw * dx) / solid->half_m[1];
@@ -193,6 +209,14 @@ enum ndt_status sim_caster_open(struct sim_caster *caster, const struct sim_worl
     caster->world = world;
     caster->seen = calloc(world->count, sizeof(*caster->seen));
     return caster->seen ? NDT_OK : ndt_fail(err, NDT_ERR_MEMORY, "no memory for a ray caster");
+}
+
+void sim_caster_set_movers(struct sim_caster *caster, const struct sim_solid *movers, uint32_t count)
+{
+    caster->movers = movers;
+    caster->mover_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        caster->around[i] = around(&movers[i], i);
 }
 
 void sim_caster_close(struct sim_caster *caster)
@@ -354,21 +378,36 @@ static void cast_solid(const struct sim_solid *solid, const struct sim_ray *ray,
     hit->reflectance = reflectance;
 }
 
-static void cast_cell(struct sim_caster *caster, size_t cell, const struct sim_ray *ray, struct ndt_random *random,
-                      struct sim_hit *hit)
+/* Whether the ray passes the cylinder around a solid within range_m; level: 1 / (length of its direction in the
+ * plane). Most solids of a cell are told apart here, with a tenth of the work of cast_solid(). */
+static int passes(const struct sim_around *item, const struct sim_ray *ray, double level, double range_m)
+{
+    const double *o = ray->origin_m, *d = ray->direction;
+    const double x = item->x_m - o[0], y = item->y_m - o[1];
+    if (fabs(x * d[1] - y * d[0]) * level > item->radius_m)
+        return 0;
+    const double middle = (x * d[0] + y * d[1]) * level * level, half = item->radius_m * level;
+    if (middle + half < 0.0 || middle - half > range_m)
+        return 0;
+    const double z0 = o[2] + (middle - half) * d[2], z1 = o[2] + (middle + half) * d[2];
+    return !((z0 > item->high_m && z1 > item->high_m) || (z0 < item->low_m && z1 < item->low_m));
+}
+
+static void cast_cell(struct sim_caster *caster, size_t cell, const struct sim_ray *ray, double level,
+                      struct ndt_random *random, struct sim_hit *hit)
 {
     const struct sim_world *world = caster->world;
     for (uint32_t i = world->cell_first[cell]; i < world->cell_first[cell + 1]; i++) {
-        const uint32_t solid = world->cell_solids[i];
-        if (caster->seen[solid] == caster->ray)
+        const struct sim_around *item = &world->cell_solids[i];
+        if (!passes(item, ray, level, hit->range_m) || caster->seen[item->solid] == caster->ray)
             continue;
-        caster->seen[solid] = caster->ray;
-        cast_solid(&world->solids[solid], ray, random, hit);
+        caster->seen[item->solid] = caster->ray;
+        cast_solid(&world->solids[item->solid], ray, random, hit);
     }
 }
 
 /* Traverses the cells below the ray (Amanatides and Woo 1987) until a hit is nearer than the next cell. */
-static void cast_grid(struct sim_caster *caster, const struct sim_ray *ray, struct ndt_random *random,
+static void cast_grid(struct sim_caster *caster, const struct sim_ray *ray, double level, struct ndt_random *random,
                       struct sim_hit *hit)
 {
     const struct sim_world *world = caster->world;
@@ -393,7 +432,7 @@ static void cast_grid(struct sim_caster *caster, const struct sim_ray *ray, stru
         const size_t cell = (size_t)at[1] * (size_t)world->grid_dim[0] + (size_t)at[0];
         const double z = ray->origin_m[2] + ray->direction[2] * (ray->direction[2] > 0.0 ? t : next[k]);
         if (z <= world->cell_top_m[cell])
-            cast_cell(caster, cell, ray, random, hit);
+            cast_cell(caster, cell, ray, level, random, hit);
         else if (z > world->top_m && ray->direction[2] > 0.0)
             return;
         t = next[k];
@@ -421,10 +460,12 @@ int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_ra
     if (bore < hit->range_m)
         *hit = (struct sim_hit){bore, 0.5f, 0};
     const double still_m = hit->range_m;
+    const double *d = ray->direction, level = 1.0 / sqrt(d[0] * d[0] + d[1] * d[1]);
     for (uint32_t i = 0; i < caster->mover_count; i++)
-        cast_solid(&caster->movers[i], ray, random, hit);
+        if (passes(&caster->around[i], ray, level, hit->range_m))
+            cast_solid(&caster->movers[i], ray, random, hit);
     const double moving_m = hit->range_m;
-    cast_grid(caster, ray, random, hit);
+    cast_grid(caster, ray, level, random, hit);
     hit->is_mover = moving_m < still_m && !(hit->range_m < moving_m);
     return hit->reflectance >= 0.0f;
 }
