@@ -211,14 +211,9 @@ static void report_state(const struct ndt_odometry *odometry, const struct ndt_t
     ndt_track_map_covariance(state, result->covariance);
     result->deviation_m = ndt_track_position_deviation(state);
     result->deviation_rad = ndt_track_attitude_deviation(state);
-    result->is_degenerate = result->deviation_m > DEGENERATE_M || result->deviation_rad > DEGENERATE_RAD;
+    result->is_degenerate = (result->deviation_m > DEGENERATE_M && !ndt_odometry_has_wheels(state)) ||
+                            result->deviation_rad > DEGENERATE_RAD;
     result->segment = odometry->segment;
-}
-
-/* Whether wheels measured the motion since the previous scan. */
-static int has_odometry(const struct ndt_track_state *state)
-{
-    return state->source == NDT_TRACK_ODOMETRY || state->source == NDT_TRACK_ODOMETRY_TWIST;
 }
 
 static void report_match(const struct ndt_odometry_match *match, struct ndt_odometry_result *result)
@@ -428,7 +423,7 @@ static enum ndt_status take_match(struct ndt_odometry *odometry, const struct nd
     odometry->last_pose = state->T_map_base;
     report_state(odometry, state, result);
     result->is_weak = match->weakest < DEGENERATE_RATIO;
-    result->is_degenerate |= result->is_weak && !has_odometry(state);
+    result->is_degenerate |= result->is_weak && !ndt_odometry_has_wheels(state);
     note_start(&odometry->start, state);
     return is_keyframe_due(odometry, match) ? add_keyframe(odometry, result, err) : NDT_OK;
 }

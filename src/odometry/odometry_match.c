@@ -26,6 +26,11 @@ static const double IMPOSSIBLE_DISTANCE = 100;
 static const double NEAR_M = 0.3, NEAR_RAD = 5 * 0.017453292519943295;
 /* Longest time over which a velocity counts as changing evenly. */
 static const double MOST_EVEN_S = 1;
+/* Part of the information below which wheels tell the way along a direction better than a scan: in corridors and
+ * tunnels, and in front of a wall, its own comes from the noise of normals and from the edges of what was seen, and
+ * pulls. From 0.02 to 0.04 twelve simulated corridors come out with the scale of the wheels, 0.4 to 0.8 %; without
+ * it they are up to 7 % too short; at 0.1 rows of houses follow the wheels, too. */
+static const double WHEELS_PART = 0.03;
 /* Number of points below which a pose is hardly determined. */
 enum { LEAST_POINTS = 500, HALVINGS_MAX = 2 };
 /* Largest number of motions that are tried in a row. */
@@ -37,6 +42,11 @@ struct ndt_odometry_prediction {
     struct ndt_prior prior;
     int is_trusted; /* 0: the prediction is contradicted, and would pull */
 };
+
+int ndt_odometry_has_wheels(const struct ndt_track_state *state)
+{
+    return state->source == NDT_TRACK_ODOMETRY || state->source == NDT_TRACK_ODOMETRY_TWIST;
+}
 
 void ndt_recent_fits_add(struct ndt_recent_fits *fits, double fit)
 {
@@ -122,6 +132,23 @@ static double fit_of(const struct ndt_align_result *result)
     return is_optimum ? result->scores.nvtl_normalized * result->scores.match_ratio : 0;
 }
 
+/* Removes from an observation the directions that are left to the wheels. Returns whether there are any; *weakest:
+ * the least part of the information before. */
+static int leave_to_wheels(const struct ndt_track_state *predicted, struct ndt_observation *of_base,
+                           double *weakest)
+{
+    double ratio[6], axes[36], step[6];
+    if (!ndt_odometry_has_wheels(predicted))
+        return 0;
+    ndt_observation_directions(of_base, ratio, axes);
+    *weakest = ratio[0];
+    for (int k = 0; k < 6 && ratio[k] < WHEELS_PART; k++) {
+        ndt_observation_step(axes, k, step);
+        ndt_observation_forget(of_base, axes + 6 * k, step);
+    }
+    return ratio[0] < WHEELS_PART;
+}
+
 /* Updates the estimate with an alignment and judges it. */
 static void weigh(const struct ndt_odometry_matcher *matcher, const struct ndt_odometry_scan *scan,
                   const struct ndt_track_state *predicted, struct ndt_odometry_match *match)
@@ -143,7 +170,11 @@ static void weigh(const struct ndt_odometry_matcher *matcher, const struct ndt_o
     if (!match->is_usable)
         return;
     ndt_observation_to_body(&result->observation, &matcher->params->T_base_sensor, &of_base);
+    double weakest;
+    const int is_left = leave_to_wheels(predicted, &of_base, &weakest);
     ndt_track_update(matcher->track, predicted, &measurement, &match->updated, &match->innovation, &match->weakest);
+    if (is_left)
+        match->weakest = weakest;
     match->is_usable = ndt_track_state_is_plausible(&match->updated);
 }
 
@@ -326,10 +357,9 @@ static enum ndt_status find_motion(const struct ndt_odometry_matcher *matcher, s
                                    struct ndt_odometry_match *match, struct ndt_error *err)
 {
     static const double PARTS[] = {0, 1};
-    const enum ndt_track_source source = prediction->state->source;
     enum ndt_status status = NDT_OK;
-    if (!match->is_usable || scan->preprocess.deskew == NDT_DESKEW_OFF || source == NDT_TRACK_ODOMETRY ||
-        source == NDT_TRACK_ODOMETRY_TWIST) /* wheels measure the motion better */
+    if (!match->is_usable || scan->preprocess.deskew == NDT_DESKEW_OFF ||
+        ndt_odometry_has_wheels(prediction->state)) /* wheels measure the motion better */
         return NDT_OK;
     for (size_t i = 0; i < 3 && status == NDT_OK; i++) {
         int is_better = 1;

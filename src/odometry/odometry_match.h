@@ -6,6 +6,9 @@
 
 enum { NDT_ODOMETRY_GUESSES = 32, NDT_ODOMETRY_FITS = 50 };
 
+/* Whether wheels measured the motion since the scan before. */
+int ndt_odometry_has_wheels(const struct ndt_track_state *state);
+
 /* Fits of the last scans. */
 struct ndt_recent_fits {
     double values[NDT_ODOMETRY_FITS];

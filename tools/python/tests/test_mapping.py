@@ -11,7 +11,7 @@ from drive_bags import truth_of
 import ndtd
 from ndtd import ndt_map_build
 from ndtd.mapping import checks, given, graph, se3
-from ndtd.mapping.build import Mapped, leave_out_lost
+from ndtd.mapping.build import Mapped, chain_of, check_bent, leave_out_lost, solve
 from ndtd.mapping.cloud_store import CloudStore, thin
 from ndtd.mapping.drive import Drive, MappingError
 from ndtd.mapping.loops import Loop
@@ -115,6 +115,14 @@ def test_a_tunnel_is_refused_and_with_odometry_not(simulate, tmp_path, refused):
     assert "do not tell how far the vehicle moved" in said and "wheel odometry" in said
     assert not (tmp_path / "map").exists() and not (tmp_path / "map.part").exists()
     build(tunnel.bag, "-o", tmp_path / "map")
+
+
+def test_a_corridor_follows_the_wheels(simulate, tmp_path):
+    """Doors and the noise of the walls pull at each scan: without the wheels' word the map is 7 % short, and its ends are 1.7 m off."""
+    corridor = simulate("--world", "corridor", "--seed", 62, "--scans", 200, "--columns", 600, "--odometry", "--imu", 100, "--map-spacing", 2)
+    build(corridor.bag, "-o", tmp_path / "map")
+    stamps_ns, T = given.read_tum(tmp_path / "map/poses.tum")
+    assert error_m(stamps_ns, T[:, :3, 3], truth_of(corridor.bag)).max() < 0.2  # the scale of the wheels: 0.7 %
 
 
 @pytest.mark.parametrize(("arguments", "code", "text"), [
@@ -303,6 +311,36 @@ def trajectory_along(places_m, stamps_s):
     return Trajectory(stamps_ns, stamps_ns, T, T, np.ones(len(T), bool), np.zeros(len(T), bool), np.ones(len(T)), np.zeros(len(T), int))
 
 
+def mapped_with_turned_loops(one, ends):
+    """A straight drive, and loops that have the scans at `ends` beside scan 5, and looking the other way."""
+    mapped = Mapped([Drive("walk.bag", None)], [one], [0], one.reference, one.reference.copy())
+    for end in ends:
+        T = se3.exp(np.array([0, 0, 0, 0, 0, 2.8])) @ se3.inverse(one.reference[ends[0]]) @ one.reference[end]
+        mapped.loops.append(Loop((0, 3), 5, end, T, np.diag([0.03 ** 2] * 3 + [0.003 ** 2] * 3), 0.65, True))
+    return mapped
+
+
+def test_wrong_loops_do_not_bend_a_drive_where_it_is_weak():
+    """Scans that face a wall do not tell the way along it, but how the sensor turns: three loops with a place that looks alike lose."""
+    one = trajectory_along(0.15 * np.arange(100.0), 0.1 * np.arange(100))
+    one.degenerate[60:67] = True
+    mapped = mapped_with_turned_loops(one, (80, 85, 90))
+    solve(mapped, chain_of(mapped))
+    assert mapped.believed == [False] * 3
+    assert np.abs(mapped.poses - one.reference).max() < 0.02
+    check_bent(mapped, chain_of(mapped))
+
+
+def test_loops_that_contradict_odometry_are_refused():
+    """At a scan that does not fit much is possible, but no half turn: nothing tells which of the two is wrong."""
+    one = trajectory_along(0.15 * np.arange(100.0), 0.1 * np.arange(100))
+    one.located[40] = False
+    mapped = mapped_with_turned_loops(one, (80, 90))
+    solve(mapped, chain_of(mapped))
+    with pytest.raises(MappingError, match="walk.bag: after 3.9 s odometry and loops contradict each other: .* --no-loops"):
+        check_bent(mapped, chain_of(mapped))
+
+
 def test_jumps_are_found_and_refused():
     """A person who walks, stops at once and goes on; a car that brakes; the same with doors that were mixed up."""
     times = np.arange(0, 20, 0.5)
@@ -318,3 +356,22 @@ def test_jumps_are_found_and_refused():
         checks.check(Drive("walk.bag", None), mixed)
     assert {why for _, why in checks.weak_places(mixed)} == {"jumps"}
     checks.check(Drive("walk.bag", None), trajectory_along(walk, times))
+    long = np.arange(0, 200, 0.5)
+    for metres, is_refused in ((0.8, False), (8, True)):  # a single one, of 1 %
+        once = trajectory_along(0.65 * long / 0.5 + np.where(long > 150, metres + 1.4, 0), long)
+        assert 1 <= once.jumps.sum() <= 2
+        if is_refused:
+            with pytest.raises(MappingError, match="2 scans jump, by up to"):
+                checks.check(Drive("walk.bag", None), once)
+        else:
+            checks.check(Drive("walk.bag", None), once)
+
+
+def test_a_way_that_hardly_any_scan_tells_is_refused():
+    """A person who faces a wall for an eighth of the way and more: few scans, but their motion is a guess."""
+    one = trajectory_along(0.1 * np.arange(100.0), 0.1 * np.arange(100))
+    one.degenerate[50:61] = True
+    checks.check(Drive("walk.bag", None), one)
+    one.degenerate[50:65] = True
+    with pytest.raises(MappingError, match="walk.bag: along 15% of the way no scan tells how far the vehicle moved"):
+        checks.check(Drive("walk.bag", None), one)

@@ -13,9 +13,11 @@ from .work_state import WorkState
 
 ODOMETRY_M, ODOMETRY_RAD = 0.02, np.deg2rad(0.09)  # deviations from scan to scan
 UNKNOWN_M, UNKNOWN_RAD = 1.0, np.deg2rad(10)  # where a pose was lost or is a guess
+DEGENERATE_M, DEGENERATE_RAD = 0.3, np.deg2rad(0.5)  # where it does not tell the way along one direction, but the turn
 LOOP_ROUNDS = 3
 MOST_LOST_PART = 0.1  # of a drive, that is left out because nothing tells where it was
 WRONG_WEIGHT = 0.1  # a loop that the kernel weighs less than this is not believed
+MOST_BENT = 5.0  # deviations: right loops bend no step of odometry by more than 3.4, wrong ones a single step by 18
 
 
 @dataclass
@@ -77,15 +79,15 @@ def use_given(mapped: Mapped, path: Any) -> None:
     mapped.poses = mapped.odometry.copy()
 
 
-def _chain(mapped: Mapped) -> graph.Edges:
+def chain_of(mapped: Mapped) -> graph.Edges:
     """Odometry from scan to scan."""
     begins, moves, turns = [], [], []
     for one, first in zip(mapped.trajectories, mapped.firsts):
-        unsure = ~one.located | one.degenerate | one.jumps
-        unsure[1:] |= one.segment[1:] != one.segment[:-1]
+        is_guess = ~one.located | one.jumps
+        is_guess[1:] |= one.segment[1:] != one.segment[:-1]
         begins.append(np.arange(first, first + len(one.stamps_ns) - 1))
-        moves.append(np.where(unsure[1:], UNKNOWN_M, ODOMETRY_M))
-        turns.append(np.where(unsure[1:], UNKNOWN_RAD, ODOMETRY_RAD))
+        moves.append(np.select([is_guess, one.degenerate], [UNKNOWN_M, DEGENERATE_M], ODOMETRY_M)[1:])
+        turns.append(np.select([is_guess, one.degenerate], [UNKNOWN_RAD, DEGENERATE_RAD], ODOMETRY_RAD)[1:])
     begin = np.concatenate(begins)
     T = se3.inverse(mapped.odometry[begin]) @ mapped.odometry[begin + 1]
     return graph.Edges(begin, begin + 1, T, graph.diagonal_root(np.concatenate(moves), np.concatenate(turns)))
@@ -135,7 +137,7 @@ def close_loops(mapped: Mapped, store: CloudStore, options: Any, state: WorkStat
     maps = submaps.SubmapMaps(store, mapped.odometry, mapped.submaps, options.threads)
     finder = loops.LoopFinder(maps, mapped.submaps, mapped.odometry)
     closing = records.load_loops(state, mapped)
-    chain = _chain(mapped)
+    chain = chain_of(mapped)
     while closing.round < LOOP_ROUNDS:
         with Progress(f"loops, round {closing.round + 1}", options.quiet) as progress:
 
@@ -147,10 +149,24 @@ def close_loops(mapped: Mapped, store: CloudStore, options: Any, state: WorkStat
             loops.find(finder, mapped.submaps, mapped.poses, closing, update)
         _end_round(mapped, closing, chain)
         records.save_loops(state, mapped, closing)
+    check_bent(mapped, chain)
     for number in range(1, len(mapped.drives)):
         first = mapped.firsts[number]
         if not _has_positions(mapped, number) and not any(loop.begin < first <= loop.end and is_believed for loop, is_believed in zip(mapped.loops, mapped.believed)):
             raise MappingError(f"{mapped.drives[number].name}: its loops with the drives before contradict each other")
+
+
+def check_bent(mapped: Mapped, chain: graph.Edges) -> None:
+    """MappingError where loops demand another motion between two scans than odometry can have missed: either may be wrong."""
+    bent = np.abs(chain.residuals(mapped.poses)).max(axis=1, initial=0.0)
+    worst = int(np.argmax(bent)) if len(bent) else 0
+    if not any(mapped.believed) or bent[worst] <= MOST_BENT:
+        return
+    number = int(np.searchsorted(mapped.firsts, chain.begin[worst], side="right")) - 1
+    one, drive = mapped.trajectories[number], mapped.drives[number]
+    at_s = (one.stamps_ns[chain.begin[worst] - mapped.firsts[number]] - one.stamps_ns[0]) * 1e-9
+    raise MappingError(f"{drive.name}: after {at_s:.1f} s odometry and loops contradict each other: places that look alike were taken for "
+                       "one another; --no-loops leaves loops out; more scans per second, an IMU or wheel odometry in the recording help")
 
 
 def _end_round(mapped: Mapped, closing: loops.Closing, chain: graph.Edges) -> None:
@@ -169,11 +185,14 @@ def _end_round(mapped: Mapped, closing: loops.Closing, chain: graph.Edges) -> No
 
 
 def solve(mapped: Mapped, chain: graph.Edges) -> None:
-    """The pose graph of all that is known."""
-    closing: Optional[graph.Edges] = loops.edges(mapped.loops)
+    """The pose graph of all that is known; loops that are not believed do not pull at it in the end."""
+    closing = loops.edges(mapped.loops)
     mapped.poses = graph.solve(mapped.poses, [chain] + ([closing] if closing else []), mapped.positions)
     weights = graph.cauchy_weights(closing.residuals(mapped.poses)) if closing else np.empty(0)
     mapped.believed = [bool(weight >= WRONG_WEIGHT) for weight in weights]
+    if not all(mapped.believed):
+        closing = loops.edges([loop for loop, is_believed in zip(mapped.loops, mapped.believed) if is_believed])
+        mapped.poses = graph.solve(mapped.poses, [chain] + ([closing] if closing else []), mapped.positions, graph.KERNELS[-1:])
 
 
 def _is_connected(mapped: Mapped, nodes: "set[int]", others: "set[int]") -> bool:
@@ -232,7 +251,7 @@ def _find_poses(mapped: Mapped, store: CloudStore, options: Any, state: WorkStat
     if options.loops or len(mapped.drives) > 1:
         close_loops(mapped, store, options, state)
     elif mapped.positions is not None:
-        solve(mapped, _chain(mapped))
+        solve(mapped, chain_of(mapped))
     leave_out_lost(mapped, store)
     if options.refine:
         _refine(mapped, store, options, state)

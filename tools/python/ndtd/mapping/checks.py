@@ -8,7 +8,8 @@ from .trajectory import Trajectory
 
 LEAST_SCANS = 5
 MOST_DEGENERATE, MOST_LOST, MOST_JUMPS = 0.2, 0.2, 0.01  # parts of a drive
-LONGEST_DEGENERATE_M = 20.0
+LONGEST_DEGENERATE_M, MOST_DEGENERATE_WAY = 20.0, 0.125  # of a drive; the second is a part of its way
+LARGEST_JUMP_M = 1.0  # beyond what is possible: a single one displaces all that follows
 
 
 def longest_m(path_m: np.ndarray, flags: np.ndarray) -> float:
@@ -36,6 +37,11 @@ def check(drive: Drive, trajectory: Trajectory) -> None:
         raise MappingError(f"{drive.name}: {degenerate:.0%} of the scans do not tell how far the vehicle moved, as in a tunnel; "
                            "the length of the way would be a guess: wheel odometry in the recording helps")
     _check_jumps(drive, trajectory)
+    steps_m = np.diff(trajectory.path_m, prepend=0.0)
+    way = float(steps_m[trajectory.degenerate].sum() / max(steps_m.sum(), 1e-9))
+    if way > MOST_DEGENERATE_WAY:
+        raise MappingError(f"{drive.name}: along {way:.0%} of the way no scan tells how far the vehicle moved, as in front of a wall: that part "
+                           "would be a guess: wheel odometry in the recording helps")
     if along_m > LONGEST_DEGENERATE_M:
         raise MappingError(f"{drive.name}: along {along_m:.0f} m no scan tells how far the vehicle moved, as in a tunnel; the limit is "
                            f"{LONGEST_DEGENERATE_M:g} m: wheel odometry in the recording helps")
@@ -43,7 +49,7 @@ def check(drive: Drive, trajectory: Trajectory) -> None:
 
 def _check_jumps(drive: Drive, trajectory: Trajectory) -> None:
     jumps = trajectory.jumps
-    if jumps.sum() > max(1.0, MOST_JUMPS * len(jumps)):
+    if jumps.sum() > max(1.0, MOST_JUMPS * len(jumps)) or trajectory.jumps_m.max(initial=0.0) > LARGEST_JUMP_M:
         steps_m = np.linalg.norm(np.diff(trajectory.reference[:, :3, 3], axis=0), axis=1)
         raise MappingError(f"{drive.name}: {int(jumps.sum())} scans jump, by up to {steps_m[jumps[1:]].max():.1f} m: places that look alike "
                            "are taken for one another; more scans per second, an IMU or wheel odometry in the recording help")

@@ -155,11 +155,12 @@ def _linearize(poses: np.ndarray, edges: "list[Edges]", positions: Optional[Posi
     return system
 
 
-def solve(poses: np.ndarray, edges: "list[Edges]", positions: Optional[Positions] = None) -> np.ndarray:
+def solve(poses: np.ndarray, edges: "list[Edges]", positions: Optional[Positions] = None,
+          kernels: "tuple[float, ...]" = KERNELS) -> np.ndarray:
     """The most probable poses (N, 4, 4), from those given. Without positions the first one stays."""
     edges = [group for group in edges if len(group.begin)]
     is_robust = positions is not None or any(group.robust for group in edges)
-    for kernel in KERNELS if is_robust else KERNELS[-1:]:
+    for kernel in kernels if is_robust else kernels[-1:]:
         poses = _solve(poses, edges, positions, kernel)
     return poses
 

@@ -32,13 +32,19 @@ class Trajectory:
     fixes: Fixes = field(default_factory=lambda: Fixes([], [], []))  # of the GNSS
 
     @property
-    def jumps(self) -> np.ndarray:
-        """Scans at which the base would have to accelerate as nothing does: the scan fits another place that looks alike."""
-        found: np.ndarray = np.zeros(len(self.reference_ns), bool)
+    def jumps_m(self) -> np.ndarray:
+        """How far each scan is from where the base can have come since the two before, accelerating as nothing does; 0: it can."""
+        found: np.ndarray = np.zeros(len(self.reference_ns))
         step = np.diff(self.reference[:, :3, 3], axis=0)
         step_s = np.maximum(np.diff(self.reference_ns) * 1e-9, 1e-3)[:, None]
         off_m = np.linalg.norm(step[1:] - step[:-1] * (step_s[1:] / step_s[:-1]), axis=1)
-        found[2:] = off_m > JUMP_M + MOST_MPS2 * (step_s[1:, 0] * (step_s[1:, 0] + step_s[:-1, 0]) / 2)
+        found[2:] = np.maximum(off_m - JUMP_M - MOST_MPS2 * (step_s[1:, 0] * (step_s[1:, 0] + step_s[:-1, 0]) / 2), 0)
+        return found
+
+    @property
+    def jumps(self) -> np.ndarray:
+        """Scans at which the base would have to accelerate as nothing does: the scan fits another place that looks alike."""
+        found: np.ndarray = self.jumps_m > 0
         return found
 
     @property
