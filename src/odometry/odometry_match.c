@@ -170,7 +170,7 @@ static void weigh(const struct ndt_odometry_matcher *matcher, const struct ndt_o
     if (!match->is_usable)
         return;
     ndt_observation_to_body(&result->observation, &matcher->params->T_base_sensor, &of_base);
-    double weakest;
+    double weakest = 0;
     const int is_left = leave_to_wheels(predicted, &of_base, &weakest);
     ndt_track_update(matcher->track, predicted, &measurement, &match->updated, &match->innovation, &match->weakest);
     if (is_left)

@@ -65,7 +65,9 @@ double sim_ground_height(const struct sim_ground *ground, double x_m, double y_m
     double height = ground->slope[0] * x_m + ground->slope[1] * y_m;
     if (gradient)
         memcpy(gradient, ground->slope, sizeof(ground->slope));
-    for (int i = 0; i < 2 && ground->amplitude_m[i] > 0.0; i++) {
+    for (int i = 0; i < 2; i++) {
+        if (!(ground->amplitude_m[i] > 0.0)) /* flat: no sine */
+            continue;
         const double *k = ground->k_radpm[i];
         const double angle = k[0] * x_m + k[1] * y_m + ground->phase_rad[i];
         height += ground->amplitude_m[i] * sin(angle);

@@ -251,9 +251,8 @@ static void bind_result(nb::module_ &module)
         .def_ro("deviation_rad", &Scan::deviation_rad, "Of the attitude, likewise [rad].")
         .def_prop_ro(
             "degenerate", [](const Scan &self) { return self.is_degenerate != 0; },
-            "The pose is not determined within 0.5 m and 5 deg, or the scan hardly observes a direction and no "
-            "wheels "
-            "tell the way.")
+            "The attitude is not determined within 5 deg; or no wheels tell the way, and the position is not "
+            "determined within 0.5 m or the scan hardly observes a direction.")
         .def_ro("weakest", &Scan::weakest, "Smallest over largest eigenvalue of what the scan says about its pose.")
         .def_ro("innovation", &Scan::innovation, "Squared distance from the prediction, in sigmas.")
         .def_ro("scores", &Scan::scores, "How well the scan fits the local map.")

@@ -23,7 +23,7 @@
  * Frame `odom`: the base at the first scan, levelled where an IMU at rest tells the vertical. The trajectory
  * drifts; ndt_odometry_result tells how well a scan determined its pose. In a tunnel only wheels observe the motion
  * ahead; without them is_degenerate is 1, and the position is a guess. With wheels a scan counts only along the
- * directions that it tells well: the others, below 3 % of its information, follow the wheels and the gyroscope.
+ * directions that it tells well: the others, below 3 % of its information, follow the wheels.
  *
  * Threads: one thread at a time. Determinism: the same inputs in the same order on the same backend give the same
  * bits; no clock but in the timings. Memory: bounded by max_keyframes, and by the largest scan. Allocates at
@@ -86,8 +86,8 @@ struct ndt_odometry_result {
     /** Standard deviations along the least certain axis. They include the motion noise of the estimator: along a
      * direction that scans do not observe, they grow from scan to scan. */
     double deviation_m, deviation_rad;
-    /** 1: the pose is not determined within 5 deg, or no wheels tell the way and it is not determined within 0.5 m,
-     * or the scan hardly observes a direction (weakest below 0.002) */
+    /** 1: the attitude is not determined within 5 deg; or no wheels tell the way, and the position is not
+     * determined within 0.5 m or the scan hardly observes a direction (weakest below 0.002) */
     int is_degenerate;
     int is_weak;       /**< 1: the scan hardly observes a direction, even if wheels do */
     double weakest;    /**< smallest over largest eigenvalue of the scan's information about its pose; 0: none */

@@ -13,7 +13,7 @@ from .work_state import WorkState
 
 ODOMETRY_M, ODOMETRY_RAD = 0.02, np.deg2rad(0.09)  # deviations from scan to scan
 UNKNOWN_M, UNKNOWN_RAD = 1.0, np.deg2rad(10)  # where a pose was lost or is a guess
-DEGENERATE_M, DEGENERATE_RAD = 0.3, np.deg2rad(0.5)  # where it does not tell the way along one direction, but the turn
+DEGENERATE_M, DEGENERATE_RAD = 0.3, np.deg2rad(0.5)  # where a scan tells the turn, but not the way along one direction
 LOOP_ROUNDS = 3
 MOST_LOST_PART = 0.1  # of a drive, that is left out because nothing tells where it was
 WRONG_WEIGHT = 0.1  # a loop that the kernel weighs less than this is not believed
@@ -151,8 +151,7 @@ def close_loops(mapped: Mapped, store: CloudStore, options: Any, state: WorkStat
         records.save_loops(state, mapped, closing)
     check_bent(mapped, chain)
     for number in range(1, len(mapped.drives)):
-        first = mapped.firsts[number]
-        if not _has_positions(mapped, number) and not any(loop.begin < first <= loop.end and is_believed for loop, is_believed in zip(mapped.loops, mapped.believed)):
+        if not _is_attached(mapped, number):
             raise MappingError(f"{mapped.drives[number].name}: its loops with the drives before contradict each other")
 
 
@@ -165,8 +164,10 @@ def check_bent(mapped: Mapped, chain: graph.Edges) -> None:
     number = int(np.searchsorted(mapped.firsts, chain.begin[worst], side="right")) - 1
     one, drive = mapped.trajectories[number], mapped.drives[number]
     at_s = (one.stamps_ns[chain.begin[worst] - mapped.firsts[number]] - one.stamps_ns[0]) * 1e-9
-    raise MappingError(f"{drive.name}: after {at_s:.1f} s odometry and loops contradict each other: places that look alike were taken for "
-                       "one another; --no-loops leaves loops out; more scans per second, an IMU or wheel odometry in the recording help")
+    others, options = ("loops or GNSS", "--no-loops and --no-gnss leave them out; ") if mapped.positions is not None else ("loops", "--no-loops leaves loops out; ")
+    raise MappingError(f"{drive.name}: after {at_s:.1f} s odometry and {others} contradict each other: places that look alike were taken for "
+                       f"one another; {options if len(mapped.drives) == 1 else ''}more scans per second, an IMU or wheel odometry in the "
+                       "recording help")
 
 
 def _end_round(mapped: Mapped, closing: loops.Closing, chain: graph.Edges) -> None:
@@ -184,13 +185,20 @@ def _end_round(mapped: Mapped, closing: loops.Closing, chain: graph.Edges) -> No
         solve(mapped, chain)
 
 
+def _is_attached(mapped: Mapped, number: int) -> bool:
+    """Whether GNSS or a loop that is believed ties a drive to those before."""
+    first = mapped.firsts[number]
+    return _has_positions(mapped, number) or any(loop.begin < first <= loop.end and is_believed
+                                                 for loop, is_believed in zip(mapped.loops, mapped.believed))
+
+
 def solve(mapped: Mapped, chain: graph.Edges) -> None:
     """The pose graph of all that is known; loops that are not believed do not pull at it in the end."""
     closing = loops.edges(mapped.loops)
     mapped.poses = graph.solve(mapped.poses, [chain] + ([closing] if closing else []), mapped.positions)
     weights = graph.cauchy_weights(closing.residuals(mapped.poses)) if closing else np.empty(0)
     mapped.believed = [bool(weight >= WRONG_WEIGHT) for weight in weights]
-    if not all(mapped.believed):
+    if not all(mapped.believed) and all(_is_attached(mapped, drive) for drive in range(1, len(mapped.drives))):
         closing = loops.edges([loop for loop, is_believed in zip(mapped.loops, mapped.believed) if is_believed])
         mapped.poses = graph.solve(mapped.poses, [chain] + ([closing] if closing else []), mapped.positions, graph.KERNELS[-1:])
 

@@ -8,7 +8,8 @@ from .trajectory import Trajectory
 
 LEAST_SCANS = 5
 MOST_DEGENERATE, MOST_LOST, MOST_JUMPS = 0.2, 0.2, 0.01  # parts of a drive
-LONGEST_DEGENERATE_M, MOST_DEGENERATE_WAY = 20.0, 0.125  # of a drive; the second is a part of its way
+LONGEST_DEGENERATE_M = 20.0
+MOST_DEGENERATE_WAY = 0.125  # part of the way
 LARGEST_JUMP_M = 1.0  # beyond what is possible: a single one displaces all that follows
 
 
@@ -37,19 +38,20 @@ def check(drive: Drive, trajectory: Trajectory) -> None:
         raise MappingError(f"{drive.name}: {degenerate:.0%} of the scans do not tell how far the vehicle moved, as in a tunnel; "
                            "the length of the way would be a guess: wheel odometry in the recording helps")
     _check_jumps(drive, trajectory)
+    if along_m > LONGEST_DEGENERATE_M:
+        raise MappingError(f"{drive.name}: along {along_m:.0f} m no scan tells how far the vehicle moved, as in a tunnel; the limit is "
+                           f"{LONGEST_DEGENERATE_M:g} m: wheel odometry in the recording helps")
     steps_m = np.diff(trajectory.path_m, prepend=0.0)
     way = float(steps_m[trajectory.degenerate].sum() / max(steps_m.sum(), 1e-9))
     if way > MOST_DEGENERATE_WAY:
         raise MappingError(f"{drive.name}: along {way:.0%} of the way no scan tells how far the vehicle moved, as in front of a wall: that part "
                            "would be a guess: wheel odometry in the recording helps")
-    if along_m > LONGEST_DEGENERATE_M:
-        raise MappingError(f"{drive.name}: along {along_m:.0f} m no scan tells how far the vehicle moved, as in a tunnel; the limit is "
-                           f"{LONGEST_DEGENERATE_M:g} m: wheel odometry in the recording helps")
 
 
 def _check_jumps(drive: Drive, trajectory: Trajectory) -> None:
-    jumps = trajectory.jumps
-    if jumps.sum() > max(1.0, MOST_JUMPS * len(jumps)) or trajectory.jumps_m.max(initial=0.0) > LARGEST_JUMP_M:
+    jumps, found = trajectory.jumps, trajectory.located
+    is_followed = found & np.r_[True, found[:-1]] & np.r_[True, True, found[:-2]] & np.r_[True, np.diff(trajectory.segment) == 0]
+    if jumps.sum() > max(1.0, MOST_JUMPS * len(jumps)) or trajectory.jumps_m[is_followed].max(initial=0.0) > LARGEST_JUMP_M:
         steps_m = np.linalg.norm(np.diff(trajectory.reference[:, :3, 3], axis=0), axis=1)
         raise MappingError(f"{drive.name}: {int(jumps.sum())} scans jump, by up to {steps_m[jumps[1:]].max():.1f} m: places that look alike "
                            "are taken for one another; more scans per second, an IMU or wheel odometry in the recording help")

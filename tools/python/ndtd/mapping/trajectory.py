@@ -33,7 +33,7 @@ class Trajectory:
 
     @property
     def jumps_m(self) -> np.ndarray:
-        """How far each scan is from where the base can have come since the two before, accelerating as nothing does; 0: it can."""
+        """How far each scan is beyond what the base can have reached since the two scans before; 0: within reach."""
         found: np.ndarray = np.zeros(len(self.reference_ns))
         step = np.diff(self.reference[:, :3, 3], axis=0)
         step_s = np.maximum(np.diff(self.reference_ns) * 1e-9, 1e-3)[:, None]
