@@ -164,10 +164,13 @@ def check_bent(mapped: Mapped, chain: graph.Edges) -> None:
     number = int(np.searchsorted(mapped.firsts, chain.begin[worst], side="right")) - 1
     one, drive = mapped.trajectories[number], mapped.drives[number]
     at_s = (one.stamps_ns[chain.begin[worst] - mapped.firsts[number]] - one.stamps_ns[0]) * 1e-9
-    others, options = ("loops or GNSS", "--no-loops and --no-gnss leave them out; ") if mapped.positions is not None else ("loops", "--no-loops leaves loops out; ")
+    others, remedy = "loops", "--no-loops leaves loops out; "
+    if mapped.positions is not None:
+        others, remedy = "loops or GNSS", "--no-loops and --no-gnss leave them out; "
+    if len(mapped.drives) > 1:  # only loops hold several drives together
+        remedy = ""
     raise MappingError(f"{drive.name}: after {at_s:.1f} s odometry and {others} contradict each other: places that look alike were taken for "
-                       f"one another; {options if len(mapped.drives) == 1 else ''}more scans per second, an IMU or wheel odometry in the "
-                       "recording help")
+                       f"one another; {remedy}more scans per second, an IMU or wheel odometry in the recording help")
 
 
 def _end_round(mapped: Mapped, closing: loops.Closing, chain: graph.Edges) -> None:

@@ -50,6 +50,7 @@ def check(drive: Drive, trajectory: Trajectory) -> None:
 
 def _check_jumps(drive: Drive, trajectory: Trajectory) -> None:
     jumps, found = trajectory.jumps, trajectory.located
+    # Where the pose was lost shortly before, it comes back with a jump.
     is_followed = found & np.r_[True, found[:-1]] & np.r_[True, True, found[:-2]] & np.r_[True, np.diff(trajectory.segment) == 0]
     if jumps.sum() > max(1.0, MOST_JUMPS * len(jumps)) or trajectory.jumps_m[is_followed].max(initial=0.0) > LARGEST_JUMP_M:
         steps_m = np.linalg.norm(np.diff(trajectory.reference[:, :3, 3], axis=0), axis=1)
