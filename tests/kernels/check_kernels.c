@@ -11,7 +11,7 @@
  * Scans above --oracle points (default 1000) are too slow to difference: their score, nearest score and counts
  * and information still come from the reference; their gradients and Hessian come from the `reference` backend,
  * which itself has to pass the smaller sizes, with weights estimated from the first --oracle points. Under an
- * emulator, where long double is slow, use --oracle 33 --largest 1000. */
+ * emulator, where long double is slow, use --oracle 33 --largest 129. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -111,10 +111,11 @@ static void run_plainly(struct ndt_search *with, const struct ndt_search_region 
         out->candidates[i].alignment.align_us = out->candidates[i].alignment.upload_us = 0;
 }
 
-#if defined(__SANITIZE_THREAD__) /* a hundred times as slow */
-enum { EQUAL_BITS_CASES = 1 };
+#if defined(__SANITIZE_THREAD__) /* a hundred times as slow, and threads meet each other in one variant as in all  \
+                                  */
+enum { EQUAL_BITS_CASES = 1, LEAST_THREADS = 4, MOST_VARIANTS = 1 };
 #else
-enum { EQUAL_BITS_CASES = 3 };
+enum { EQUAL_BITS_CASES = 3, LEAST_THREADS = 1, MOST_VARIANTS = 8 };
 #endif
 
 TEST_OF_THREADS_EACH(test_equal_bits, 0, EQUAL_BITS_CASES)
@@ -135,8 +136,9 @@ TEST_OF_THREADS_EACH(test_equal_bits, 0, EQUAL_BITS_CASES)
     ndt_search_destroy(plain);
     ck_assert_uint_gt(expected.count, 1);
     ndt_search_variants(names, sizeof(names));
-    for (const char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
-        for (int threads = 1; threads <= 4; threads += 3) {
+    const char *name = strtok_r(names, ",", &rest);
+    for (int i = 0; name && i < MOST_VARIANTS; i++, name = strtok_r(NULL, ",", &rest))
+        for (int threads = LEAST_THREADS; threads <= 4; threads += 3) {
             struct ndt_search *other = open_search(threads, name);
             run_plainly(other, region, &result);
             run_plainly(other, region, &result); /* with the memory of the run before */

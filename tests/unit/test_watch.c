@@ -164,7 +164,7 @@ TEST(an_answer_from_before_a_pause_is_dropped)
 
 /* A search that runs in the thread is cancelled for another owner, which can start soon after, and by another map.
  */
-TEST(a_running_search_gives_way)
+TEST_OF_THREADS(a_running_search_gives_way)
 {
     const struct ndtd_searcher_config config = {
         .compute = &drive.settings.compute, .backend = "cpu", .is_background = 1};
