@@ -16,8 +16,8 @@ static const double BETTER_FIT = 1.1;
 /* Distance from a given pose, and time after it, beyond which a pose has to be proven by searches unless the first
  * scan confirms it. */
 static const double GIVEN_M = 3, GIVEN_S = 2;
-/* The same distance where the surroundings were not searched at this scan: in an office a place 2.2 m away was
- * believed, beside which the searches before had found better ones. */
+/* Distance from a given pose beyond which a scan whose surroundings were not searched is no proof: in an office one
+ * was accepted 2.2 m away, where the searches before it had found better places. */
 static const double UNSEARCHED_M = 1;
 /* Distance beyond the error of a given pose within which the first scan confirms it. Farther away, it needs proof:
  * in a street of equal houses, with a pose 3 m and a velocity 5 m/s wrong, the next house fits best. */
