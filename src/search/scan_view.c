@@ -13,6 +13,8 @@ enum { FEW_POINTS = 300 };
 /* Height above the ground from which points count as above it: at least 0.3 m, and more with distance. Without
  * ground heights are guesses. */
 static const double ABOVE_M = 0.3, ABOVE_SLOPE = 0.02, GUESS_M = 0.3;
+/* Difference from the known height above the ground at which a plane is a table or a ceiling. */
+static const double OTHER_GROUND_M = 0.7;
 static const double PI = 3.14159265358979323846;
 
 enum ndt_status ndt_scan_view_open(struct ndt_scan_view *view, struct ndt_error *err)
@@ -226,20 +228,21 @@ static enum ndt_status set_final(struct ndt_scan_view *view, size_t most, struct
     return status;
 }
 
-static void find_ground(struct ndt_scan_view *view, const struct ndt_search_params *params)
+static void find_ground(struct ndt_scan_view *view, const struct ndt_search_params *params, double above_ground_m)
 {
     const double z[3] = {0, 0, 1};
     struct ndt_ground_plane plane;
     memcpy(view->up, z, sizeof(view->up));
-    view->has_ground = ndt_scan_ground(view->points, params, &plane);
+    view->has_ground = ndt_scan_ground(view->points, params, &plane) &&
+                       (above_ground_m == 0 || fabs(plane.height_m - above_ground_m) <= OTHER_GROUND_M);
     view->ground_ratio = view->has_ground ? plane.ratio : 0;
     if (view->has_ground) {
         memcpy(view->up, plane.normal, sizeof(view->up));
         view->sight_count = 1;
         view->height_views[0].height_m = plane.height_m;
-    } else if (params->known_height_m > 0) {
+    } else if (above_ground_m > 0) {
         view->sight_count = 1;
-        view->height_views[0].height_m = params->known_height_m;
+        view->height_views[0].height_m = above_ground_m;
     } else {
         view->sight_count = params->height_count;
         for (uint32_t i = 0; i < params->height_count; i++)
@@ -260,12 +263,12 @@ static double count_sectors(const struct ndt_scan_view *view)
 }
 
 enum ndt_status ndt_scan_view_set(struct ndt_scan_view *view, const struct ndt_search_params *params,
-                                  const struct ndt_cloud *scan, struct ndt_error *err)
+                                  double above_ground_m, const struct ndt_cloud *scan, struct ndt_error *err)
 {
     enum ndt_status status = filter_points(view, params, scan, err);
     if (status != NDT_OK)
         return status;
-    find_ground(view, params);
+    find_ground(view, params, above_ground_m);
     level_points(view);
     for (uint32_t i = 0; status == NDT_OK && i < view->sight_count; i++)
         status = set_height_view(view, params, &view->height_views[i], err);

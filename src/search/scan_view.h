@@ -57,9 +57,10 @@ struct ndt_scan_view {
 
 NDT_MUST_CHECK enum ndt_status ndt_scan_view_open(struct ndt_scan_view *view, struct ndt_error *err);
 void ndt_scan_view_close(struct ndt_scan_view *view);
-/* Prepares an upright scan. */
+/* Prepares an upright scan. above_ground_m: see struct ndt_search_region. */
 NDT_MUST_CHECK enum ndt_status ndt_scan_view_set(struct ndt_scan_view *view, const struct ndt_search_params *params,
-                                                 const struct ndt_cloud *scan, struct ndt_error *err);
+                                                 double above_ground_m, const struct ndt_cloud *scan,
+                                                 struct ndt_error *err);
 
 /* The plane normal . p + height = 0 below the origin (scan_ground.c); ndt_scan_ground returns 0 where there is
  * none. */

@@ -74,7 +74,6 @@ static enum ndt_status check_params(const struct ndt_search_params *params, stru
                   {"max_tilt_deg", params->max_tilt_deg, 0, 60},
                   {"max_height_m", params->max_height_m, 0.2, 50},
                   {"height_count", params->height_count, 1, NDT_SEARCH_HEIGHTS},
-                  {"known_height_m", params->known_height_m, 0, 50},
                   {"near_radius_m", params->near_radius_m, 0, 100},
                   {"distinct_m", params->distinct_m, 0, 100},
                   {"distinct_deg", params->distinct_deg, 0, 180}};
@@ -104,6 +103,9 @@ static enum ndt_status check_region(const struct ndt_search_region *region, stru
     if (region->has_height && !(isfinite(region->position_m[2]) && is_between(region->height_reach_m, 0, 1e7)))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the height of the region is %g +- %g m",
                         region->position_m[2], region->height_reach_m);
+    if (!is_between(region->above_ground_m, 0, 50))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the sensor is %g m above the ground; the range is 0 to 50",
+                        region->above_ground_m);
     if (region->has_heading && !(isfinite(region->heading_rad) && is_between(region->heading_reach_rad, 0, 1e3)))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "search: the heading of the region is %g +- %g rad",
                         region->heading_rad, region->heading_reach_rad);
@@ -312,7 +314,7 @@ enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_searc
     ndt_search_set_progress(search, 0);
     status = ndt_upright_set(&search->upright, scan, T_upright_sensor, &upright, err);
     if (status == NDT_OK)
-        status = ndt_scan_view_set(&search->view, params, upright, err);
+        status = ndt_scan_view_set(&search->view, params, search->region.above_ground_m, upright, err);
     result->times_us.prepare_us = ndt_clock_us() - start_us;
     if (status == NDT_OK) {
         ndt_upright_region(&search->upright, &search->region);

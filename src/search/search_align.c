@@ -74,6 +74,8 @@ static int guess_pose(const struct ndt_search *search, const struct ndt_place *p
     slope_rotation(slope, tilt);
     multiply(turn, search->view.R_level, level);
     multiply(tilt, level, R);
+    if (!ndt_search_is_at_height(search, height_m, place->height_view))
+        return 0;
     height_m += search->view.height_views[place->height_view].height_m;
     const double t_m[3] = {field->origin_m[0] + x_m, field->origin_m[1] + y_m, field->origin_m[2] + height_m};
     *out = ndt_pose_from_rotation(R, t_m);

@@ -83,15 +83,12 @@ static int is_within(const struct ndt_search *search, double x_m, double y_m, do
 
 static int is_at_height(const struct ndt_search *search, const struct ndt_field_tile *tile)
 {
-    const struct ndt_search_region *region = &search->region;
-    if (!region->has_height)
+    if (!search->region.has_height)
         return 1;
-    const double height_m = region->position_m[2] - search->field->origin_m[2];
-    for (int c = 0; c < NDT_FIELD_TILE_M * NDT_FIELD_TILE_M; c++) {
-        const double ground_m = (double)tile->base_m + 0.01 * tile->ground_cm[c];
-        if (tile->ground_cm[c] != NDT_FIELD_NO_GROUND && fabs(height_m - ground_m) <= region->height_reach_m)
+    for (int c = 0; c < NDT_FIELD_TILE_M * NDT_FIELD_TILE_M; c++)
+        if (tile->ground_cm[c] != NDT_FIELD_NO_GROUND &&
+            ndt_search_reaches_height(search, (double)tile->base_m + 0.01 * tile->ground_cm[c]))
             return 1;
-    }
     return 0;
 }
 
@@ -159,21 +156,33 @@ struct scored {
     size_t histogram[NDT_SCORE_POINTS + 1];
 };
 
+/* Whether the centre of a cell lies within the region: its floor, and its circle. */
+static int is_in_region(const struct dense *dense, int32_t layer, double x_m, double y_m)
+{
+    const struct ndt_search *search = dense->search;
+    const double half_m = 0.5 * dense->cell_m;
+    double ground_m;
+    return is_within(search, x_m, y_m, dense->cell_m) &&
+           (!search->region.has_height ||
+            (ndt_field_ground(search->field, layer, x_m + half_m, y_m + half_m, &ground_m) &&
+             ndt_search_reaches_height(search, ground_m)));
+}
+
 /* Marks the cells where a sensor may be. */
 static void set_allowed(const struct dense *dense, const struct ndt_dense_window *at, struct scored *scored)
 {
     const struct ndt_search *search = dense->search;
     const struct ndt_window window = {at->layer,        at->y,           at->x, NDT_WINDOW_CELLS,
                                       NDT_WINDOW_CELLS, NDT_WINDOW_CELLS};
-    const int has_circle = search->region.has_position;
+    const int is_limited = search->region.has_position || search->region.has_height;
     ndt_window_allowed(search->field, search->tier->level, search->is_any, &window, scored->allowed);
     scored->poses = 0;
     memset(scored->blocks, 0, sizeof(scored->blocks));
     for (int y = 0; y < NDT_WINDOW_CELLS; y++)
         for (int x = 0; x < NDT_WINDOW_CELLS; x++) {
             uint8_t *cell = &scored->allowed[y * NDT_WINDOW_CELLS + x];
-            if (has_circle && *cell &&
-                !is_within(search, (at->x + x) * dense->cell_m, (at->y + y) * dense->cell_m, dense->cell_m))
+            if (is_limited && *cell &&
+                !is_in_region(dense, at->layer, (at->x + x) * dense->cell_m, (at->y + y) * dense->cell_m))
                 *cell = 0;
             scored->poses += *cell & 1;
             scored->blocks[y / NDT_BLOCK] |= (uint8_t)((*cell & 1) << x / NDT_BLOCK);

@@ -1,6 +1,7 @@
 /* The state that the steps of a search share: lists, progress, cancellation. */
 #include "search_state.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum ndt_status ndt_list_resize(struct ndt_list *list, size_t count, size_t size, struct ndt_error *err)
@@ -43,6 +44,21 @@ void ndt_search_set_progress(struct ndt_search *search, unsigned percent)
 int ndt_search_is_cancelled(const struct ndt_search *search)
 {
     return search->control && __atomic_load_n(&search->control->is_cancelled, __ATOMIC_RELAXED);
+}
+
+int ndt_search_is_at_height(const struct ndt_search *search, double ground_m, uint32_t height_view)
+{
+    const struct ndt_search_region *region = &search->region;
+    const double height_m = search->field->origin_m[2] + ground_m + search->view.height_views[height_view].height_m;
+    return !region->has_height || fabs(height_m - region->position_m[2]) <= region->height_reach_m;
+}
+
+int ndt_search_reaches_height(const struct ndt_search *search, double ground_m)
+{
+    for (uint32_t i = 0; i < search->view.sight_count; i++)
+        if (ndt_search_is_at_height(search, ground_m, i))
+            return 1;
+    return 0;
 }
 
 void ndt_search_expect(struct ndt_search *search, unsigned items, unsigned percent)

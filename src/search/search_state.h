@@ -93,6 +93,10 @@ struct ndt_search {
 NDT_MUST_CHECK enum ndt_status ndt_list_resize(struct ndt_list *list, size_t count, size_t size,
                                                struct ndt_error *err);
 int ndt_search_is_cancelled(const struct ndt_search *search);
+/* Whether the region reaches the height of the upright frame above a ground, which is given relative to the origin
+ * of the field: for one of the height views, or for any of them. */
+int ndt_search_is_at_height(const struct ndt_search *search, double ground_m, uint32_t height_view);
+int ndt_search_reaches_height(const struct ndt_search *search, double ground_m);
 /* Sets the percentage that the other thread sees. */
 void ndt_search_set_progress(struct ndt_search *search, unsigned percent);
 /* Counts one item of the step as done; any thread. */

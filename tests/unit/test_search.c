@@ -237,8 +237,8 @@ TEST(test_no_ground)
     ck_assert_int_eq(result.view.has_ground, 0);
     ck_assert(is_right(&truth));
     const uint64_t poses = result.poses;
-    params.known_height_m = 1.7;
-    run(up, NULL);
+    const struct ndt_search_region region = {.above_ground_m = 1.7};
+    run(up, &region);
     ck_assert(is_right(&truth));
     ck_assert_uint_lt(result.poses, poses);
     close_world();

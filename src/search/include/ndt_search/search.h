@@ -96,9 +96,7 @@ struct ndt_search_params {
     double max_height_m;                        /**< largest height of the origin above the ground [5] */
     uint32_t height_count;                      /**< heights tried where a scan shows no ground [4] */
     double heights_m[NDT_SEARCH_HEIGHTS];       /**< [0.5, 1.1, 1.75, 2.4] */
-    double
-        known_height_m;   /**< height of the sensor above the ground, tried in place of heights_m; 0: unknown [0] */
-    double near_radius_m; /**< regions up to this radius are searched as NDT_SEARCH_NEAR [8] */
+    double near_radius_m;            /**< regions up to this radius are searched as NDT_SEARCH_NEAR [8] */
     double region_radius_m;          /**< regions up to this radius are searched as NDT_SEARCH_REGION [100] */
     double distinct_m, distinct_deg; /**< limits, one of which distinct candidates exceed [1, 5] */
 };
@@ -146,11 +144,14 @@ NDT_MUST_CHECK enum ndt_status ndt_search_set_map(struct ndt_search *search, str
 /** Prior knowledge of the pose, which bounds the search; all zero: none. */
 struct ndt_search_region {
     int has_position;
-    double position_m[3], radius_m; /**< place of the upright frame in the map: a circle; the height is not used */
-    int has_height;                 /**< position_m[2] selects layers: those within height_reach_m */
-    double height_reach_m;
+    double position_m[3], radius_m; /**< place of the upright frame in the map: a circle */
+    int has_height;                 /**< position_m[2] counts, too: it selects storeys */
+    double height_reach_m;          /**< largest error of position_m[2] */
     int has_heading;
     double heading_rad, heading_reach_rad; /**< heading of the upright x axis in the map, and its largest error */
+    /** height of the origin above the ground; a scan that shows no ground there is tried at this height alone; 0:
+     * unknown */
+    double above_ground_m;
 };
 
 /** Control of a running search, shared with another thread; all zero at first. */
