@@ -15,6 +15,11 @@
 
 /* Logarithm of the odds that another pose needs over a confirmed one, where the scan may slide, as in a tunnel. */
 static const double CLEARLY_BETTER = NDTD_LEAST_MARGIN;
+/* Largest logarithm of the odds that the followed motion holds an optimum with, and the usual error of a given
+ * pose. */
+static const double MOST_HELD = 8, GIVEN_M = 2, GIVEN_RAD = 0.6;
+/* Standard deviations in the likely change of height. */
+static const double CLIMB_DEVIATIONS = 3;
 /* Distance beyond which an optimum is another place; nearer ones are turned, or badly deskewed. */
 static const double PLACE_APART_M = 1;
 /* Squared Mahalanobis distances of a pose from the prediction: the mean of good predictions, and 95 % of the
@@ -44,6 +49,9 @@ static const double TIME_PART = 0.3;
  * of the alignment above which a candidate is left out. */
 enum { CONTENDERS_MOST = 4 };
 static const double NEAR_BEST = 0.7, FAR_BEHIND = 6;
+/* Radius beside the place that is followed within which it is searched at any heading, and radius of a window up to
+ * which that one does it. */
+static const double BESIDE_M = 2.5, BESIDE_FROM_M = 3;
 /* Distance of the window beyond the reach of the vehicle, and its largest radius. No pose is accepted farther away
  * than the vehicle has likely come: a larger window only hides the right place. The first verified scans look
  * farther: they may have verified a pose that was given wrong. */
@@ -54,8 +62,8 @@ enum { FIRST_SCANS = 8 };
 static const double GIVEN_REACH_M = 6;
 /* Rate at which a person turns a sensor, and the angle that a prediction leaves open in any case. */
 static const double TURN_RADPS = 2.5, LEAST_TURN_RAD = 20 * 0.017453292519943295;
-/* Height of a sensor above or below the prediction, at most. */
-static const double HEIGHT_REACH_M = 4;
+/* Largest error of a height that was given, which may be that of the ground. */
+static const double HEIGHT_REACH_M = 6;
 /* Part of the circle, and points of the dense score, below which a view hides the right place from a search now and
  * then. */
 static const double WIDE_VIEW = 0.5;
@@ -82,6 +90,20 @@ static int is_known(const struct ndtd_relocalizer *relocalizer)
     return relocalizer->is_verified && relocalizer->usual.scans >= FIRST_SCANS;
 }
 
+/* Sets the height of the region: a carrier climbs slowly, and floors look alike. While the pose is not accepted, it
+ * may be followed on a wrong floor. */
+static void set_height(const struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *predicted,
+                       struct ndt_search_region *region)
+{
+    const double dt_s = fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, predicted->stamp_ns));
+    region->has_height = 1;
+    region->height_reach_m = relocalizer->is_verified
+                                 ? ndtd_likely_climb_m(relocalizer, dt_s)
+                                 : HEIGHT_REACH_M + 3 * ndt_track_position_deviation(predicted);
+    if (relocalizer->is_verified && relocalizer->recovery.is_active)
+        region->position_m[2] += relocalizer->verified.T_map_base.t_m[2] - predicted->T_map_base.t_m[2];
+}
+
 /* The region that the vehicle can have reached, in position and heading, since the known state. */
 static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocalizer,
                                           const struct ndtd_alignment *alignment)
@@ -97,13 +119,13 @@ static struct ndt_search_region region_of(const struct ndtd_relocalizer *relocal
     struct ndt_search_region region = {
         .has_position = 1,
         .radius_m = fmin(fmax(reach_m + least_m, 3 * deviation_m), fmin(most_m, MOST_REACH_M)),
-        .has_height = 1,
-        .height_reach_m = HEIGHT_REACH_M + 3 * deviation_m,
         .has_heading = 1,
         .heading_rad = ndt_pose_heading_rad(&predicted->T_map_base),
         .heading_reach_rad = fmax(ndtd_turn_reach_rad(dt_s), 3 * ndt_track_attitude_deviation(predicted))};
     ndtd_scan_prior(&relocalizer->parts.matcher->scan, predicted, &prior);
     memcpy(region.position_m, prior.T_map_sensor.t_m, sizeof(region.position_m));
+    set_height(relocalizer, predicted, &region);
+    region.above_ground_m = ndtd_above_ground_m(relocalizer);
     return region;
 }
 
@@ -119,6 +141,37 @@ int ndtd_is_wide_view(const struct ndtd_relocalizer *relocalizer)
            proposals->found->view.dense_points >= WIDE_POINTS;
 }
 
+/* Whether the pose is not known, or no longer: after a pause of the scans the window is that of a whole room. */
+static int is_open(const struct ndtd_relocalizer *relocalizer, const struct ndtd_alignment *alignment)
+{
+    return relocalizer->recovery.is_active || ndt_track_position_deviation(&alignment->predicted) > OPEN_M;
+}
+
+/* Searches beside the place that is followed: in a large window others may hide it, after a turn above all. */
+static enum ndt_status search_beside(struct ndtd_relocalizer *relocalizer, const struct ndtd_alignment *alignment,
+                                     const struct ndt_search_region *window, struct ndt_error *err)
+{
+    struct ndtd_proposals *proposals = &relocalizer->proposals;
+    struct ndtd_matcher *matcher = relocalizer->parts.matcher;
+    struct ndt_search_region beside = *window;
+    const struct ndt_search_result *found;
+    int is_searched;
+    if (window->radius_m <= BESIDE_FROM_M)
+        return NDT_OK;
+    const struct ndt_pose T_map_sensor =
+        ndt_pose_compose(&alignment->before->T_map_base, &matcher->scan.T_base_sensor);
+    memcpy(beside.position_m, T_map_sensor.t_m, sizeof(beside.position_m));
+    beside.radius_m = BESIDE_M;
+    const enum ndt_status status = ndtd_window_search(relocalizer->window, relocalizer->parts.searcher, matcher,
+                                                      &beside, 1, NDTD_WINDOW_FEW, &found, &is_searched, err);
+    if (status != NDT_OK || !is_searched)
+        return status;
+    for (uint32_t i = 0; i < found->count && proposals->near_count < NDTD_NEAR_MOST; i++)
+        proposals->T_map_near[proposals->near_count++] = found->candidates[i].T_map_sensor;
+    proposals->evaluations += (int)(found->evaluated_points / (matcher->points->count + 1));
+    return NDT_OK;
+}
+
 /* Searches the window, once for a scan. */
 static enum ndt_status search_window(struct ndtd_relocalizer *relocalizer, const struct ndtd_alignment *alignment,
                                      struct ndt_error *err)
@@ -128,16 +181,19 @@ static enum ndt_status search_window(struct ndtd_relocalizer *relocalizer, const
     if (!relocalizer->window || proposals->is_searched)
         return NDT_OK;
     const struct ndt_search_region region = region_of(relocalizer, alignment);
+    const enum ndtd_window_effort effort =
+        is_open(relocalizer, alignment) ? NDTD_WINDOW_THOROUGH : NDTD_WINDOW_USUAL;
     const double start_us = ndt_clock_us();
     enum ndt_status status = ndtd_matcher_need_points(matcher, err);
     if (status == NDT_OK)
+        status = search_beside(relocalizer, alignment, &region, err);
+    if (status == NDT_OK)
         status = ndtd_window_search(relocalizer->window, relocalizer->parts.searcher, matcher, &region,
-                                    is_known(relocalizer), relocalizer->recovery.is_active, &proposals->found,
-                                    &proposals->is_searched, err);
+                                    is_known(relocalizer), effort, &proposals->found, &proposals->is_searched, err);
     if (status != NDT_OK || !proposals->is_searched)
         return status;
     proposals->us = ndt_clock_us() - start_us;
-    proposals->evaluations = (int)(proposals->found->evaluated_points / (matcher->points->count + 1));
+    proposals->evaluations += (int)(proposals->found->evaluated_points / (matcher->points->count + 1));
     return NDT_OK;
 }
 
@@ -212,9 +268,45 @@ static double log_odds(const struct ndtd_relocalization *now, const struct ndt_p
     return log_odds_of_scan(now, a, b) + surprise_of(now, b) - surprise_of(now, a);
 }
 
+/* Evidence against a sensor pose of the motion that is followed, or of a given pose. */
+static double surprise_of_motion(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor)
+{
+    double covariance[36];
+    memcpy(covariance, now->expected.covariance, sizeof(covariance));
+    if (!now->relocalizer->is_verified)
+        for (int i = 0; i < 6; i++)
+            covariance[7 * i] += i < 3 ? GIVEN_M * GIVEN_M : GIVEN_RAD * GIVEN_RAD;
+    return ndtd_surprise(ndtd_squared_mahalanobis(&now->expected.T_map_sensor, covariance, T_map_sensor));
+}
+
+/* Evidence against a sensor pose of the way from the last verified or given pose. */
+static double surprise_of_way(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&now->scan->T_base_sensor);
+    const struct ndt_pose to = ndt_pose_compose(T_map_sensor, &T_sensor_base);
+    if (!from)
+        return 0;
+    const double dt_s = fabs(ndt_track_seconds(from->stamp_ns, now->alignment->predicted.stamp_ns));
+    const double usual_m = ndtd_usual_way_m(relocalizer, dt_s) + (relocalizer->is_verified ? 0 : GIVEN_M);
+    const double climbs_m = to.t_m[2] - from->T_map_base.t_m[2];
+    return ndtd_surprise(pow(ndt_pose_distance_m(&from->T_map_base, &to) / usual_m, 2) +
+                         pow(CLIMB_DEVIATIONS * climbs_m / ndtd_likely_climb_m(relocalizer, dt_s), 2));
+}
+
+/* Evidence against a sensor pose that decides which optimum is followed, and proves none. Wheels, which may stand
+ * still, hold no pose that way. */
+static double held_by_motion(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor)
+{
+    if (ndtd_has_odometry(&now->alignment->predicted))
+        return 0;
+    return (now->has_evidence ? 0 : fmin(MOST_HELD, surprise_of_motion(now, T_map_sensor))) +
+           fmin(MOST_HELD, surprise_of_way(now, T_map_sensor));
+}
+
 /* Logarithm of the odds that a pose needs over the alignment. In recovery one of another place needs clear ones:
- * the views decide between places, and a pose that changes its place with every scan has no past. Wheels, which may
- * stand still, hold no pose that way. */
+ * the views decide between places, and a pose that changes its place with every scan has no past. */
 static double least_odds(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor, double better)
 {
     const int is_elsewhere =
@@ -222,6 +314,13 @@ static double least_odds(const struct ndtd_relocalization *now, const struct ndt
     return now->relocalizer->recovery.is_active && is_elsewhere && !ndtd_has_odometry(&now->alignment->predicted)
                ? fmax(better, CLEARLY_BETTER)
                : better;
+}
+
+/* Whether the scan speaks clearly enough for another optimum than the one that is kept. */
+static int is_better_place(const struct ndtd_relocalization *now, const struct ndt_pose *found,
+                           const struct ndt_pose *kept, double least)
+{
+    return log_odds(now, found, kept) > fmax(least, held_by_motion(now, found) - held_by_motion(now, kept));
 }
 
 /* The number of the best result whose log odds over the alignment exceed `better`; `count`: there is none. */
@@ -236,10 +335,10 @@ static size_t choose_best(struct ndtd_relocalization *now, size_t count, double 
             (ndtd_outcome_is_usable(kept->outcome) && !ndtd_outcome_is_usable(found[i].outcome)))
             continue;
         ndtd_optima_add(&now->relocalizer->optima, &found[i].T_map_sensor);
+        const double least = best == count ? least_odds(now, &found[i].T_map_sensor, better) : 0;
         if (is_same
                 ? ndtd_fit(&found[i]) <= ndtd_fit(kept) + SAME_GAIN
-                : ndtd_fit(kept) > 0 && log_odds(now, &found[i].T_map_sensor, &kept->T_map_sensor) <=
-                                            (best == count ? least_odds(now, &found[i].T_map_sensor, better) : 0))
+                : ndtd_fit(kept) > 0 && !is_better_place(now, &found[i].T_map_sensor, &kept->T_map_sensor, least))
             continue;
         best = i;
         kept = &found[i];
@@ -292,12 +391,16 @@ static void guess_contenders(struct ndtd_relocalization *now)
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(&now->scan->T_base_sensor);
     const int is_usable = ndtd_outcome_is_usable(now->alignment->result.outcome);
     relocalizer->guesses.count = 0;
+    for (size_t i = 0; i < relocalizer->proposals.near_count; i++)
+        relocalizer->guesses.T_map_base[relocalizer->guesses.count++] =
+            ndt_pose_compose(&relocalizer->proposals.T_map_near[i], &T_sensor_base);
+    const size_t most = relocalizer->guesses.count + CONTENDERS_MOST;
     for (uint32_t i = 0; i < found->count; i++) {
         const struct ndt_search_candidate *candidate = &found->candidates[i];
         if (is_usable && !ndtd_are_distinct(&candidate->T_map_sensor, aligned))
             continue;
         ndtd_optima_add(&relocalizer->optima, &candidate->T_map_sensor);
-        if (relocalizer->guesses.count < CONTENDERS_MOST &&
+        if (relocalizer->guesses.count < most &&
             candidate->gaussian_fit >= NEAR_BEST * found->candidates[0].gaussian_fit &&
             (!is_usable || ndtd_matcher_significance(now->matcher, aligned, &candidate->T_map_sensor) < FAR_BEHIND))
             relocalizer->guesses.T_map_base[relocalizer->guesses.count++] =
@@ -564,6 +667,8 @@ enum ndt_status ndtd_try_multistart(struct ndtd_relocalization *now, struct ndt_
     now->expected = now->alignment->prior;
     set_evidence(now);
     relocalizer->optima.count = 0;
+    if (ndtd_fit(&now->alignment->result) > 0) /* a rival, where another one becomes the alignment */
+        ndtd_optima_add(&relocalizer->optima, &now->alignment->result.T_map_sensor);
     enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
     if (status == NDT_OK)
         status = try_all(now, err);

@@ -25,6 +25,9 @@ static const double BESIDE_GIVEN_M = 0.5;
 /* Distance from where odometry leads to beyond which a pose that is not accepted has left the track, turn beyond
  * which none is accepted, and turn since the last scan beyond which a scan speaks against odometry. */
 static const double ODOMETRY_M = 0.4, ODOMETRY_RAD = 0.06, ODOMETRY_STEP_RAD = 0.1;
+/* Time since the verified pose up to which the measured turn decides; wheels and gyros may be mounted otherwise
+ * than told. */
+static const double TURN_S = 2;
 /* Number of searches near GNSS positions without an accepted hypothesis after which the positions may be wrong:
  * from then on every GNSS_EVERY-th search is near them, and the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
@@ -98,12 +101,15 @@ static void follow_leading(const struct ndtd_relocalization *now)
         return;
     if (!recovery->is_active)
         recovery->leading = (struct ndtd_hypothesis){.state = *alignment->before};
-    recovery->leading.before = alignment->predicted;
     count_against_odometry(now, fits);
     if (alignment->is_updated &&
         ndt_pose_distance_m(&alignment->predicted.T_map_base, &alignment->updated.T_map_base) >
-            leaving_m(&alignment->predicted))
-        recovery->leading.is_found = 1; /* the pose has left the track that was followed */
+            leaving_m(&alignment->predicted)) {
+        /* The pose has left the track that was followed, which goes on as another one. */
+        (void)ndtd_hypotheses_insert(&recovery->others, &recovery->leading);
+        recovery->leading.is_found = 1;
+    }
+    recovery->leading.before = alignment->predicted;
     ndtd_hypothesis_follow(&recovery->leading,
                            fits && alignment->is_updated ? &alignment->updated : &alignment->predicted,
                            ndtd_fit(&alignment->result), fits ? confidence : 0);
@@ -155,9 +161,20 @@ static double farthest_m(const struct ndtd_relocalizer *relocalizer, int64_t sta
 
 static int is_likely(const struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state)
 {
+    const struct ndt_track_state *verified = &relocalizer->verified;
+    const double dt_s = fabs(ndt_track_seconds(verified->stamp_ns, state->stamp_ns));
     return !relocalizer->is_verified ||
-           ndt_pose_distance_m(&relocalizer->verified.T_map_base, &state->T_map_base) <=
-               ndtd_likely_reach_m(relocalizer, state->stamp_ns);
+           (ndt_pose_distance_m(&verified->T_map_base, &state->T_map_base) <=
+                ndtd_likely_reach_m(relocalizer, state->stamp_ns) &&
+            fabs(verified->T_map_base.t_m[2] - state->T_map_base.t_m[2]) <= ndtd_likely_climb_m(relocalizer, dt_s));
+}
+
+/* Whether the vehicle has likely come to a state since it was verified, or its pose was given. */
+static int is_near_reference(const struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state)
+{
+    const struct ndt_track_state *from = ndtd_relocalizer_reference(relocalizer);
+    return !from || ndt_pose_distance_m(&from->T_map_base, &state->T_map_base) <=
+                        ndtd_likely_reach_m(relocalizer, state->stamp_ns) + 3 * ndt_track_position_deviation(from);
 }
 
 static int set_gnss_region(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns,
@@ -249,6 +266,7 @@ static enum ndt_status start_search(const struct ndtd_relocalization *now, struc
     if (!ndtd_searcher_claim(searcher, NDTD_SEARCH_RECOVERY))
         return NDT_OK;
     request.purpose = set_region(relocalizer, now->alignment->predicted.stamp_ns, &request.region);
+    request.region.above_ground_m = ndtd_above_ground_m(relocalizer);
     relocalizer->recovery.searches++;
     return ndtd_searcher_start(searcher, &request, err);
 }
@@ -316,7 +334,7 @@ static enum ndt_status choose_leading(struct ndtd_relocalization *now, struct nd
     if (!other || other->before.stamp_ns != now->alignment->predicted.stamp_ns)
         return NDT_OK;
     const int is_convincing =
-        is_likely(now->relocalizer, &other->state) ? other->agreements >= 1 : other->agreements >= 3;
+        is_near_reference(now->relocalizer, &other->state) ? other->agreements >= 1 : other->agreements >= 3;
     if (now->alignment->before &&
         (!is_convincing || other->agreements <= leading->agreements || other->fit < BETTER_FIT * leading->fit))
         return NDT_OK;
@@ -458,6 +476,23 @@ static int fits_another(const struct ndtd_relocalization *now)
     return now->alignment->result.scores.nvtl_normalized < LEAST_MATCHED_PART * now->relocalizer->usual.matched;
 }
 
+/* Whether odometry or a gyro, which nothing contradicts, tell another turn since the verified pose than one that
+ * leads to the leading hypothesis: it is where the vehicle is at best, and tilted by a scan that shows no ground.
+ */
+static int is_turned_otherwise(const struct ndtd_relocalization *now)
+{
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
+    struct ndt_track_state expected;
+    if (!relocalizer->is_verified || ndtd_is_odometry_contradicted(relocalizer))
+        return 0;
+    ndt_track_predict_from(now->matcher->track, &relocalizer->verified, now->alignment->predicted.stamp_ns,
+                           &expected);
+    return (ndtd_has_odometry(&expected) || expected.source == NDT_TRACK_GYRO) &&
+           fabs(ndt_track_seconds(relocalizer->verified.stamp_ns, expected.stamp_ns)) <= TURN_S &&
+           ndt_pose_angle_rad(&expected.T_map_base, &relocalizer->recovery.leading.state.T_map_base) >
+               ODOMETRY_RAD + 3 * ndt_track_attitude_deviation(&expected);
+}
+
 /* Accepts the leading hypothesis, or leaves it unproven. */
 static enum ndt_status prove_leading(const struct ndtd_relocalization *now, struct ndt_error *err)
 {
@@ -595,7 +630,7 @@ enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *
     }
     if (status == NDT_OK)
         status = prove_leading(now, err);
-    if (fits_another(now))
+    if (fits_another(now) || is_turned_otherwise(now))
         now->decision->is_unproven = 1;
     if (status == NDT_OK && now->decision->is_unproven)
         ndtd_places_keep(now);

@@ -10,9 +10,8 @@ static const double PLACE_M = 1, SEARCHED_M = 5;
 /* Way since the pose was verified up to which guesses and windows have tried all places that the vehicle can have
  * reached: that of a walker in half a second. */
 static const double SHORT_M = 2;
-/* Usual motion between views: a distance and an angle that every vehicle moves, the usual part of the likely speed,
- * which is 1.5 times the highest so far, and the rate of turn. */
-static const double USUAL_M = 0.3, USUAL_RAD = 0.1, USUAL_SPEED_PART = 1 / 1.5, USUAL_RADPS = 1;
+/* Usual turn between views: an angle that every vehicle turns, and a rate. */
+static const double USUAL_RAD = 0.1, USUAL_RADPS = 1;
 /* Error of a motion between views by odometry: largest and usual, and the parts of the way and of the turn in them.
  */
 static const double MEASURED_MOST_M = 1, MEASURED_MOST_RAD = 0.3, MEASURED_MOST_PART = 0.2;
@@ -79,7 +78,7 @@ static struct ndtd_motion_limit unmeasured_limit(const struct ndtd_relocalizer *
     const double speed_mps = ndtd_likely_speed_mps(relocalizer);
     return (struct ndtd_motion_limit){.most_m = PLACE_M + ndtd_reach_m(relocalizer->settings, speed_mps, dt_s),
                                       .most_rad = ndtd_turn_reach_rad(dt_s),
-                                      .usual_m = USUAL_M + USUAL_SPEED_PART * speed_mps * dt_s,
+                                      .usual_m = ndtd_usual_way_m(relocalizer, dt_s),
                                       .usual_rad = USUAL_RAD + USUAL_RADPS * dt_s};
 }
 
@@ -201,13 +200,20 @@ void ndtd_relocalizer_spread(const struct ndtd_relocalizer *relocalizer, const s
 
 /* ---- the proof ---- */
 
+/* Logarithm of the weight of a place by its whole fit, which tells more than the limited evidence against it: the
+ * right place may fit badly because the points are deskewed with the motion of another one. */
+static double whole_weight(const struct ndtd_place *place)
+{
+    return place->log_fit + place->log_arrival;
+}
+
 /* The most probable place besides `here` that was not deskewed with its own motion yet; NULL: there is none. */
 static struct ndtd_place *next_rival(struct ndtd_belief *places, const struct ndtd_place *here, const int *is_moved)
 {
     struct ndtd_place *next = NULL;
     for (size_t i = 0; i < places->count; i++)
         if (&places->places[i] != here && !is_moved[i] && !places->places[i].is_carried &&
-            (!next || places->places[i].log_weight > next->log_weight))
+            (!next || whole_weight(&places->places[i]) > whole_weight(next)))
             next = &places->places[i];
     return next;
 }

@@ -8,6 +8,9 @@
 /* Sum of leads that a verified pose leaves: the next scan against odometry contradicts it again. */
 static const double VERIFIED_LEAD_SUM = NDTD_CONTRADICTION - 1;
 
+/* Running mean of the height above the ground: its gain, and the largest difference of a height from it. */
+static const double HEIGHT_GAIN = 0.1, SAME_HEIGHT_M = 0.5;
+
 enum ndt_status ndtd_relocalizer_create(struct ndtd_relocalizer **out, const struct ndtd_relocalizer_parts *parts,
                                         struct ndt_error *err)
 {
@@ -47,6 +50,7 @@ void ndtd_relocalizer_set_map(struct ndtd_relocalizer *relocalizer, const struct
         ndtd_hypothesis_forget(&recovery->leading);
         relocalizer->usual = (struct ndtd_usual_fit){0};
         relocalizer->odometry_lead_sum = 0;
+        relocalizer->grounds = 0;
     }
     if (relocalizer->parts.searcher)
         ndtd_searcher_set_map(relocalizer->parts.searcher, map);
@@ -131,12 +135,30 @@ void ndtd_relocalizer_report(const struct ndtd_relocalizer *relocalizer, const s
 
 /* ---- what happened to the estimate ---- */
 
+/* Takes in the height of a verified base. Where it changes, as on a ladder, the mean begins anew. */
+static void add_ground(struct ndtd_relocalizer *relocalizer, const struct ndt_pose *T_map_base)
+{
+    const struct ndt_pose T_map_sensor =
+        ndt_pose_compose(T_map_base, &relocalizer->parts.matcher->scan.T_base_sensor);
+    const double above_m =
+        ndtd_window_above_ground_m(relocalizer->window, relocalizer->parts.matcher->map, T_map_sensor.t_m);
+    const double base_m = above_m + T_map_base->t_m[2] - T_map_sensor.t_m[2];
+    if (above_m == 0)
+        return;
+    if (fabs(base_m - relocalizer->above_ground_m) > SAME_HEIGHT_M)
+        relocalizer->grounds = 0;
+    relocalizer->grounds++;
+    relocalizer->above_ground_m +=
+        fmax(1.0 / relocalizer->grounds, HEIGHT_GAIN) * (base_m - relocalizer->above_ground_m);
+}
+
 void ndtd_relocalizer_verify(struct ndtd_relocalizer *relocalizer, const struct ndt_track_state *state,
                              const struct ndt_align_result *result)
 {
     ndtd_usual_fit_add(&relocalizer->usual, ndtd_fit(result), result->scores.nvtl_normalized);
     relocalizer->verified = *state;
     relocalizer->is_verified = 1;
+    add_ground(relocalizer, &state->T_map_base);
     relocalizer->odometry_lead_sum = fmin(relocalizer->odometry_lead_sum, VERIFIED_LEAD_SUM);
     relocalizer->fastest_mps = fmax(relocalizer->fastest_mps, fmin(ndtd_speed_mps(&state->twist),
                                                                    relocalizer->settings->recovery.max_speed_mps));

@@ -10,11 +10,21 @@ enum { AGAINST_SCANS = 2 };
 /* Largest error of a heading given without a covariance, where turns since then are unknown. */
 static const double GIVEN_RAD = 45 * 0.017453292519943295, SIGMAS = 5;
 
+/* Verified scans after which the height above the ground is known. */
+enum { KNOWN_GROUNDS = 3 };
+/* Height above the ground up to which a sensor is carried; higher up it flies, and at any height. */
+static const double MOST_ABOVE_M = 10;
+
 /* Logarithm of the probability of the leading place below which it is another one, more likely than not. */
 static const double MOST_DOUBTED = -0.69;
 
 /* Room for motion beyond the vehicle's speed so far. */
 static const double LIKELY_M = 3, LEAST_SPEED_MPS = 2;
+/* Usual way: one that every vehicle moves, and the usual part of the likely speed, which is 1.5 times the highest
+ * so far. */
+static const double USUAL_M = 0.3, USUAL_SPEED_PART = 1 / 1.5;
+/* Room for a change of height: floors look alike, and stairs and streets are slow and flat. */
+static const double CLIMB_M = 1, CLIMB_MPS = 0.4, SLOPE = 0.15;
 
 void ndtd_relocalizer_set_view(struct ndtd_relocalizer *relocalizer, struct ndtd_points_view *view)
 {
@@ -130,6 +140,25 @@ double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer)
 double ndtd_likely_way_m(const struct ndtd_relocalizer *relocalizer, double dt_s)
 {
     return LIKELY_M + ndtd_likely_speed_mps(relocalizer) * dt_s;
+}
+
+double ndtd_above_ground_m(const struct ndtd_relocalizer *relocalizer)
+{
+    const struct ndtd_scan *scan = &relocalizer->parts.matcher->scan;
+    const struct ndt_pose T_map_sensor = ndt_pose_compose(&relocalizer->verified.T_map_base, &scan->T_base_sensor);
+    const double mounted_m = T_map_sensor.t_m[2] - relocalizer->verified.T_map_base.t_m[2];
+    const double above_m = relocalizer->above_ground_m + mounted_m;
+    return relocalizer->grounds >= KNOWN_GROUNDS && above_m > 0 && above_m <= MOST_ABOVE_M ? above_m : 0;
+}
+
+double ndtd_usual_way_m(const struct ndtd_relocalizer *relocalizer, double dt_s)
+{
+    return USUAL_M + USUAL_SPEED_PART * ndtd_likely_speed_mps(relocalizer) * dt_s;
+}
+
+double ndtd_likely_climb_m(const struct ndtd_relocalizer *relocalizer, double dt_s)
+{
+    return CLIMB_M + dt_s * fmax(CLIMB_MPS, SLOPE * ndtd_likely_speed_mps(relocalizer));
 }
 
 double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)

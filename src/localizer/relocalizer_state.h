@@ -55,10 +55,15 @@ struct ndtd_localize {
     struct ndt_localize_report report;
 };
 
+/* Largest number of candidates beside the place that is followed. */
+enum { NDTD_NEAR_MOST = 2 };
+
 /* Candidates that a search of the window has found for the scan. */
 struct ndtd_proposals {
     int is_searched;
     const struct ndt_search_result *found;
+    struct ndt_pose T_map_near[NDTD_NEAR_MOST]; /* sensor poses near the one that was followed */
+    size_t near_count;
     double us;
     int evaluations; /* costs of its alignments, in evaluations of all points of the scan */
 };
@@ -88,6 +93,8 @@ struct ndtd_relocalizer {
     double odometry_lead_sum;    /* sum of the leads of poses beside those that odometry holds, see degeneracy.c */
     double fastest_mps;          /* highest speed of verified scans */
     struct ndtd_usual_fit usual; /* usual fit of verified scans */
+    double above_ground_m;       /* mean height of the base above the ground of the map, if `grounds` are enough */
+    uint32_t grounds;            /* verified scans in a row whose height agrees with the mean */
     struct ndtd_previous_track previous;
     struct ndtd_recovery recovery;
     struct ndtd_localize localize;
@@ -181,6 +188,12 @@ double ndtd_turn_reach_rad(double dt_s);
 double ndtd_likely_speed_mps(const struct ndtd_relocalizer *relocalizer);
 /* Largest distance that the vehicle likely comes in dt_s. */
 double ndtd_likely_way_m(const struct ndtd_relocalizer *relocalizer, double dt_s);
+/* Height of the sensor of this scan above the ground, as at the verified scans; 0: not known yet. */
+double ndtd_above_ground_m(const struct ndtd_relocalizer *relocalizer);
+/* Usual distance that the vehicle comes in dt_s. */
+double ndtd_usual_way_m(const struct ndtd_relocalizer *relocalizer, double dt_s);
+/* Largest height that the vehicle likely climbs or descends in dt_s. */
+double ndtd_likely_climb_m(const struct ndtd_relocalizer *relocalizer, double dt_s);
 /* Largest distance that the vehicle has likely come since it was verified, or its pose was given. */
 double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns);
 /* Confidence in the alignment, as in ndtd_alignment_confidence. */
