@@ -103,7 +103,8 @@ enum ndt_status ndtd_window_search(struct ndtd_window *window, struct ndtd_searc
         params->tier = is_near ? NDT_SEARCH_AUTO : NDT_SEARCH_REGION; /* AUTO: by radius and view */
     const enum ndt_status status = ndt_search_run(window->search, params, matcher->points,
                                                   &request.T_upright_sensor, region, NULL, &window->result, err);
-    window->mean_us += GAIN * (ndt_clock_us() - start_us - window->mean_us);
+    if (effort != NDTD_WINDOW_FEW) /* a small window tells nothing about the time of a large one */
+        window->mean_us += GAIN * (ndt_clock_us() - start_us - window->mean_us);
     return status;
 }
 
