@@ -15,9 +15,8 @@
 
 /* Logarithm of the odds that another pose needs over a confirmed one, where the scan may slide, as in a tunnel. */
 static const double CLEARLY_BETTER = NDTD_LEAST_MARGIN;
-/* Largest logarithm of the odds that the followed motion holds an optimum with, and the usual error of a given
- * pose. */
-static const double MOST_HELD = 8, GIVEN_M = 2, GIVEN_RAD = 0.6;
+/* Largest logarithm of the odds that the followed motion holds an optimum with. */
+static const double MOST_HELD = 8;
 /* Standard deviations in the likely change of height. */
 static const double CLIMB_DEVIATIONS = 3;
 /* Distance beyond which an optimum is another place; nearer ones are turned, or badly deskewed. */
@@ -271,11 +270,12 @@ static double log_odds(const struct ndtd_relocalization *now, const struct ndt_p
 /* Evidence against a sensor pose of the motion that is followed, or of a given pose. */
 static double surprise_of_motion(const struct ndtd_relocalization *now, const struct ndt_pose *T_map_sensor)
 {
+    const double given_m = NDTD_GIVEN_USUAL_M, given_rad = NDTD_GIVEN_USUAL_RAD;
     double covariance[36];
     memcpy(covariance, now->expected.covariance, sizeof(covariance));
     if (!now->relocalizer->is_verified)
         for (int i = 0; i < 6; i++)
-            covariance[7 * i] += i < 3 ? GIVEN_M * GIVEN_M : GIVEN_RAD * GIVEN_RAD;
+            covariance[7 * i] += i < 3 ? given_m * given_m : given_rad * given_rad;
     return ndtd_surprise(ndtd_squared_mahalanobis(&now->expected.T_map_sensor, covariance, T_map_sensor));
 }
 
@@ -289,7 +289,8 @@ static double surprise_of_way(const struct ndtd_relocalization *now, const struc
     if (!from)
         return 0;
     const double dt_s = fabs(ndt_track_seconds(from->stamp_ns, now->alignment->predicted.stamp_ns));
-    const double usual_m = ndtd_usual_way_m(relocalizer, dt_s) + (relocalizer->is_verified ? 0 : GIVEN_M);
+    const double usual_m =
+        ndtd_usual_way_m(relocalizer, dt_s) + (relocalizer->is_verified ? 0 : NDTD_GIVEN_USUAL_M);
     const double climbs_m = to.t_m[2] - from->T_map_base.t_m[2];
     return ndtd_surprise(pow(ndt_pose_distance_m(&from->T_map_base, &to) / usual_m, 2) +
                          pow(CLIMB_DEVIATIONS * climbs_m / ndtd_likely_climb_m(relocalizer, dt_s), 2));

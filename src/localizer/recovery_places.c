@@ -16,11 +16,10 @@ static const double USUAL_RAD = 0.1, USUAL_RADPS = 1;
  */
 static const double MEASURED_MOST_M = 1, MEASURED_MOST_RAD = 0.3, MEASURED_MOST_PART = 0.2;
 static const double MEASURED_USUAL_M = 0.2, MEASURED_USUAL_RAD = 0.05, MEASURED_USUAL_PART = 0.04;
-/* A given pose: logarithm of the probability that it is wrong altogether; its largest and its usual error
- * otherwise, unless its deviation is larger; the age up to which it says where the vehicle is; and the time after
- * which a velocity that was given wrong no longer moves the poses. */
-static const double GIVEN_WRONG = -2.3, GIVEN_M = 5, GIVEN_USUAL_M = 2, GIVEN_RAD = 0.6, GIVEN_S = 10,
-                    SETTLED_S = 0.95;
+/* A given pose: logarithm of the probability that it is wrong altogether; its largest error otherwise, unless its
+ * deviation is larger; the age up to which it says where the vehicle is; and the time after which a velocity that
+ * was given wrong no longer moves the poses. */
+static const double GIVEN_WRONG = -2.3, GIVEN_M = 5, GIVEN_S = 10, SETTLED_S = 0.95;
 
 /* Age up to which the places of an earlier scan tell where the vehicle may be. */
 static const double RECENT_S = 1;
@@ -114,9 +113,9 @@ static struct ndtd_motion_limit motion_limit(const struct ndtd_relocalizer *relo
         return limit;
     const double deviation_m = ndt_track_position_deviation(&relocalizer->given);
     limit.most_m += fmax(GIVEN_M, 3 * deviation_m);
-    limit.most_rad += GIVEN_RAD;
-    limit.usual_m += fmax(GIVEN_USUAL_M, deviation_m);
-    limit.usual_rad += GIVEN_RAD;
+    limit.most_rad += NDTD_GIVEN_USUAL_RAD;
+    limit.usual_m += fmax(NDTD_GIVEN_USUAL_M, deviation_m);
+    limit.usual_rad += NDTD_GIVEN_USUAL_RAD;
     limit.is_exact = 0;
     return limit;
 }
@@ -207,7 +206,8 @@ static double whole_weight(const struct ndtd_place *place)
     return place->log_fit + place->log_arrival;
 }
 
-/* The most probable place besides `here` that was not deskewed with its own motion yet; NULL: there is none. */
+/* The place of the largest whole weight besides `here` that was not deskewed with its own motion yet; NULL: there
+ * is none. */
 static struct ndtd_place *next_rival(struct ndtd_belief *places, const struct ndtd_place *here, const int *is_moved)
 {
     struct ndtd_place *next = NULL;

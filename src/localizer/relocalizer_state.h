@@ -123,6 +123,10 @@ struct ndtd_relocalization {
  * odometry, 2040 scans, 16 and 32 beams: at most 2.0. */
 #define NDTD_CONTRADICTION 3.0
 
+/* Usual errors of a given pose: a distance, and an angle. */
+#define NDTD_GIVEN_USUAL_M   2.0
+#define NDTD_GIVEN_USUAL_RAD 0.6
+
 /* Radius of the window of a scan around its prediction. */
 double ndtd_window_radius_m(const struct ndtd_relocalizer *relocalizer, const struct ndtd_alignment *alignment);
 /* Whether odometry tells the way of a prediction. */

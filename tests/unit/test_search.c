@@ -241,6 +241,13 @@ TEST(test_no_ground)
     run(up, &region);
     ck_assert(is_right(&truth));
     ck_assert_uint_lt(result.poses, poses);
+    ndt_cloud_free(&scan);
+    world_scan(&world, &truth, 3, -20, 20, &scan);
+    run(up, &region);
+    ck_assert_int_eq(result.view.has_ground, 1);
+    const struct ndt_search_region on_a_table = {.above_ground_m = 2.6};
+    run(up, &on_a_table); /* the plane that the scan shows is not the ground */
+    ck_assert_int_eq(result.view.has_ground, 0);
     close_world();
 }
 
