@@ -16,6 +16,7 @@ struct variant {
     void (*eval_chunk)(const struct ndt_wide_job *job, size_t chunk, double *sums);
     void (*inform_chunk)(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed);
     void (*score_chunk)(const struct ndt_wide_job *job, size_t chunk, struct ndt_score_sums *sums);
+    void (*score_each)(const struct ndt_wide_job *job, uint32_t *units);
     int (*runs_here)(void);
 };
 
@@ -41,16 +42,18 @@ static int always(void)
 /* One row per variant, the best first: "auto" takes the first that runs here. */
 static const struct variant variants[] = {
 #if defined(NDT_HAVE_avx512)
-    {"avx512", ndt_eval_chunk_avx512, ndt_inform_chunk_avx512, ndt_score_chunk_avx512, has_avx512},
+    {"avx512", ndt_eval_chunk_avx512, ndt_inform_chunk_avx512, ndt_score_chunk_avx512, ndt_score_each_avx512,
+     has_avx512},
 #endif
 #if defined(NDT_HAVE_avx2)
-    {"avx2", ndt_eval_chunk_avx2, ndt_inform_chunk_avx2, ndt_score_chunk_avx2, has_avx2},
+    {"avx2", ndt_eval_chunk_avx2, ndt_inform_chunk_avx2, ndt_score_chunk_avx2, ndt_score_each_avx2, has_avx2},
 #endif
 #if defined(NDT_HAVE_neon)
-    {"neon", ndt_eval_chunk_neon, ndt_inform_chunk_neon, ndt_score_chunk_neon, always},
+    {"neon", ndt_eval_chunk_neon, ndt_inform_chunk_neon, ndt_score_chunk_neon, ndt_score_each_neon, always},
 #endif
 #if defined(NDT_HAVE_baseline)
-    {"baseline", ndt_eval_chunk_baseline, ndt_inform_chunk_baseline, ndt_score_chunk_baseline, always},
+    {"baseline", ndt_eval_chunk_baseline, ndt_inform_chunk_baseline, ndt_score_chunk_baseline,
+     ndt_score_each_baseline, always},
 #endif
 };
 enum { VARIANT_COUNT = sizeof(variants) / sizeof(variants[0]) };
@@ -445,6 +448,44 @@ static enum ndt_status cpu_score_poses(struct ndt_backend *backend, const struct
     cpu->counters.evaluations += *done;
     cpu->counters.kernel_us += ndt_clock_us() - start_us;
     return NDT_OK;
+}
+
+/* Scores `count` points, each `stride` after the one before, from number `first` on. */
+static void score_each(const struct variant *variant, struct ndt_wide_job *job, const struct ndt_cloud *scan,
+                       size_t first, size_t stride, float *values)
+{
+    float x_m[3][NDT_CHUNK_POINTS] = {{0}};
+    uint32_t units[NDT_CHUNK_POINTS];
+    for (size_t i = 0; i < job->count; i++) {
+        x_m[0][i] = scan->x_m[first + i * stride];
+        x_m[1][i] = scan->y_m[first + i * stride];
+        x_m[2][i] = scan->z_m[first + i * stride];
+    }
+    job->x_m = x_m[0];
+    job->y_m = x_m[1];
+    job->z_m = x_m[2];
+    variant->score_each(job, units);
+    for (size_t i = 0; i < job->count; i++)
+        values[i] = (float)units[i] / (float)NDT_SCORE_UNITS;
+}
+
+void ndt_score_points(const struct ndt_map *map, int level, enum ndt_neighbours neighbours,
+                      const struct ndt_cloud *scan, size_t stride, const struct ndt_score_pose *pose, float *values)
+{
+    const struct variant *variant = variants; /* the best; all give the same bits */
+    const size_t count = (scan->count + stride - 1) / stride;
+    struct ndt_wide_job job = {.level = &map->levels[level], .neighbours = neighbours};
+    struct ndt_packed_pose packed;
+    while (!variant->runs_here())
+        variant++;
+    ndt_score_pack(pose, job.level->leaf_m, &packed);
+    memcpy(job.R, packed.R, sizeof(job.R));
+    memcpy(job.t_m, packed.t_m, sizeof(job.t_m));
+    memcpy(job.near_cell, packed.near_cell, sizeof(job.near_cell));
+    for (size_t done = 0; done < count; done += job.count) {
+        job.count = count - done < NDT_CHUNK_POINTS ? count - done : NDT_CHUNK_POINTS;
+        score_each(variant, &job, scan, done * stride, stride, values + done);
+    }
 }
 
 /* ---- lanes: one backend per thread of the pool, without a pool of their own ---- */

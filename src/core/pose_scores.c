@@ -123,8 +123,9 @@ enum ndt_status ndt_score_poses_plain(const struct ndt_map *map, const struct nd
     return NDT_OK;
 }
 
-void ndt_score_points(const struct ndt_map *map, int level, enum ndt_neighbours neighbours,
-                      const struct ndt_cloud *scan, size_t stride, const struct ndt_score_pose *pose, float *values)
+void ndt_score_points_plain(const struct ndt_map *map, int level, enum ndt_neighbours neighbours,
+                            const struct ndt_cloud *scan, size_t stride, const struct ndt_score_pose *pose,
+                            float *values)
 {
     struct place place = {.level = &map->levels[level], .neighbours = neighbours};
     place.scale = ndt_score_scale_of(place.level);

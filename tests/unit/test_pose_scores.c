@@ -72,7 +72,7 @@ TEST_EACH(points_add_up_to_the_score, 0, 12)
     struct ndt_pose_score out[POSES];
     struct ndt_score_request request = {
         .level = _i / 4, .neighbours = (enum ndt_neighbours)(_i % 4), .count = POSES, .poses = packed};
-    static float values[POINTS], third[POINTS];
+    static float values[POINTS], third[POINTS], plain[POINTS];
     size_t done;
     ck_assert_int_eq(ndt_score_poses_plain(map, &scan, &request, out, &done, &err), NDT_OK);
     for (int i = 0; i < POSES; i++) {
@@ -80,6 +80,8 @@ TEST_EACH(points_add_up_to_the_score, 0, 12)
         size_t matched = 0;
         ndt_score_points(map, request.level, request.neighbours, &scan, 1, &packed[i], values);
         ndt_score_points(map, request.level, request.neighbours, &scan, 3, &packed[i], third);
+        ndt_score_points_plain(map, request.level, request.neighbours, &scan, 1, &packed[i], plain);
+        ck_assert_mem_eq(values, plain, scan.count * sizeof(*values));
         for (size_t j = 0; j < scan.count; j++) {
             sum += (double)values[j];
             matched += values[j] > 0;

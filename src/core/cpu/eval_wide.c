@@ -384,24 +384,22 @@ EACH void sum_chunk(const struct ndt_wide_job *job, size_t chunk, double *sums, 
 
 /* Sums of lanes: pairs of lanes widen to 64 bits. */
 typedef uint64_t wide_l __attribute__((vector_size(sizeof(float) * WIDE)));
-struct score_lanes {
-    wide_l score, nearest;
-};
 
 static inline wide_l add_halves(wide_l sums, wide_i lanes)
 {
     return sums + ((wide_l)lanes & UINT32_MAX) + ((wide_l)lanes >> 32);
 }
 
-static inline void score_points(const struct ndt_wide_job *job, const struct chunk *c, size_t base,
-                                struct score_lanes *sums)
+/* The sum over the voxels of each of WIDE points; *best: the largest value of each. */
+static inline wide_i score_points(const struct ndt_wide_job *job, const struct chunk *c, size_t base, wide_i *best)
 {
     const wide_f factor = wide_set((float)job->level->d2 * (-0.5f * LOG2_E)), one = wide_set(1.0f);
     const wide_i found = wide_load_i(&c->steps[base]);
     const int32_t steps = c->steps[base];
     const wide_f x[3] = {wide_load(&c->x_m[0][base]), wide_load(&c->x_m[1][base]), wide_load(&c->x_m[2][base])};
     wide_f y[3], near_m[3], u[3];
-    wide_i score = {0}, best = {0};
+    wide_i score = {0};
+    *best = (wide_i){0};
     move_points(job, x, y, near_m);
     for (int32_t k = 0; k < steps; k++) {
         wide_f words[12];
@@ -409,10 +407,21 @@ static inline void score_points(const struct ndt_wide_job *job, const struct chu
         const wide_f exponent = wide_min(square_distance(job, words, near_m, u) * factor, wide_set(0));
         const wide_i units = ((wide_i)(wide_exp2(exponent) + one) - (wide_i)one) & (found > k);
         score += units;
-        best = (wide_i)wide_select(units > best, (wide_f)units, (wide_f)best);
+        *best = (wide_i)wide_select(units > *best, (wide_f)units, (wide_f)*best);
     }
-    sums->score = add_halves(sums->score, score);
-    sums->nearest = add_halves(sums->nearest, best);
+    return score;
+}
+
+/* Finds the voxels of the points of a chunk and orders them. Returns the number of points that have any. */
+static inline size_t find_pairs(const struct ndt_wide_job *job, struct chunk *c, size_t first, size_t count,
+                                uint32_t having[MOST + 1])
+{
+    memset(c->none, 0, sizeof(c->none));
+    for (size_t i = 0; i < count; i += WIDE)
+        locate(job, c, first, i);
+    find_lists(job->level, c, count);
+    find_neighbours(job, c, count, having);
+    return order_points(job, c, first, count, having, 0);
 }
 
 void PASTE(ndt_score_chunk_, NDT_ISA)(const struct ndt_wide_job *job, size_t chunk, struct ndt_score_sums *sums)
@@ -421,22 +430,34 @@ void PASTE(ndt_score_chunk_, NDT_ISA)(const struct ndt_wide_job *job, size_t chu
     const size_t first = chunk * POINTS;
     const size_t count = job->count - first < POINTS ? job->count - first : POINTS;
     uint32_t having[MOST + 1] = {0};
-    struct score_lanes lanes = {0};
-    memset(c.none, 0, sizeof(c.none));
-    for (size_t i = 0; i < count; i += WIDE)
-        locate(job, &c, first, i);
-    find_lists(job->level, &c, count);
-    find_neighbours(job, &c, count, having);
-    const size_t matched = order_points(job, &c, first, count, having, 0);
-    for (size_t base = 0; base < matched; base += WIDE)
-        score_points(job, &c, base, &lanes);
+    wide_l score = {0}, nearest = {0};
+    const size_t matched = find_pairs(job, &c, first, count, having);
+    for (size_t base = 0; base < matched; base += WIDE) {
+        wide_i best;
+        score = add_halves(score, score_points(job, &c, base, &best));
+        nearest = add_halves(nearest, best);
+    }
     for (size_t i = 0; i < WIDE / 2; i++) {
-        sums->score += lanes.score[i];
-        sums->nearest += lanes.nearest[i];
+        sums->score += score[i];
+        sums->nearest += nearest[i];
     }
     sums->matched += (uint32_t)matched;
     for (uint32_t n = 1; n <= MOST; n++)
         sums->pairs += n * having[n];
+}
+
+void PASTE(ndt_score_each_, NDT_ISA)(const struct ndt_wide_job *job, uint32_t *units)
+{
+    struct chunk c;
+    uint32_t having[MOST + 1] = {0};
+    const size_t matched = find_pairs(job, &c, 0, job->count, having);
+    memset(units, 0, job->count * sizeof(*units));
+    for (size_t base = 0; base < matched; base += WIDE) {
+        wide_i best;
+        const wide_i score = score_points(job, &c, base, &best);
+        for (size_t lane = 0; lane < WIDE && base + lane < matched; lane++)
+            units[(size_t)(c.row[base + lane] - c.ids[0]) / ROW] = (uint32_t)score[lane];
+    }
 }
 
 void PASTE(ndt_eval_chunk_, NDT_ISA)(const struct ndt_wide_job *job, size_t chunk, double *sums)

@@ -69,4 +69,10 @@ void ndt_score_chunk_avx2(const struct ndt_wide_job *job, size_t chunk, struct n
 void ndt_score_chunk_avx512(const struct ndt_wide_job *job, size_t chunk, struct ndt_score_sums *sums);
 void ndt_score_chunk_neon(const struct ndt_wide_job *job, size_t chunk, struct ndt_score_sums *sums);
 
+/* The score of each of at most NDT_CHUNK_POINTS points, in the same units; 0 without a voxel. */
+void ndt_score_each_baseline(const struct ndt_wide_job *job, uint32_t *units);
+void ndt_score_each_avx2(const struct ndt_wide_job *job, uint32_t *units);
+void ndt_score_each_avx512(const struct ndt_wide_job *job, uint32_t *units);
+void ndt_score_each_neon(const struct ndt_wide_job *job, uint32_t *units);
+
 #endif
