@@ -34,6 +34,7 @@ void ndtd_matcher_begin(struct ndtd_matcher *matcher)
     matcher->preprocess_us = 0;
     matcher->points_used = 0;
     matcher->guesses = 0;
+    matcher->beside = (struct ndt_align_result){0};
     ndtd_scan_motion(scan, matcher->track, &scan->predicted, &matcher->motion[FIRST_PASS]);
 }
 
@@ -168,18 +169,32 @@ enum ndt_status ndtd_matcher_align(struct ndtd_matcher *matcher, enum ndtd_pass 
     return ndt_align(matcher->aligner, params, matcher->points, guess, &alignment->result, err);
 }
 
+/* Adds the costs of a batch, in evaluations of all points. */
+static void add_costs(struct ndtd_matcher *matcher, size_t count)
+{
+    const struct ndt_align_result *results = matcher->batch.results;
+    for (size_t i = 0; i < count; i++) {
+        matcher->beside.iterations += results[i].iterations;
+        matcher->beside.evaluations += results[i].evaluations;
+    }
+    matcher->beside.align_us += count > 0 ? results[count - 1].align_us : 0;
+}
+
 enum ndt_status ndtd_matcher_align_batch(struct ndtd_matcher *matcher, const struct ndt_align_params *params,
                                          size_t count, struct ndt_error *err)
 {
     struct ndtd_batch *batch = &matcher->batch;
-    const enum ndt_status status = ndtd_matcher_need_points(matcher, err);
+    enum ndt_status status = ndtd_matcher_need_points(matcher, err);
     if (status != NDT_OK)
         return status;
     for (size_t i = 0; i < count; i++)
         batch->items[i] = (struct ndt_align_item){
             .scan = matcher->points, .T_map_guess = batch->priors[i].T_map_sensor, .prior = &batch->priors[i]};
     matcher->guesses += (int32_t)count;
-    return ndt_align_batch(matcher->aligner, params, batch->items, count, batch->results, err);
+    status = ndt_align_batch(matcher->aligner, params, batch->items, count, batch->results, err);
+    if (status == NDT_OK)
+        add_costs(matcher, count);
+    return status;
 }
 
 void ndtd_matcher_wide_covariance(const struct ndtd_matcher *matcher, double covariance[36])

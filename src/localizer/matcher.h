@@ -54,7 +54,8 @@ struct ndtd_matcher {
     int is_aligned_ahead;                        /* the first alignment was done ahead: see lookahead.h */
     double preprocess_us;
     uint64_t points_used;
-    int32_t guesses; /* guesses that were aligned */
+    int32_t guesses;                /* guesses that were aligned */
+    struct ndt_align_result beside; /* costs of batches and searches, in evaluations of all points */
 
     /* Costs so far. */
     double point_us;          /* mean time of preprocessing per point */

@@ -167,7 +167,7 @@ static enum ndt_status search_beside(struct ndtd_relocalizer *relocalizer, const
         return status;
     for (uint32_t i = 0; i < found->count && proposals->near_count < NDTD_NEAR_MOST; i++)
         proposals->T_map_near[proposals->near_count++] = found->candidates[i].T_map_sensor;
-    proposals->evaluations += (int)(found->evaluated_points / (matcher->points->count + 1));
+    matcher->beside.evaluations += (int)(found->evaluated_points / (matcher->points->count + 1));
     return NDT_OK;
 }
 
@@ -191,8 +191,8 @@ static enum ndt_status search_window(struct ndtd_relocalizer *relocalizer, const
                                     is_known(relocalizer), effort, &proposals->found, &proposals->is_searched, err);
     if (status != NDT_OK || !proposals->is_searched)
         return status;
-    proposals->us = ndt_clock_us() - start_us;
-    proposals->evaluations += (int)(proposals->found->evaluated_points / (matcher->points->count + 1));
+    matcher->beside.align_us += ndt_clock_us() - start_us;
+    matcher->beside.evaluations += (int)(proposals->found->evaluated_points / (matcher->points->count + 1));
     return NDT_OK;
 }
 
@@ -347,14 +347,12 @@ static size_t choose_best(struct ndtd_relocalization *now, size_t count, double 
     return best;
 }
 
-/* Aligns from all guesses; the best may become the alignment, whose costs are then those of all. is_near: the
- * guesses are optima already, but for the last steps. */
+/* Aligns from all guesses; the best may become the alignment. is_near: the guesses are optima already, but for the
+ * last steps. */
 static enum ndt_status try_guesses(struct ndtd_relocalization *now, int is_near, double better,
                                    struct ndt_error *err)
 {
     struct ndtd_matcher *matcher = now->matcher;
-    struct ndt_align_result *result = &now->alignment->result;
-    const struct ndt_align_result *found = matcher->batch.results;
     struct ndt_align_params params = ndtd_matcher_params(matcher, &now->alignment->prior);
     const size_t count = set_priors(now);
     if (count == 0 || !ndtd_matcher_has_time(matcher, &params))
@@ -366,19 +364,10 @@ static enum ndt_status try_guesses(struct ndtd_relocalization *now, int is_near,
     if (status != NDT_OK)
         return status;
     if (now->relocalizer->view)
-        ndtd_points_view_tried(now->relocalizer->view, &now->scan->T_base_sensor, found, count);
-    struct ndt_align_result costs = *result;
-    for (size_t i = 0; i < count; i++) {
-        costs.iterations += found[i].iterations;
-        costs.evaluations += found[i].evaluations;
-    }
+        ndtd_points_view_tried(now->relocalizer->view, &now->scan->T_base_sensor, matcher->batch.results, count);
     const size_t best = choose_best(now, count, better);
     if (best < count)
         ndtd_take_from_batch(now, best);
-    result->iterations = costs.iterations;
-    result->evaluations = costs.evaluations;
-    result->align_us = costs.align_us + found[count - 1].align_us;
-    result->upload_us = costs.upload_us;
     return NDT_OK;
 }
 

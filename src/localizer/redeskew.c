@@ -28,6 +28,14 @@ void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_resu
     result->upload_us += before->upload_us;
 }
 
+void ndtd_set_costs(struct ndt_align_result *result, const struct ndt_align_result *costs)
+{
+    result->iterations = costs->iterations;
+    result->evaluations = costs->evaluations;
+    result->align_us = costs->align_us;
+    result->upload_us = costs->upload_us;
+}
+
 /* The motion that has deskewed the points. */
 static const struct ndt_twist *motion_in_use(const struct ndtd_matcher *matcher)
 {
@@ -154,10 +162,7 @@ static int try_motion(struct ndtd_matcher *matcher, struct ndtd_alignment *align
     const struct ndt_align_result costs = alignment->result;
     *alignment = before;
     alignment->has_trace = 0; /* the trace was overwritten */
-    alignment->result.iterations = costs.iterations;
-    alignment->result.evaluations = costs.evaluations;
-    alignment->result.align_us = costs.align_us;
-    alignment->result.upload_us = costs.upload_us;
+    ndtd_set_costs(&alignment->result, &costs);
     *status = deskew_back(matcher, &used, &before.updated, err);
     return 0;
 }

@@ -7,6 +7,8 @@
 
 /* Adds the costs of the previous alignments to a result that stands for all of them. */
 void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_result *before);
+/* Gives a result other costs. */
+void ndtd_set_costs(struct ndt_align_result *result, const struct ndt_align_result *costs);
 /* Runs the second pass of preprocess.deskew_passes = 2, where it pays. */
 NDT_MUST_CHECK enum ndt_status ndtd_second_pass(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                                 struct ndt_error *err);

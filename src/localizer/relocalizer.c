@@ -102,8 +102,7 @@ enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer, st
         status = ndtd_compare_previous_track(&now, err);
     if (status == NDT_OK && !relocalizer->is_extending)
         status = ndtd_recover(&now, err);
-    alignment->result.align_us += relocalizer->proposals.us;
-    alignment->result.evaluations += relocalizer->proposals.evaluations;
+    ndtd_add_costs(&alignment->result, &relocalizer->parts.matcher->beside);
     return status;
 }
 

@@ -96,7 +96,7 @@ void ndtd_take_from_batch(struct ndtd_relocalization *now, size_t number)
     struct ndtd_alignment *alignment = now->alignment;
     const struct ndt_align_result before = alignment->result;
     alignment->result = matcher->batch.results[number];
-    ndtd_add_costs(&alignment->result, &before);
+    ndtd_set_costs(&alignment->result, &before);
     alignment->prior = matcher->batch.priors[number];
     alignment->has_trace = alignment->is_updated = 0;
     if (ndtd_outcome_is_usable(alignment->result.outcome))

@@ -64,8 +64,6 @@ struct ndtd_proposals {
     const struct ndt_search_result *found;
     struct ndt_pose T_map_near[NDTD_NEAR_MOST]; /* sensor poses near the one that was followed */
     size_t near_count;
-    double us;
-    int evaluations; /* costs of its alignments, in evaluations of all points of the scan */
 };
 
 /* The search for a better place while the pose is accepted, see watch.c. */
@@ -175,7 +173,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_follow_hypotheses(struct ndtd_relocalizer *r
  * becomes the previous leading hypothesis, or without a pose is removed from the list. */
 NDT_MUST_CHECK enum ndt_status ndtd_change_leading(struct ndtd_relocalization *now, struct ndtd_hypothesis *next,
                                                    struct ndt_error *err);
-/* Makes a result of the batch that of the alignment, and the prior of that number its prior. */
+/* Makes a result of the batch that of the alignment, and the prior of that number its prior; the costs stay. */
 void ndtd_take_from_batch(struct ndtd_relocalization *now, size_t number);
 /* Logarithm of the likelihood of the scan at a place that was not found, over that at the place where it fits best.
  * stands_out: logarithm of the odds of that place over the other ones found. */

@@ -52,13 +52,13 @@ drive() {
 }
 
 pack kitti0005_lite || exit 1
-drive "0005, one pass," 0.011 0.024 0.04 0.035 0.07 0.12 6.5
-drive "0005, two passes," 0.011 0.024 0.04 0.035 0.07 0.12 7 --set preprocess.deskew_passes=2
+drive "0005, one pass," 0.011 0.024 0.04 0.035 0.07 0.12 8.5
+drive "0005, two passes," 0.011 0.024 0.04 0.035 0.07 0.12 9 --set preprocess.deskew_passes=2
 drive "0005, two passes without prior," 0.016 0.03 0.05 0.045 0.08 0.13 12 --set preprocess.deskew_passes=2 --set ndt.prior=off
 if [ -f "$shared/kitti0001_lite/times.txt" ]; then
     pack kitti0001_lite || exit 1
-    drive "0001, one pass," 0.0105 0.035 0.05 0.025 0.045 0.08 5.5
-    drive "0001, two passes," 0.0105 0.035 0.05 0.025 0.045 0.08 6 --set preprocess.deskew_passes=2
+    drive "0001, one pass," 0.0105 0.035 0.05 0.025 0.045 0.08 10
+    drive "0001, two passes," 0.0105 0.035 0.05 0.025 0.045 0.08 10.5 --set preprocess.deskew_passes=2
 else
     echo "note: there is no kitti0001_lite"
 fi
