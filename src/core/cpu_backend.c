@@ -470,14 +470,17 @@ static void score_each(const struct variant *variant, struct ndt_wide_job *job, 
 }
 
 void ndt_score_points(const struct ndt_map *map, int level, enum ndt_neighbours neighbours,
-                      const struct ndt_cloud *scan, size_t stride, const struct ndt_score_pose *pose, float *values)
+                      const struct ndt_cloud *scan, size_t stride, const struct ndt_score_pose *pose,
+                      const char *isa, float *values)
 {
-    const struct variant *variant = variants; /* the best; all give the same bits */
+    const struct variant *variant = variants; /* the best first */
+    struct ndt_error ignored;
     const size_t count = (scan->count + stride - 1) / stride;
     struct ndt_wide_job job = {.level = &map->levels[level], .neighbours = neighbours};
     struct ndt_packed_pose packed;
-    while (!variant->runs_here())
-        variant++;
+    if (choose_variant(&variant, isa, &ignored) != NDT_OK)
+        while (!variant->runs_here())
+            variant++;
     ndt_score_pack(pose, job.level->leaf_m, &packed);
     memcpy(job.R, packed.R, sizeof(job.R));
     memcpy(job.t_m, packed.t_m, sizeof(job.t_m));

@@ -173,11 +173,12 @@ enum ndt_status ndtd_matcher_align(struct ndtd_matcher *matcher, enum ndtd_pass 
 static void add_costs(struct ndtd_matcher *matcher, size_t count)
 {
     const struct ndt_align_result *results = matcher->batch.results;
+    double took_us = 0; /* each counts from the call to its end, and those that were not begun have none */
     for (size_t i = 0; i < count; i++) {
-        matcher->beside.iterations += results[i].iterations;
         matcher->beside.evaluations += results[i].evaluations;
+        took_us = fmax(took_us, results[i].align_us);
     }
-    matcher->beside.align_us += count > 0 ? results[count - 1].align_us : 0;
+    matcher->beside.align_us += took_us;
 }
 
 enum ndt_status ndtd_matcher_align_batch(struct ndtd_matcher *matcher, const struct ndt_align_params *params,
@@ -247,7 +248,7 @@ static void score_points(const struct ndtd_matcher *matcher, const struct ndt_po
     const struct ndt_align_level *finest = &align->levels[align->level_count - 1];
     const struct ndt_score_pose pose = score_pose(matcher, T_map_sensor);
     ndt_score_points(matcher->map, ndt_map_find_level(matcher->map, finest->leaf_m), finest->neighbours,
-                     matcher->points, stride, &pose, values);
+                     matcher->points, stride, &pose, matcher->settings->compute.isa, values);
 }
 
 /* The block of a point: points of a block lie on the same voxels and share their errors. */

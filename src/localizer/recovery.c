@@ -54,10 +54,13 @@ static const double GNSS_DEVIATIONS = 3.5;
  * the others BEYOND_LIKELY_M farther than it has likely come. */
 enum { FAR_SEARCH_EVERY = 4 };
 static const double BEYOND_LIKELY_M = 5;
-/* Tilt of an alignment against its prediction that a scan need not tell. */
+/* Probability of a pose that something speaks against. */
+static const double EVEN = 0.5;
+/* Tilt of an alignment, against the one that was known, that a scan need not tell. */
 static const double LITTLE_TILT_RAD = 5 * 0.017453292519943295;
 /* Turn of the estimate against its alignment beyond which the two contradict each other. Of 1559 right scans of
- * handheld drives 99.9 % are within 3 deg; estimates that were turned by 5 deg and more had left by 4.5 and 9 deg. */
+ * handheld drives 99.9 % are within 3 deg; estimates that were turned by 5 deg and more had left by 4.5 and 9 deg.
+ */
 static const double LEFT_RAD = 3.5 * 0.017453292519943295;
 /* Purpose of a search. */
 enum { ALL_POSSIBLE, NEAR_DOUBTED_GNSS };
@@ -295,8 +298,11 @@ static enum ndt_status align_at_leading(struct ndtd_relocalization *now, struct 
                     "no time left to align it at another place: the pose is the prediction");
         return NDT_OK;
     }
+    const struct ndt_align_result before = alignment->result;
     enum ndt_status status =
         ndtd_matcher_align(matcher, matcher->pass, &params, &alignment->prior.T_map_sensor, alignment, err);
+    if (status == NDT_OK)
+        ndtd_add_costs(&alignment->result, &before);
     if (status == NDT_OK && ndtd_outcome_is_usable(alignment->result.outcome))
         ndtd_alignment_update(alignment, now->scan, matcher->track, &matcher->motion[matcher->pass].twist);
     /* The motion of the previous leading one does not fit here. */
@@ -498,8 +504,8 @@ static int is_turned_otherwise(const struct ndtd_relocalization *now)
                ODOMETRY_RAD + 3 * ndt_track_attitude_deviation(&expected);
 }
 
-/* Whether the estimate is turned away from the alignment that it follows from: where prediction and scan contradict
- * each other in directions that either hardly knows, their mean lies far from both. */
+/* Whether the estimate is turned away from the alignment that it follows from: prediction and scan contradict each
+ * other, and their mean may lie far from both. */
 static int leaves_alignment(const struct ndtd_relocalization *now)
 {
     const struct ndtd_alignment *alignment = now->alignment;
@@ -508,15 +514,19 @@ static int leaves_alignment(const struct ndtd_relocalization *now)
     return alignment->is_updated && ndt_pose_angle_rad(&T_map_sensor, &alignment->result.T_map_sensor) > LEFT_RAD;
 }
 
-/* The pose of the alignment with the tilt of the prediction; *turned_rad: the angle between. */
-static struct ndt_pose tilted_as_predicted(const struct ndtd_relocalization *now, double *turned_rad)
+/* The pose of the alignment, tilted as predicted, or in recovery as it was verified: what was declined since may be
+ * tilted as well. *turned_rad: the angle between. */
+static struct ndt_pose tilted_as_known(const struct ndtd_relocalization *now, double *turned_rad)
 {
+    const struct ndtd_relocalizer *relocalizer = now->relocalizer;
     const struct ndt_pose *aligned = &now->alignment->result.T_map_sensor;
-    struct ndt_prior predicted;
+    const struct ndt_track_state *known = relocalizer->is_verified && relocalizer->recovery.is_active
+                                              ? &relocalizer->verified
+                                              : &now->alignment->predicted;
+    const struct ndt_pose T_map_known = ndt_pose_compose(&known->T_map_base, &now->scan->T_base_sensor);
     double R[9], P[9];
-    ndtd_scan_prior(now->scan, &now->alignment->predicted, &predicted);
     ndt_pose_rotation(aligned, R);
-    ndt_pose_rotation(&predicted.T_map_sensor, P);
+    ndt_pose_rotation(&T_map_known, P);
     const double *up = R + 6, *expected = P + 6; /* the vertical in the frame of the sensor */
     struct ndt_twist turn = {.w_radps = {expected[1] * up[2] - expected[2] * up[1],
                                          expected[2] * up[0] - expected[0] * up[2],
@@ -529,18 +539,21 @@ static struct ndt_pose tilted_as_predicted(const struct ndtd_relocalization *now
     return ndt_pose_compose(aligned, &back);
 }
 
-/* Sets whether the scan itself tells the tilt of the alignment, if the prediction has another one: near walls it
- * fits as well with the tilt of the prediction, which is right then. */
+/* Sets whether the scan itself tells the tilt of the alignment, if another one was known: near walls it may fit as
+ * well with that one. */
 static enum ndt_status examine_tilt(const struct ndtd_relocalization *now, int *is_told, struct ndt_error *err)
 {
     double turned_rad;
     *is_told = 1;
     if (!now->alignment->before || !ndtd_outcome_is_usable(now->alignment->result.outcome))
         return NDT_OK;
-    const struct ndt_pose tilted = tilted_as_predicted(now, &turned_rad);
+    const struct ndt_pose tilted = tilted_as_known(now, &turned_rad);
     if (turned_rad <= LITTLE_TILT_RAD)
         return NDT_OK;
     const enum ndt_status status = ndtd_matcher_need_points(now->matcher, err);
+    *is_told = 0;
+    if (status == NDT_ERR_CANCELLED) /* no time left */
+        return NDT_OK;
     if (status == NDT_OK) {
         const double lead = ndtd_matcher_significance(now->matcher, &now->alignment->result.T_map_sensor, &tilted);
         *is_told = ndtd_matcher_log_odds(now->matcher, lead) >= CERTAIN_MARGIN;
@@ -691,8 +704,10 @@ enum ndt_status ndtd_recover(struct ndtd_relocalization *now, struct ndt_error *
         status = prove_leading(now, err);
     if (status == NDT_OK)
         status = examine_tilt(now, &is_tilt_told, err);
-    if (fits_another(now) || is_turned_otherwise(now) || leaves_alignment(now) || !is_tilt_told)
+    if (fits_another(now) || is_turned_otherwise(now) || leaves_alignment(now) || !is_tilt_told) {
         now->decision->is_unproven = 1;
+        now->decision->certainty = fmin(now->decision->certainty, EVEN); /* whatever the views say */
+    }
     if (status == NDT_OK && now->decision->is_unproven)
         ndtd_places_keep(now);
     recovery->is_active = now->decision->is_unproven;

@@ -102,7 +102,8 @@ enum ndt_status ndtd_relocalizer_decide(struct ndtd_relocalizer *relocalizer, st
         status = ndtd_compare_previous_track(&now, err);
     if (status == NDT_OK && !relocalizer->is_extending)
         status = ndtd_recover(&now, err);
-    ndtd_add_costs(&alignment->result, &relocalizer->parts.matcher->beside);
+    if (alignment->before) /* otherwise nothing was aligned but places that may be right */
+        ndtd_add_costs(&alignment->result, &relocalizer->parts.matcher->beside);
     return status;
 }
 

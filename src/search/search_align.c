@@ -84,7 +84,7 @@ static int guess_pose(const struct ndt_search *search, const struct ndt_place *p
 
 /* ---- alignment ---- */
 
-/* Ends alignments where places can be ranked: the best are aligned again, by the search or by its caller. */
+/* Ends alignments where places can be ranked; their optima are nearer than the voxels are wide. */
 static void set_rough_stops(struct ndt_align_params *params)
 {
     params->coarse_stop_m = 0.1;

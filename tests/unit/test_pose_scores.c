@@ -72,16 +72,14 @@ TEST_EACH(points_add_up_to_the_score, 0, 12)
     struct ndt_pose_score out[POSES];
     struct ndt_score_request request = {
         .level = _i / 4, .neighbours = (enum ndt_neighbours)(_i % 4), .count = POSES, .poses = packed};
-    static float values[POINTS], third[POINTS], plain[POINTS];
+    static float values[POINTS], third[POINTS];
     size_t done;
     ck_assert_int_eq(ndt_score_poses_plain(map, &scan, &request, out, &done, &err), NDT_OK);
     for (int i = 0; i < POSES; i++) {
         double sum = 0;
         size_t matched = 0;
-        ndt_score_points(map, request.level, request.neighbours, &scan, 1, &packed[i], values);
-        ndt_score_points(map, request.level, request.neighbours, &scan, 3, &packed[i], third);
-        ndt_score_points_plain(map, request.level, request.neighbours, &scan, 1, &packed[i], plain);
-        ck_assert_mem_eq(values, plain, scan.count * sizeof(*values));
+        ndt_score_points(map, request.level, request.neighbours, &scan, 1, &packed[i], NULL, values);
+        ndt_score_points(map, request.level, request.neighbours, &scan, 3, &packed[i], NULL, third);
         for (size_t j = 0; j < scan.count; j++) {
             sum += (double)values[j];
             matched += values[j] > 0;
@@ -91,6 +89,34 @@ TEST_EACH(points_add_up_to_the_score, 0, 12)
         ck_assert_uint_le(matched, out[i].matched);
         ck_assert_double_eq_tol(-map->levels[request.level].d1 * sum, out[i].score, 1e-3 + 1e-5 * out[i].score);
     }
+}
+
+/* Any number of points, each n-th of them, and points that are nowhere. */
+TEST_EACH(every_variant_scores_points_as_plain_c, 0, 12)
+{
+    static float values[POINTS], plain[POINTS];
+    static const size_t counts[] = {0, 1, 15, 128, 129, POINTS}, strides[] = {1, 3, 7};
+    char names[128], *rest = names;
+    struct ndt_cloud odd;
+    ndt_cloud_init(&odd);
+    ck_assert_int_eq(ndt_cloud_copy(&odd, &scan, &err), NDT_OK);
+    odd.x_m[0] = NAN;
+    odd.y_m[7] = INFINITY;
+    odd.z_m[130] = -1e9f;
+    ndt_cpu_variants(names, sizeof(names));
+    for (const char *isa; (isa = strtok_r(rest, ",", &rest)) != NULL;)
+        for (size_t k = 0; k < sizeof(counts) / sizeof(*counts) * 3; k++) {
+            const size_t stride = strides[k % 3];
+            odd.count = counts[k / 3] < scan.count ? counts[k / 3] : scan.count;
+            memset(values, -1, sizeof(values));
+            memset(plain, -1, sizeof(plain));
+            ndt_score_points(map, _i / 4, (enum ndt_neighbours)(_i % 4), &odd, stride, &packed[k % POSES], isa,
+                             values);
+            ndt_score_points_plain(map, _i / 4, (enum ndt_neighbours)(_i % 4), &odd, stride, &packed[k % POSES],
+                                   plain);
+            ck_assert_mem_eq(values, plain, sizeof(values));
+        }
+    ndt_cloud_free(&odd);
 }
 
 /* Points on the border of a cell or of the radius may count in one of both only. */

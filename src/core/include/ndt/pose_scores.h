@@ -65,11 +65,11 @@ NDT_MUST_CHECK enum ndt_status ndt_score_poses_plain(const struct ndt_map *map, 
 
 /** The score of each point at one pose, over -d1: the sum of its pairs, 0 without one. Every `stride`-th point
  * counts, from the first on. The differences between two poses tell how certain it is that one fits better. level:
- * index into map->levels. values: (scan->count + stride - 1) / stride. No checks. On the best CPU variant that runs
- * here, with the bits of the plain C. */
+ * index into map->levels. values: (scan->count + stride - 1) / stride. No checks. isa: the CPU variant, as in
+ * struct ndt_backend_config; the best one where that does not run. All give the bits of the plain C. */
 void ndt_score_points(const struct ndt_map *map, int level, enum ndt_neighbours neighbours,
                       const struct ndt_cloud *scan, size_t stride, const struct ndt_score_pose *pose,
-                      float *values);
+                      const char *isa, float *values);
 /** The same in plain C. */
 void ndt_score_points_plain(const struct ndt_map *map, int level, enum ndt_neighbours neighbours,
                             const struct ndt_cloud *scan, size_t stride, const struct ndt_score_pose *pose,
