@@ -84,12 +84,10 @@ static int guess_pose(const struct ndt_search *search, const struct ndt_place *p
 
 /* ---- alignment ---- */
 
-/* Ends alignments where places can be ranked; their optima are nearer than the voxels are wide. */
+/* Ends alignments where places can be ranked. The coarse level keeps its usual stops: along a street a scan of few
+ * points moves slowly there, and a place where it has not arrived would be a rival of the one where it does. */
 static void set_rough_stops(struct ndt_align_params *params)
 {
-    params->coarse_stop_m = 0.1;
-    params->coarse_stop_rad = 0.5 * PI / 180;
-    params->coarse_stop_gain = 1e-3;
     params->fine_stop_m = 0.03;
     params->fine_stop_rad = 0.3 * PI / 180;
     params->fine_stop_gain = 1e-4;
