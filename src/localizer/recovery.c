@@ -32,8 +32,9 @@ static const double TURN_S = 2;
  * from then on every GNSS_EVERY-th search is near them, and the others are of the whole map. */
 enum { GNSS_SEARCHES = 8, GNSS_EVERY = 3 };
 /* Distortion of a sweep by the uncertainty of the velocity above which a wrong pose and a wrong velocity may
- * compensate each other, and the part of the gate that the innovation has to stay within then. */
-static const double OPEN_SWEEP_M = 1, OPEN_SWEEP_PART = 0.1;
+ * compensate each other; the part of the gate that the innovation has to stay within then, and the part of the
+ * usual fit that the scan has to reach. */
+static const double OPEN_SWEEP_M = 1, OPEN_SWEEP_PART = 0.1, SWEPT_FIT_PART = 0.9;
 /* Distance within which a vehicle counts as still being where it was verified. */
 static const double HARDLY_M = 1.25;
 /* Deviations from the usual fit within which a scan fits as usual, and the time after which it no longer tells that
@@ -413,13 +414,14 @@ static int moves_as_it_came(const struct ndtd_relocalization *now, const struct 
 }
 
 /* Whether a wrong pose and a wrong velocity may compensate each other in this sweep, and the scan does not confirm
- * its prediction. */
+ * its prediction, or fits worse than usual. */
 static int is_doubtful_sweep(const struct ndtd_relocalization *now)
 {
     const struct ndt_sweep *sweep = &now->scan->sweep;
-    return now->alignment->innovation > OPEN_SWEEP_PART * now->matcher->track->params.gate &&
-           ndt_track_velocity_deviation(&now->alignment->predicted) * (sweep->end_s - sweep->begin_s) >
-               OPEN_SWEEP_M;
+    const struct ndtd_alignment *alignment = now->alignment;
+    return (alignment->innovation > OPEN_SWEEP_PART * now->matcher->track->params.gate ||
+            ndtd_fit(&alignment->result) < SWEPT_FIT_PART * now->scan->usual_fit) &&
+           ndt_track_velocity_deviation(&alignment->predicted) * (sweep->end_s - sweep->begin_s) > OPEN_SWEEP_M;
 }
 
 /* Whether a scan that sees half of the circle or more fits as usual where the vehicle was verified: it has hardly

@@ -206,14 +206,22 @@ static double whole_weight(const struct ndtd_place *place)
     return place->log_fit + place->log_arrival;
 }
 
-/* The place of the largest whole weight besides `here` that was not deskewed with its own motion yet; NULL: there
- * is none. */
-static struct ndtd_place *next_rival(struct ndtd_belief *places, const struct ndtd_place *here, const int *is_moved)
+/* Logarithm of the weight of a place with the limited evidence against it: where the vehicle is expected counts
+ * more, because no motion but its own lets the right place fit. */
+static double limited_weight(const struct ndtd_place *place)
+{
+    return place->log_weight;
+}
+
+/* The place of the largest weight besides `here` that was not deskewed with its own motion yet; NULL: there is
+ * none. */
+static struct ndtd_place *next_rival(struct ndtd_belief *places, const struct ndtd_place *here, const int *is_moved,
+                                     double (*weight_of)(const struct ndtd_place *place))
 {
     struct ndtd_place *next = NULL;
     for (size_t i = 0; i < places->count; i++)
         if (&places->places[i] != here && !is_moved[i] && !places->places[i].is_carried &&
-            (!next || whole_weight(&places->places[i]) > whole_weight(next)))
+            (!next || weight_of(&places->places[i]) > weight_of(next)))
             next = &places->places[i];
     return next;
 }
@@ -224,8 +232,8 @@ enum ndt_status ndtd_places_weigh(const struct ndtd_relocalization *now, double 
     const struct ndtd_place *here = ndtd_belief_at(places, &now->relocalizer->recovery.leading.state.T_map_base);
     int is_moved[NDTD_PLACES_MAX] = {0};
     *margin = here ? ndtd_belief_margin(places, here) : -INFINITY;
-    for (int k = 0; here && k < NDTD_RIVALS_MOVED && *margin >= NDTD_LEAST_MARGIN; k++) {
-        struct ndtd_place *rival = next_rival(places, here, is_moved);
+    for (int k = 0; here && k < 2 * NDTD_RIVALS_MOVED && *margin >= NDTD_LEAST_MARGIN; k++) {
+        struct ndtd_place *rival = next_rival(places, here, is_moved, k % 2 == 0 ? whole_weight : limited_weight);
         if (!rival)
             break;
         const struct ndt_pose T_map_sensor = ndt_pose_compose(&rival->T_map_base, &now->scan->T_base_sensor);

@@ -118,7 +118,8 @@ double ndt_hypothesis_test_probability(const struct ndt_hypothesis_test *test)
 
 int ndt_hypothesis_test_accepts(const struct ndt_hypothesis_test *test, int is_guarded)
 {
-    if (!test->is_found || !(ndt_hypothesis_test_probability(test) >= NDT_HYPOTHESIS_ACCEPTED))
+    const double least = is_guarded && test->views < 2 ? NDT_HYPOTHESIS_AT_ONCE : NDT_HYPOTHESIS_ACCEPTED;
+    if (!test->is_found || !(ndt_hypothesis_test_probability(test) >= least))
         return 0;
     return !is_guarded || !is_narrow(test) ||
            (test->views >= NDT_HYPOTHESIS_VIEWS && test->points_sum >= NDT_HYPOTHESIS_POINTS * test->weight &&

@@ -68,6 +68,19 @@ TEST(clear_place_is_believed_at_the_first_search)
     ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 0);
 }
 
+/* One view needs a higher probability than several, unless the pose is near a verified one. */
+TEST(one_view_needs_more)
+{
+    static const double LIKELY[] = {0.75, 0.48, 0.28, 0.25};
+    set_search(4, LIKELY);
+    const struct ndt_hypothesis_test once = gathered(0, 1, 0, 0), twice = gathered(0, 2, 1.5, 0);
+    ck_assert_double_gt(ndt_hypothesis_test_probability(&once), NDT_HYPOTHESIS_ACCEPTED);
+    ck_assert_double_lt(ndt_hypothesis_test_probability(&once), NDT_HYPOTHESIS_AT_ONCE);
+    ck_assert(!ndt_hypothesis_test_accepts(&once, 1));
+    ck_assert(ndt_hypothesis_test_accepts(&once, 0));
+    ck_assert(ndt_hypothesis_test_accepts(&twice, 1));
+}
+
 /* However well it fits, however long it is followed. */
 TEST(twins_are_never_believed)
 {

@@ -33,7 +33,7 @@
  * view, which shows less than half of the circle, may look at one object (a facade, an aisle) that stands
  * elsewhere, too, and the search may lose the right place among many that look alike. Guards for narrow views are
  * therefore: at least NDT_HYPOTHESIS_VIEWS views, at least NDT_HYPOTHESIS_POINTS points, and a map that explains
- * the points.
+ * the points. One view alone may meet the same room in a wrong map: it needs a higher probability.
  *
  * Only searches over every possible pose count: the whole map, or everything within reach of an accepted pose. A
  * hypothesis that such a search does not find is contradicted. Searches with less than NDT_HYPOTHESIS_LEAST points
@@ -48,14 +48,15 @@
 extern "C" {
 #endif
 
-#define NDT_HYPOTHESIS_STEP_M      1.0  /**< motion to a new view */
-#define NDT_HYPOTHESIS_TURN_DEG    25.0 /**< turn to a new view, where the view is narrow */
-#define NDT_HYPOTHESIS_LEAST       30   /**< least points of a search that counts */
-#define NDT_HYPOTHESIS_NARROW      0.5  /**< part of the circle below which a view is narrow */
-#define NDT_HYPOTHESIS_VIEWS       3    /**< narrow: least number of views */
-#define NDT_HYPOTHESIS_POINTS      100  /**< narrow: least mean number of points */
-#define NDT_HYPOTHESIS_UNEXPLAINED 0.03 /**< narrow: largest mean share of points that the map does not explain */
-#define NDT_HYPOTHESIS_ACCEPTED    0.99 /**< least probability of an accepted pose */
+#define NDT_HYPOTHESIS_STEP_M      1.0   /**< motion to a new view */
+#define NDT_HYPOTHESIS_TURN_DEG    25.0  /**< turn to a new view, where the view is narrow */
+#define NDT_HYPOTHESIS_LEAST       30    /**< least points of a search that counts */
+#define NDT_HYPOTHESIS_NARROW      0.5   /**< part of the circle below which a view is narrow */
+#define NDT_HYPOTHESIS_VIEWS       3     /**< narrow: least number of views */
+#define NDT_HYPOTHESIS_POINTS      100   /**< narrow: least mean number of points */
+#define NDT_HYPOTHESIS_UNEXPLAINED 0.03  /**< narrow: largest mean share of points that the map does not explain */
+#define NDT_HYPOTHESIS_ACCEPTED    0.99  /**< least probability of an accepted pose */
+#define NDT_HYPOTHESIS_AT_ONCE     0.999 /**< the same where one view is all there is */
 
 /** Features of one pose in the result of one search. */
 struct ndt_hypothesis_features {
