@@ -31,6 +31,10 @@ typedef int32_t wide_i __attribute__((vector_size(sizeof(int32_t) * WIDE)));
 /* For sums that may wrap around in lanes that are not used. */
 typedef uint32_t wide_u __attribute__((vector_size(sizeof(uint32_t) * WIDE)));
 
+#if defined(__clang__) || __GNUC__ >= 12
+#define NDT_HAS_SHUFFLEVECTOR /* gcc 11 does not */
+#endif
+
 static inline wide_f wide_set(float value)
 {
     return value - (wide_f){0};
@@ -169,12 +173,36 @@ typedef int64_t pair_l __attribute__((vector_size(16)));
 
 static inline pair_d pair_low(wide_f v)
 {
-    return __builtin_convertvector(__builtin_shufflevector(v, v, 0, 1), pair_d);
+    pair_f low;
+#ifdef NDT_HAS_SHUFFLEVECTOR
+    low = __builtin_shufflevector(v, v, 0, 1);
+#else
+    memcpy(&low, &v, sizeof(low));
+#endif
+    return __builtin_convertvector(low, pair_d);
 }
 
 static inline pair_d pair_high(wide_f v)
 {
-    return __builtin_convertvector(__builtin_shufflevector(v, v, 2, 3), pair_d);
+    pair_f high;
+#ifdef NDT_HAS_SHUFFLEVECTOR
+    high = __builtin_shufflevector(v, v, 2, 3);
+#else
+    memcpy(&high, (const char *)&v + sizeof(high), sizeof(high));
+#endif
+    return __builtin_convertvector(high, pair_d);
+}
+
+static inline wide_f pair_join(pair_f low, pair_f high)
+{
+#ifdef NDT_HAS_SHUFFLEVECTOR
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3);
+#else
+    wide_f joined;
+    memcpy(&joined, &low, sizeof(low));
+    memcpy((char *)&joined + sizeof(low), &high, sizeof(high));
+    return joined;
+#endif
 }
 
 /* product + add, rounded to odd: towards zero, and a last bit of 1 wherever something was lost. */
@@ -192,8 +220,7 @@ static inline wide_f wide_fma(wide_f a, wide_f b, wide_f c)
 {
     const pair_d low = pair_add_odd(pair_low(a) * pair_low(b), pair_low(c));
     const pair_d high = pair_add_odd(pair_high(a) * pair_high(b), pair_high(c));
-    return __builtin_shufflevector(__builtin_convertvector(low, pair_f), __builtin_convertvector(high, pair_f), 0,
-                                   1, 2, 3);
+    return pair_join(__builtin_convertvector(low, pair_f), __builtin_convertvector(high, pair_f));
 }
 #endif
 
@@ -212,6 +239,15 @@ static inline wide_f wide_exp2(wide_f x)
     const wide_i exponent = ((wide_i)shifted - (wide_i)magic) << 23;
     return (wide_f)((wide_i)p + exponent);
 }
+
+#if !defined(NDT_ISA_avx512) && !defined(NDT_ISA_avx2)
+/* Four lanes of a, 0 to 3, and b, 4 to 7. */
+#ifdef NDT_HAS_SHUFFLEVECTOR
+#define WIDE_PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define WIDE_PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (wide_i){i, j, k, l})
+#endif
+#endif
 
 /* Four words of WIDE records: r[i] holds, in each group of four lanes g, word i' = lane of record 4 g + i.
  * Afterwards r[j] holds word j of record l in lane l, once records were loaded by wide_load_quads. */
@@ -232,14 +268,14 @@ static inline void wide_transpose4(wide_f r[4])
     r[2] = (wide_f)_mm256_unpacklo_pd((__m256d)b, (__m256d)d);
     r[3] = (wide_f)_mm256_unpackhi_pd((__m256d)b, (__m256d)d);
 #else
-    const wide_f a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
-    const wide_f b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-    const wide_f c = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
-    const wide_f d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-    r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
-    r[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
-    r[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
-    r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+    const wide_f a = WIDE_PICK(r[0], r[1], 0, 4, 1, 5);
+    const wide_f b = WIDE_PICK(r[0], r[1], 2, 6, 3, 7);
+    const wide_f c = WIDE_PICK(r[2], r[3], 0, 4, 1, 5);
+    const wide_f d = WIDE_PICK(r[2], r[3], 2, 6, 3, 7);
+    r[0] = WIDE_PICK(a, c, 0, 1, 4, 5);
+    r[1] = WIDE_PICK(a, c, 2, 3, 6, 7);
+    r[2] = WIDE_PICK(b, d, 0, 1, 4, 5);
+    r[3] = WIDE_PICK(b, d, 2, 3, 6, 7);
 #endif
 }
 
