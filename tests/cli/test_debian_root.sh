@@ -33,9 +33,12 @@ cpack -G DEB --config "$build/CPackConfig.cmake" -B "$dir/packages" >"$dir/log" 
 apt_get update || { echo "skipped: apt-get update: $(tail -n 1 "$dir/log")"; exit 77; }
 mkdir "$root/new" "$root/newer"
 cp "$dir"/packages/*.deb "$root/new"
+"$(dirname "$0")/../../tools/apt-repository" "$root/new" >"$dir/log" 2>&1 || fail "apt-repository: $(tail -n 3 "$dir/log")"
+echo 'deb [trusted=yes] file:/new ./' >"$root/etc/apt/sources.list.d/ndtd.list"
+apt_get update || fail "apt-get update with the repository: $(tail -n 3 "$dir/log")"
 before=$(files)
 megabytes=$(du -sm "$root" | cut -f1) begin=$SECONDS
-inside sh -c 'apt-get -qq install -y --no-install-recommends /new/ndtd_*.deb' >"$dir/log" 2>&1 ||
+inside apt-get -qq install -y --no-install-recommends ndtd >"$dir/log" 2>&1 ||
     { fail "apt install: $(tail -n 5 "$dir/log")"; exit 1; }
 echo "ndtd: installed in $((SECONDS - begin)) s, with what it needs $(($(du -sm "$root" | cut -f1) - megabytes)) MiB"
 inside getent passwd ndtd >/dev/null || fail "there is no user ndtd"
