@@ -9,7 +9,7 @@
 #include "search_request.h"
 #include "window.h"
 
-/* Number of rivals that are deskewed with their own motion: each costs an alignment. */
+/* Number of rivals that are deskewed with their own motion, by each way to rank them: each costs an alignment. */
 enum { NDTD_RIVALS_MOVED = 3 };
 
 /* State of recovery: finding the lost pose again, or the first one. */
