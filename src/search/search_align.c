@@ -84,23 +84,12 @@ static int guess_pose(const struct ndt_search *search, const struct ndt_place *p
 
 /* ---- alignment ---- */
 
-/* Ends alignments where places can be ranked. The coarse level keeps its usual stops: along a street a scan of few
- * points moves slowly there, and a place where it has not arrived would be a rival of the one where it does. */
-static void set_rough_stops(struct ndt_align_params *params)
-{
-    params->fine_stop_m = 0.03;
-    params->fine_stop_rad = 0.3 * PI / 180;
-    params->fine_stop_gain = 1e-4;
-}
-
 /* Sets the levels of the map up to 2 m, from coarse to fine; with is_final the finest of them only. */
 static void set_levels(const struct ndt_search *search, int is_final, struct ndt_align_params *params)
 {
     const struct ndt_map *map = search->map;
     ndt_align_params_default(params);
     params->level_count = 0;
-    if (!is_final)
-        set_rough_stops(params);
     for (size_t i = 0; i < map->level_count; i++) {
         const struct ndt_map_level *level = &map->levels[i];
         const int is_fine = level == search->fine;

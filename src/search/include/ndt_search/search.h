@@ -17,8 +17,8 @@
  *    the best 100 of a square kilometre with all points, is among the best 3 % with half of them).
  * 3. Refine: the best blocks at 0.5 m and 1.5 deg; of places closer than 2 m and 8 deg the best one is kept.
  * 4. Align: the NDT score of each place, on 2 m, leaves out those far worse than the best one, at most every
- *    second of those that may be aligned; ndt_align_batch on the levels of 2 and 1 m, to 3 cm and 0.3 deg, rank by
- *    `gaussian_fit`; the best few again with more points, to the end.
+ *    second of those that may be aligned; ndt_align_batch on the levels of 2 and 1 m, rank by `gaussian_fit`; the
+ *    best few again with more points.
  *
  * Near a known position (NDT_SEARCH_NEAR) step 2 scores cells of 0.5 m, on any ground and by the threads alone;
  * step 3 only finds the best cell of each block, and step 4 scores more places, on 1 m, and aligns the best of
