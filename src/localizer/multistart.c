@@ -48,9 +48,6 @@ static const double TIME_PART = 0.3;
  * of the alignment above which a candidate is left out. */
 enum { CONTENDERS_MOST = 4 };
 static const double NEAR_BEST = 0.7, FAR_BEHIND = 6;
-/* Distance of the alignment from the prediction beyond which the prediction is a guess besides: along a corridor
- * the alignment of a candidate of the window may end short of a better optimum of the same place. */
-static const double SLIPPED_M = 0.3;
 /* Radius beside the place that is followed within which it is searched at any heading, and radius of a window up to
  * which that one does it. */
 static const double BESIDE_M = 2.5, BESIDE_FROM_M = 3;
@@ -374,8 +371,8 @@ static enum ndt_status try_guesses(struct ndtd_relocalization *now, int is_near,
     return NDT_OK;
 }
 
-/* Makes candidates of the window guesses where the scan may fit as well as at the alignment, and the prediction
- * where the alignment has left it; all candidates are optima. */
+/* Makes candidates of the window guesses where the scan may fit as well as at the alignment; all candidates are
+ * optima. */
 static void guess_contenders(struct ndtd_relocalization *now)
 {
     struct ndtd_relocalizer *relocalizer = now->relocalizer;
@@ -383,11 +380,7 @@ static void guess_contenders(struct ndtd_relocalization *now)
     const struct ndt_pose *aligned = &now->alignment->result.T_map_sensor;
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(&now->scan->T_base_sensor);
     const int is_usable = ndtd_outcome_is_usable(now->alignment->result.outcome);
-    const struct ndt_pose T_map_predicted =
-        ndt_pose_compose(&now->alignment->predicted.T_map_base, &now->scan->T_base_sensor);
     relocalizer->guesses.count = 0;
-    if (!relocalizer->recovery.is_active && ndt_pose_distance_m(aligned, &T_map_predicted) > SLIPPED_M)
-        relocalizer->guesses.T_map_base[relocalizer->guesses.count++] = now->alignment->predicted.T_map_base;
     for (size_t i = 0; i < relocalizer->proposals.near_count; i++)
         relocalizer->guesses.T_map_base[relocalizer->guesses.count++] =
             ndt_pose_compose(&relocalizer->proposals.T_map_near[i], &T_sensor_base);
