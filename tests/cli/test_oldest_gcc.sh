@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The oldest gcc that is promised, that of Ubuntu 22.04, builds daemon and simulator, and they compute the same drive.
 #   test_oldest_gcc.sh BIN_DIR
-set -u
+set -uo pipefail
 bin=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.." || exit 1
 command -v gcc-11 >/dev/null || { echo "skipped: no gcc-11"; exit 77; }
@@ -20,5 +20,5 @@ for isa in baseline auto; do
             { tail -n 3 "$dir/log"; exit 1; }
         grep -o '"trajectory_hash": *"[0-9a-f]*"' "$dir/summary.json"
     done
-done | sort -u >"$dir/hashes"
+done | sort -u >"$dir/hashes" || { echo "a replay failed:"; cat "$dir/hashes" "$dir/log"; exit 1; }
 [ "$(wc -l <"$dir/hashes")" = 1 ] || { echo "other poses, or none:"; cat "$dir/hashes"; exit 1; }
