@@ -4,7 +4,7 @@
  *
  * This file is compiled without contraction (-fmad=false).
  *
- *  - place: crops, deskews and finds the cell of each point. The hash table has one word per slot: the round (the
+ *  - place: crops, corrects ranges, deskews and finds the cell of each point. The hash table has one word per slot: the round (the
  *    number of the scan) and the first point of the cell. Slots of other rounds count as empty, so that the table
  * is not cleared between scans.
  *  - add: integer sums per cell, in any order; counts the cells that begin in each block of points.
@@ -74,6 +74,8 @@ static __device__ inline uint32_t place_point(const struct ndt_gpu_preprocess *w
     uint64_t key;
     if (!ndt_preprocess_is_usable(plan, p_m, time_s))
         return NO_CELL;
+    if (plan->range_offset_m != 0)
+        ndt_preprocess_lengthen(plan->range_offset_m, p_m);
     if (plan->deskew != NDT_DESKEW_OFF)
         ndt_preprocess_move(plan, time_s, p_m);
     for (int k = 0; k < 3; k++)

@@ -255,6 +255,8 @@ const struct ndtd_option ndtd_option_table[] = {
             "Of a scan with more points only every k-th is read, k odd; live, fewer still where time would not suffice")},
     {REAL("preprocess.min_range_m", preprocess.min_range_m, RELOAD, 0, 1e6, "m", "Nearer points are dropped"), .is_common = 1},
     {REAL("preprocess.max_range_m", preprocess.max_range_m, RELOAD, 0, 1e6, "m", "Farther points are dropped"), .is_common = 1},
+    {REAL("preprocess.range_offset_m", preprocess.range_offset_m, RELOAD, -1, 1, "m",
+          "Added to every range, by which the sensor measures too little; ndt-map build finds it")},
     {CORNER("preprocess.crop_min_m", preprocess.crop_min_m,
             "Lower corner of the box outside of which points are dropped, sensor frame"), .is_common = 1},
     {CORNER("preprocess.crop_max_m", preprocess.crop_max_m, "Upper corner of the crop box, sensor frame"), .is_common = 1},

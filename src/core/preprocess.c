@@ -91,11 +91,14 @@ static struct ndt_point_block block_of(const struct ndt_cloud *cloud, size_t fir
                                     .time_s = cloud->time_s + first};
 }
 
-/* The usable points among the next NDT_BLOCK_POINTS, moved to the reference moment. */
+/* The usable points among the next NDT_BLOCK_POINTS, with their ranges corrected, moved to the reference moment. */
 static void next_block(const struct ndt_preprocessor *pre, const struct ndt_cloud *raw, size_t first,
                        struct ndt_point_block *block)
 {
+    const double offset_m = pre->crop.params->range_offset_m;
     ndt_crop_block(&pre->crop, raw, first, block);
+    if (offset_m != 0)
+        ndt_range_offset_apply((float)offset_m, block);
     if (pre->deskew != NDT_DESKEW_OFF)
         ndt_deskew_apply(&pre->deskewing, block, block);
 }
@@ -276,6 +279,7 @@ void ndt_preprocess_plan_set(struct ndt_preprocess_plan *out, const struct ndt_p
                                         .wanted = params->sample_count,
                                         .voxel_m = (float)params->voxel_m,
                                         .seed = ndt_sample_seed(params->seed, sequence),
+                                        .range_offset_m = (float)params->range_offset_m,
                                         .sweep_s = (float)params->sweep_s,
                                         .times = ndt_filter_times_of(sweep->begin_s, sweep->end_s)};
     ndt_crop_set(&crop, params, sweep);

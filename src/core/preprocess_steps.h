@@ -1,4 +1,5 @@
-/* Private to the core: the steps of preprocessing, on blocks of points: crop.c -> deskew.c -> voxel_filter.c. */
+/* Private to the core: the steps of preprocessing, on blocks of points: crop.c -> range_offset.c ->
+ * deskew.c -> voxel_filter.c. */
 #ifndef NDT_PREPROCESS_STEPS_H
 #define NDT_PREPROCESS_STEPS_H
 
@@ -42,6 +43,12 @@ void ndt_crop_block(const struct ndt_crop *crop, const struct ndt_cloud *raw, si
 /* NDT_ERR_FORMAT: times are needed and `raw` has none. */
 NDT_MUST_CHECK enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params,
                                               const struct ndt_cloud *raw, struct ndt_error *err);
+
+/* ---- range_offset.c: the constant error of the ranges ---- */
+
+/* As ndt_preprocess_lengthen, for each point. Reads and writes whole vectors, up to NDT_BLOCK_PAD points behind the
+ * last. */
+void ndt_range_offset_apply(float offset_m, struct ndt_point_block *points);
 
 /* ---- deskew.c: the motion of the sensor during a sweep ---- */
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "ndt/preprocess_math.h"
 #include "ndt_track/track.h"
 
 struct ndtd_scan_merge {
@@ -49,7 +50,7 @@ struct ndtd_scan_merge_counters ndtd_scan_merge_counters(const struct ndtd_scan_
 struct ndt_preprocess_params ndtd_scan_merge_params(const struct ndt_preprocess_params *params)
 {
     struct ndt_preprocess_params open = *params;
-    open.min_range_m = 0;
+    open.min_range_m = open.range_offset_m = 0;
     open.max_range_m = 1e6; /* upper limit of the option */
     return open;
 }
@@ -58,6 +59,18 @@ static void drop_incomplete(struct ndtd_scan_merge *merge)
 {
     merge->counters.incomplete += (uint64_t)__builtin_popcount(merge->held);
     ndtd_scan_merge_reset(merge);
+}
+
+/* Corrects the ranges of points that were measured at t_m. */
+static void lengthen(float *const out[3], size_t count, const double t_m[3], double offset_m)
+{
+    const float t[3] = {(float)t_m[0], (float)t_m[1], (float)t_m[2]};
+    for (size_t i = 0; offset_m != 0 && i < count; i++) {
+        float ray_m[3] = {out[0][i] - t[0], out[1][i] - t[1], out[2][i] - t[2]};
+        ndt_preprocess_lengthen((float)offset_m, ray_m);
+        for (int k = 0; k < 3; k++)
+            out[k][i] = t[k] + ray_m[k];
+    }
 }
 
 /* Writes points behind those of `to`, which has room, in the base frame; points outside the limits of range become
@@ -82,6 +95,7 @@ static void transform(const struct ndt_cloud *to, const struct ndt_cloud *from,
         const double x = (double)x_m[i], y = (double)y_m[i], z = (double)z_m[i], r2 = x * x + y * y + z * z;
         out[0][i] = r2 >= near_m2 && r2 <= far_m2 ? out[0][i] : NAN;
     }
+    lengthen(out, from->count, t_m, params->range_offset_m);
 }
 
 static enum ndt_status append(struct ndtd_scan_merge *merge, const struct ndt_cloud *scan, double offset_s,

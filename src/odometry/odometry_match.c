@@ -74,6 +74,7 @@ static enum ndt_status thin_for_match(struct ndt_odometry_scan *scan, struct ndt
     struct ndt_sweep sweep = scan->sweep;
     const size_t wanted = scan->map_points->count < LEAST_POINTS ? scan->map_points->count : LEAST_POINTS;
     enum ndt_status status = NDT_OK;
+    thin.range_offset_m = 0; /* the points have theirs */
     thin.deskew = scan->preprocess.deskew == NDT_DESKEW_OFF ? NDT_DESKEW_OFF : NDT_DESKEW_TIME;
     sweep.reference_s = 0;
     for (int halvings = 0; halvings <= HALVINGS_MAX && status == NDT_OK; halvings++) {

@@ -235,6 +235,13 @@ static void check_scans(void)
     compare_modes(0);
     fill_limits(1000);
     compare_modes(0);
+    params.range_offset_m = 0.06;
+    fill_scan(1000);
+    compare_modes(0);
+    params.range_offset_m = -1;
+    fill_odd(1000);
+    compare_modes(0);
+    params.range_offset_m = 0;
     fill_scan(0); /* after others */
     compare_modes(0);
     if (is_quick)

@@ -463,6 +463,7 @@ TEST(a_plan_says_what_the_host_does)
     params.max_range_m = 50;
     params.voxel_m = 0.5;
     params.sample_count = 321;
+    params.range_offset_m = 0.0625;
     params.sweep_s = 0.125;
     for (int i = 0; i < 3; i++) {
         params.crop_min_m[i] = -10 - i;
@@ -470,7 +471,8 @@ TEST(a_plan_says_what_the_host_does)
     }
     ndt_preprocess_plan_set(&plan, &params, &turn, 3, &motion);
     ck_assert_int_eq(plan.deskew, NDT_DESKEW_TIME);
-    ck_assert(plan.filtered == 1 && plan.wanted == 321 && plan.voxel_m == 0.5f && plan.sweep_s == 0.125f);
+    ck_assert(plan.filtered == 1 && plan.wanted == 321 && plan.voxel_m == 0.5f && plan.sweep_s == 0.125f &&
+              plan.range_offset_m == 0.0625f);
     for (int i = 0; i < 3; i++)
         ck_assert(plan.low_m[i] == -10.0f - (float)i && plan.high_m[i] == 20.0f + (float)i);
     ck_assert(plan.near_m2 == 4 && plan.far_m2 == 2500);

@@ -316,12 +316,28 @@ static void plain_filter(float voxel_m)
     out->count = plain.cell_count;
 }
 
+static void plain_lengthen(float offset_m, struct plain_points *points)
+{
+    for (size_t i = 0; i < points->count; i++) {
+        const float x = points->x_m[i], y = points->y_m[i], z = points->z_m[i];
+        const float range_m = sqrtf(x * x + y * y + z * z);
+        float scale = (range_m + offset_m) / range_m;
+        if (!(range_m > 0 && scale > 0))
+            scale = 0;
+        points->x_m[i] = x * scale;
+        points->y_m[i] = y * scale;
+        points->z_m[i] = z * scale;
+    }
+}
+
 static void plain_preprocess(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw,
                              uint64_t sequence, const struct ndt_twist *twist)
 {
     const struct plain_points *points = &plain.kept;
     plain.twist = twist ? *twist : (struct ndt_twist){0};
     crop(params, raw);
+    if (params->range_offset_m != 0)
+        plain_lengthen((float)params->range_offset_m, &plain.kept);
     if (params->deskew != NDT_DESKEW_OFF) {
         plain_deskew_set(&plain.deskew, &plain.twist, plain.start_s, plain.end_s);
         move_points(&plain.deskew, &plain.kept, &plain.kept);
@@ -484,6 +500,19 @@ TEST(scans_are_bit_identical)
     static const int beams[] = {1, 3, 64};
     for (size_t b = 0; b < 3; b++) {
         fill_scan(MOST - 7 * b, beams[b]);
+        compare_all();
+    }
+}
+
+TEST(corrected_ranges_are_bit_identical)
+{
+    static const double offsets_m[] = {0.07, -0.03, 1, -1};
+    for (size_t i = 0; i < 4; i++) {
+        params.range_offset_m = offsets_m[i];
+        params.min_range_m = 0; /* points at the sensor stay there */
+        fill_scan(2000, 3);
+        compare_all();
+        fill_odd(500, 2);
         compare_all();
     }
 }

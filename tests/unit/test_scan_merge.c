@@ -217,6 +217,24 @@ TEST(ranges_are_those_of_each_sensor)
     ck_assert_double_ge(params.max_range_m, 1e6);
 }
 
+TEST(ranges_are_corrected_from_each_sensor)
+{
+    int is_complete;
+    set("frames.sensors", "front 5 0 0 0 0 0, rear 0 0 0 0 0 0");
+    settings.preprocess.range_offset_m = 0.5;
+    line_of_points(3, 10, 0);
+    must(add("front", START_NS, &is_complete));
+    line_of_points(3, 10, 0);
+    must(add("rear", START_NS, &is_complete));
+    for (size_t i = 0; i < 6; i++) {
+        const double x_m = 10 + (double)(i % 3), range_m = sqrt(x_m * x_m + 0.25 + 1), at_m = i < 3 ? 5 : 0;
+        const float dx = scan.x_m[i] - (float)at_m, dy = scan.y_m[i], dz = scan.z_m[i];
+        ck_assert_float_eq_tol(sqrtf(dx * dx + dy * dy + dz * dz), (float)range_m + 0.5f, 1e-5f);
+        ck_assert_float_eq_tol(dy / dx, (float)(0.5 / x_m), 1e-5f);
+    }
+    ck_assert_double_eq(ndtd_scan_merge_params(&settings.preprocess).range_offset_m, 0); /* it is done */
+}
+
 TEST(an_origin_is_part_of_the_points)
 {
     int is_complete;

@@ -156,6 +156,7 @@ static void read_preprocess(ndt_preprocess_params &params, Keywords &options)
         static_cast<ndt_sweep_stamp>(options.label("sweep_stamp", ndt_sweep_stamp_labels, params.sweep_stamp));
     params.min_range_m = options.number("min_range_m", params.min_range_m, 0, 1e6);
     params.max_range_m = options.number("max_range_m", params.max_range_m, params.min_range_m, 1e6);
+    params.range_offset_m = options.number("range_offset_m", params.range_offset_m, -1, 1);
     params.voxel_m = options.number("voxel_m", params.voxel_m, 0, 100);
     params.sample_count = static_cast<uint32_t>(options.integer("sample_count", params.sample_count, 0, 16777216));
 }
@@ -288,6 +289,8 @@ sweep_s, sweep_stamp : float, {'middle', 'begin', 'end'}
     Duration of a sweep and where its stamp lies, for the azimuth modes.
 min_range_m, max_range_m, voxel_m, sample_count
     Of the points that are aligned, as for preprocess.
+range_offset_m : float
+    Added to every range, by which the sensor measures too little [m].
 levels : sequence of float
     Cell edges of the local map from coarse to fine [m].
 map_voxel_m : float
@@ -305,7 +308,8 @@ max_keyframes : int
              nb::sig("def __init__(self, *, backend: str = 'cpu', threads: int = 1, max_points: int = 1048576, "
                      "T_base_sensor: numpy.typing.ArrayLike | None = None, deskew: str = 'auto', "
                      "sweep_s: float = 0.1, sweep_stamp: str = 'middle', min_range_m: float = 1.0, "
-                     "max_range_m: float = 200.0, voxel_m: float = 0.5, sample_count: int = 1500, "
+                     "max_range_m: float = 200.0, range_offset_m: float = 0.0, voxel_m: float = 0.5, "
+                     "sample_count: int = 1500, "
                      "levels: collections.abc.Sequence[float] = (4, 2, 1), map_voxel_m: float = 0.2, "
                      "keyframe_m: float = 1.0, keyframe_deg: float = 15.0, keyframe_scans: int = 10, "
                      "window: int = 20, near_m: float = 15.0, near_path_m: float = 100.0, "

@@ -31,6 +31,7 @@ static ndt_preprocess_params read_params(Keywords &options)
     params.sample_count = static_cast<uint32_t>(options.integer("sample_count", params.sample_count, 0, 16777216));
     params.min_range_m = options.number("min_range_m", params.min_range_m, 0, 1e6);
     params.max_range_m = options.number("max_range_m", params.max_range_m, 0, 1e6);
+    params.range_offset_m = options.number("range_offset_m", params.range_offset_m, -1, 1);
     params.sweep_s = options.number("sweep_s", params.sweep_s, 1e-6, 10);
     params.seed = static_cast<uint64_t>(options.integer("seed", 1, 0, INT64_MAX));
     if (params.min_range_m > params.max_range_m)
@@ -81,11 +82,11 @@ void bind_preprocess(nb::module_ &module)
         nb::sig("def preprocess(points: numpy.typing.ArrayLike, time_s: numpy.typing.ArrayLike | None = None, "
                 "*, deskew: str = 'off', twist: numpy.typing.ArrayLike | None = None, voxel_m: float = 0.5, "
                 "sample_count: int = 1500, min_range_m: float = 1.0, max_range_m: float = 200.0, "
-                "sweep_s: float = 0.1, seed: int = 1, sequence: int = 0) -> "
+                "range_offset_m: float = 0.0, sweep_s: float = 0.1, seed: int = 1, sequence: int = 0) -> "
                 "numpy.typing.NDArray[numpy.float32]"),
         R"(From a raw scan to the points that are matched.
 
-Drops points that are not finite, crops by range, undoes the motion during the sweep, filters by
+Drops points that are not finite, crops by range, corrects ranges, undoes the motion during the sweep, filters by
 voxel (mean of each cell) and samples at random.
 
 Parameters
@@ -100,6 +101,8 @@ twist : 6 numbers, optional
     Velocity of the sensor in its own frame: vx vy vz [m/s], wx wy wz [rad/s].
 voxel_m, sample_count : float, int
     0: no filter; 0: all points.
+range_offset_m : float
+    Added to every range, by which the sensor measures too little [m].
 sweep_s : float
     Duration of a sweep, for the azimuth modes.
 seed, sequence : int

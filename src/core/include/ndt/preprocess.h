@@ -1,8 +1,12 @@
 /** @file
  * @brief Preprocessing: from a raw scan to the points that are matched.
  *
- * In this order: drop points that are not finite, crop by range and box, undo the motion of the sensor during the
- * sweep (deskewing), voxel filter (mean of the points of each cell), stratified random sampling.
+ * In this order: drop points that are not finite, crop by range and box, correct the ranges, undo the motion of the
+ * sensor during the sweep (deskewing), voxel filter (mean of the points of each cell), stratified random sampling.
+ *
+ * Ranges: a sensor that measures every range some centimetres short bends what it maps, because a wall is seen
+ * nearer from either side: drives come out shorter, and rooms narrower. range_offset_m is added to the range of
+ * each point, along its ray from the origin of the cloud.
  *
  * Times of points: ndt_preprocess_sweep finds the reference moment of the sweep, its middle. Points are moved to
  * where the sensor would have measured them at that moment, and the times of the result are relative to it, in
@@ -48,6 +52,7 @@ enum {
 struct ndt_preprocess_params {
     double min_range_m, max_range_m;     /**< [1, 200] */
     double crop_min_m[3], crop_max_m[3]; /**< points outside are dropped [-1000, 1000] */
+    double range_offset_m;               /**< added to each range after the crop, by the range as measured [0] */
     double voxel_m;                      /**< edge of the filter's cells; 0: no filter [0.5] */
     uint32_t sample_count;       /**< points kept, one at random from each of as many equal parts; 0: all [1500] */
     uint64_t seed;               /**< of the sample [1] */

@@ -132,6 +132,15 @@ static inline NDT_DEVICE int ndt_preprocess_is_usable(const struct ndt_preproces
     return exact >= plan->near_m2 && exact <= plan->far_m2;
 }
 
+/** Adds offset_m to the range of a point, which does not pass the origin. */
+static inline NDT_DEVICE void ndt_preprocess_lengthen(float offset_m, float p_m[3])
+{
+    const float range_m = sqrtf(p_m[0] * p_m[0] + p_m[1] * p_m[1] + p_m[2] * p_m[2]);
+    const float scale = (range_m + offset_m) / range_m;
+    for (int k = 0; k < 3; k++)
+        p_m[k] *= range_m > 0 && scale > 0 ? scale : 0;
+}
+
 /** One coordinate of T p; T: columns of the rotation and the translation. */
 static inline NDT_DEVICE float ndt_preprocess_transform_row(const float T[4][4], int row, const float p_m[3])
 {

@@ -39,6 +39,7 @@ struct ndt_preprocess_plan {
     /** Squared ranges that are decided in float; in double between `certain` and `possible`. */
     float certain_low_m2, certain_high_m2, possible_low_m2, possible_high_m2;
     double near_m2, far_m2; /**< squared range limits */
+    float range_offset_m;   /**< added to each range; 0: nothing is done */
 
     float sweep_s;        /**< duration of a turn of the sensor, for the azimuth modes */
     float reference_us;   /**< the reference moment relative to the stamp; for the times of the scan */

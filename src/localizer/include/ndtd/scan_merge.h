@@ -7,7 +7,8 @@
  * second scan of the same sensor, or one with a stamp outside of that time, begins a new set; the old set is
  * dropped as incomplete and counted.
  *
- * Points outside preprocess.min_range_m .. max_range_m of their own sensor become NaN, which preprocessing drops.
+ * Points outside preprocess.min_range_m .. max_range_m of their own sensor become NaN, which preprocessing drops;
+ * the others have their ranges corrected by preprocess.range_offset_m.
  * The merged scan is to be preprocessed with ndtd_scan_merge_params and with the identity as T_base_sensor; its
  * crop box is in the base frame.
  *
@@ -44,8 +45,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_scan_merge_add(struct ndtd_scan_merge *merge
 void ndtd_scan_merge_reset(struct ndtd_scan_merge *merge);
 /** Drops the held scans without counting them and gives the memory of the largest scans back. */
 void ndtd_scan_merge_release(struct ndtd_scan_merge *merge);
-/** The parameters for a merged scan: those given, without the limits of range, which ndtd_scan_merge_add applied.
- */
+/** The parameters for a merged scan: those given, without the limits of range and the correction of ranges, which
+ * ndtd_scan_merge_add applied. */
 struct ndt_preprocess_params ndtd_scan_merge_params(const struct ndt_preprocess_params *params);
 
 /** Counters since the creation. */
