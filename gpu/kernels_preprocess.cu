@@ -4,9 +4,9 @@
  *
  * This file is compiled without contraction (-fmad=false).
  *
- *  - place: crops, corrects ranges, deskews and finds the cell of each point. The hash table has one word per slot: the round (the
- *    number of the scan) and the first point of the cell. Slots of other rounds count as empty, so that the table
- * is not cleared between scans.
+ *  - place: crops, corrects ranges, deskews and finds the cell of each point. The hash table has one word per slot:
+ * the round (the number of the scan) and the first point of the cell. Slots of other rounds count as empty, so that
+ * the table is not cleared between scans.
  *  - add: integer sums per cell, in any order; counts the cells that begin in each block of points.
  *  - list: the first points of the cells, in ascending order.
  *  - sample: the sample, its means and its second moments.

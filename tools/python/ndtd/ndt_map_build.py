@@ -17,8 +17,8 @@ from ._core import Map
 from ._extras import need
 from ._progress import Progress
 from ._version import __version__
-from .mapping import build, checks, output, positions, quality, trajectory
-from .mapping.cloud_store import CloudStore
+from .mapping import build, checks, output, positions, quality, ranges, trajectory
+from .mapping.cloud_store import Clouds, CloudStore, LeftOut
 from .mapping.work_state import CLOUDS, WorkState, identity_of
 from .report import build_page
 
@@ -53,6 +53,8 @@ def parser() -> argparse.ArgumentParser:
                      help="how the time of a point is known (default: auto: its time, or the order of the points)")
     how.add_argument("--min-range", type=float, default=1.0, metavar="M", help="nearer points are the vehicle (default: 1)")
     how.add_argument("--max-range", type=float, default=200.0, metavar="M", help="farther points are not used (default: 200)")
+    how.add_argument("--range-offset", type=float, metavar="M",
+                     help="added to every range, by which the sensor measures too little, -1 to 1 (default: what the drive tells)")
     out.add_argument("--threads", type=int, default=0, metavar="N", help="for loops; 0: one per core, at most 4; the same map (default: 0)")
     out.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     return out
@@ -63,6 +65,8 @@ def _check(args: argparse.Namespace) -> Path:
     for name, value, least, most in (("--min-range", args.min_range, 0, 1000), ("--max-range", args.max_range, 1, 1e6)):
         if not least <= value <= most:
             raise UsageError(f"{name}: {value:g} is outside {least:g} .. {most:g}")
+    if args.range_offset is not None and not -1 <= args.range_offset <= 1:
+        raise UsageError(f"--range-offset: {args.range_offset:g} is outside -1 .. 1")
     if args.min_range >= args.max_range:
         raise UsageError("--min-range: it is not below --max-range")
     if args.report:
@@ -72,11 +76,15 @@ def _check(args: argparse.Namespace) -> Path:
     return out
 
 
+def _as_measured(store: Clouds, mapped: build.Mapped) -> Clouds:
+    return ranges.AsMeasured(store, mapped.drives, mapped.firsts)
+
+
 def _write(part: Path, mapped: build.Mapped, store: CloudStore, args: argparse.Namespace) -> "tuple[int, Optional[dict[str, Any]]]":
     """The files of the map; returns the number of points, and what moved where that was asked for."""
     with Progress("writing", args.quiet) as progress:
-        points = output.write_map(part, part, store, mapped.poses, args, progress.update)
-    moved = output.write_moved(part, store, mapped.poses, args.voxel) if args.clean else None
+        points = output.write_map(part, part, _as_measured(store, mapped), mapped.poses, args, progress.update)
+    moved = output.write_moved(part, _as_measured(LeftOut(store), mapped), mapped.poses, args.voxel) if args.clean else None
     names = ["poses.tum"] if len(mapped.drives) == 1 else [f"poses{number + 1}.tum" for number in range(len(mapped.drives))]
     for number, name in enumerate(names):
         trajectory.write_tum(part / name, mapped.trajectories[number].stamps_ns, mapped.at_stamps(number))
@@ -90,10 +98,12 @@ def _write(part: Path, mapped: build.Mapped, store: CloudStore, args: argparse.N
 def _about(mapped: build.Mapped, points: int, sharpness: "dict[str, Any]", args: argparse.Namespace, spent_s: float) -> "dict[str, Any]":
     """The contents of map.json, except for the moving points."""
     drives = []
-    for drive, one, first in zip(mapped.drives, mapped.trajectories, mapped.firsts):
+    for drive, one, first, offset in zip(mapped.drives, mapped.trajectories, mapped.firsts, mapped.offsets):
         moved = mapped.poses[first:first + len(one.stamps_ns), :3, 3]
         drives.append({"recording": drive.name, "frame": drive.frame_id, "deskew": drive.deskew, "scans": len(one.stamps_ns),
                        "refused": len(one.reasons), "left_out": drive.left_out, "imu": drive.has_imu, "wheels": drive.has_wheels,
+                       "range_offset_m": drive.range_offset_m,
+                       "range_offset_told": offset and {"m": round(offset.offset_m, 4), "deviation_m": round(offset.deviation_m, 4), "scans": offset.scans},
                        "way_m": round(float(np.linalg.norm(np.diff(moved, axis=0), axis=1).sum()), 2),
                        "not_located": int((~one.located).sum()), "degenerate": int(one.degenerate.sum()),
                        "segments": int(one.segment[-1]) + 1, "usual_fit": round(float(np.median(one.fit[1:])), 4),
@@ -116,6 +126,7 @@ def _summary(about: "dict[str, Any]", cloud: Path) -> str:
     for drive in about["drives"]:
         weak = drive["not_located"] + drive["degenerate"]
         lines.append(f"{drive['recording']}: {drive['scans']} scans, {drive['way_m']:.1f} m, deskew {drive['deskew']}"
+                     + (f", ranges corrected by {100 * drive['range_offset_m']:+.1f} cm for its poses" if drive["range_offset_m"] else "")
                      + (f", {drive['refused']} scans refused" if drive["refused"] else "")
                      + (f", {weak} weak scans (map.json lists them)" if weak else ""))
     if about["gnss"]:

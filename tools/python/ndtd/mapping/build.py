@@ -6,7 +6,7 @@ from typing import Any, Optional
 import numpy as np
 
 from .._progress import Progress
-from . import checks, clean, given, graph, loops, positions, records, refine, se3, submaps, trajectory
+from . import checks, clean, given, graph, loops, positions, ranges, records, refine, se3, submaps, trajectory
 from .cloud_store import CloudStore
 from .drive import Drive, MappingError, open_drive
 from .work_state import WorkState
@@ -33,12 +33,27 @@ class Mapped:
     believed: "list[bool]" = field(default_factory=list)
     submaps: "list[submaps.Submap]" = field(default_factory=list)
     positions: Optional[graph.Positions] = None  # of the GNSS
+    offsets: "list[Optional[ranges.Offset]]" = field(default_factory=list)  # of the ranges of each drive; None: it does not tell
 
     def at_stamps(self, number: int) -> np.ndarray:
         """Poses of the scans of a drive at their stamps."""
         of, first = self.trajectories[number], self.firsts[number]
         poses: np.ndarray = self.poses[first:first + len(of.stamps_ns)] @ se3.inverse(of.reference) @ of.at_stamp
         return poses
+
+
+def _find_offset(drive: Drive, number: int, options: Any, state: WorkState) -> Optional[ranges.Offset]:
+    """Sets the offset of the ranges of a drive: the one that is given, or the one that the drive tells."""
+    if options.range_offset is not None:
+        drive.range_offset_m = options.range_offset
+        return None
+    is_known, found = records.load_offset(state, number)
+    if not is_known:
+        with Progress(f"ranges of {Path(drive.name).name}", options.quiet) as progress:
+            found = ranges.find(drive, options, progress.update)
+        records.save_offset(state, number, found)
+    drive.range_offset_m = found.correction_m if found else 0.0
+    return found
 
 
 def _odometry_of(drive: Drive, number: int, first: int, store: CloudStore, options: Any, state: WorkState) -> trajectory.Trajectory:
@@ -56,14 +71,16 @@ def run_odometry(drives: "list[Drive]", store: CloudStore, options: Any, state: 
     """The odometry of all drives; MappingError where one cannot be mapped."""
     found: "list[trajectory.Trajectory]" = []
     firsts, count = [], 0
+    offsets = []
     for number, drive in enumerate(drives):
+        offsets.append(_find_offset(drive, number, options, state))
         one = _odometry_of(drive, number, count, store, options, state)
         if options.poses is None:
             checks.check(drive, one)
         found.append(one)
         firsts.append(count)
         count += len(one.stamps_ns)
-    mapped = Mapped(drives, found, firsts, np.concatenate([one.reference for one in found]))
+    mapped = Mapped(drives, found, firsts, np.concatenate([one.reference for one in found]), offsets=offsets)
     mapped.poses = mapped.odometry.copy()
     return mapped
 

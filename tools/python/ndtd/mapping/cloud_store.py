@@ -1,7 +1,7 @@
 """Points of scans on the disk: written once in a row, read in any order. Memory does not grow with the drive."""
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,15 @@ def thin(points: np.ndarray, voxel_m: float) -> np.ndarray:
     sums = np.add.reduceat(points[order].astype(np.float64), starts, axis=0)
     means: np.ndarray = (sums / counts[:, None]).astype(np.float32)
     return means
+
+
+class Clouds(Protocol):
+    """Points of scans, each (N, 3) float32, in the frame of the base at the scan."""
+
+    def scans(self) -> "list[int]":
+        """Scans that have points, ascending."""
+
+    def __getitem__(self, scan: int) -> np.ndarray: ...
 
 
 class CloudStore:

@@ -35,6 +35,7 @@ class Drive:
     has_wheels: bool = False
     deskew: str = "off"
     sweep_s: float = USUAL_SWEEP_S
+    range_offset_m: float = 0.0  # added to the ranges of its scans
     stamps_ns: list[int] = field(default_factory=list)
     T_base_sensor: np.ndarray = field(default_factory=lambda: np.eye(4))
     T_base_imu: np.ndarray = field(default_factory=lambda: np.eye(4))

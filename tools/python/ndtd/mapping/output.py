@@ -9,7 +9,7 @@ import numpy as np
 from .._arguments import UsageError
 from ..maps import Block, TileSet, find_files
 from . import se3
-from .cloud_store import CloudStore, LeftOut
+from .cloud_store import Clouds
 
 TILE_M = 100.0  # of the cloud while it is thinned: one is in memory
 MOVED = "moved.pcd"
@@ -43,7 +43,7 @@ def cloud_place(folder: Path, args: argparse.Namespace) -> Path:
     return folder / ("pointcloud_map.pcd" if args.tiles else "map.pcd")
 
 
-def write_map(out: Path, work: Path, store: CloudStore, T: np.ndarray, args: argparse.Namespace, progress: Callable[[float], None]) -> int:
+def write_map(out: Path, work: Path, store: Clouds, T: np.ndarray, args: argparse.Namespace, progress: Callable[[float], None]) -> int:
     """Writes cloud or tiles, as the options say; returns the number of points."""
     place = cloud_place(out, args)
     if args.tiles:
@@ -51,9 +51,9 @@ def write_map(out: Path, work: Path, store: CloudStore, T: np.ndarray, args: arg
     return write_cloud(place, work, store, T, args.voxel, progress)
 
 
-def write_moved(out: Path, store: CloudStore, T: np.ndarray, voxel_m: float) -> "dict[str, Any]":
+def write_moved(out: Path, left_out: Clouds, T: np.ndarray, voxel_m: float) -> "dict[str, Any]":
     """Writes moved.pcd, the points that the map is without, if there are any; how many, and where most of them are."""
-    left_out, count = LeftOut(store), 0
+    count = 0
     if left_out.scans():
         count = write_cloud(out / MOVED, out, left_out, T, voxel_m, lambda part: None)
     places: "list[dict[str, Any]]" = []
@@ -66,7 +66,7 @@ def write_moved(out: Path, store: CloudStore, T: np.ndarray, voxel_m: float) -> 
     return {"points": count, "places": places}
 
 
-def write_cloud(out: Path, work: Path, store: "CloudStore | LeftOut", T: np.ndarray, voxel_m: float, progress: Callable[[float], None]) -> int:
+def write_cloud(out: Path, work: Path, store: Clouds, T: np.ndarray, voxel_m: float, progress: Callable[[float], None]) -> int:
     """Writes map.pcd, the means of voxels; returns the number of points."""
     folder = work / "tiles"
     count = write_tiles(folder, store, T, voxel_m, TILE_M, progress)
@@ -79,7 +79,7 @@ def write_cloud(out: Path, work: Path, store: "CloudStore | LeftOut", T: np.ndar
     return count
 
 
-def write_tiles(folder: Path, store: "CloudStore | LeftOut", T: np.ndarray, voxel_m: float, tile_m: float, progress: Callable[[float], None]) -> int:
+def write_tiles(folder: Path, store: Clouds, T: np.ndarray, voxel_m: float, tile_m: float, progress: Callable[[float], None]) -> int:
     """Writes a folder of tiles with Autoware's metadata; returns the number of points."""
     with TileSet(folder, tile_m, voxel_m, np.zeros(3)) as tiles:
         scans = store.scans()

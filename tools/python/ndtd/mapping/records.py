@@ -6,6 +6,7 @@ import numpy as np
 from .cloud_store import CloudStore
 from .loops import Closing, Loop
 from .positions import Fixes
+from .ranges import Offset
 from .trajectory import Trajectory
 from .work_state import WorkState
 
@@ -30,6 +31,19 @@ def load_trajectory(state: WorkState, number: int, store: CloudStore) -> Optiona
     store.restore(found["scans"].tolist(), found["places"], int(found["clouds_end"]), int(found["clouds_crc"]))
     fixes = Fixes(found["fix_ns"].tolist(), list(found["fix_m"]), list(found["fix_deviation_m"]), str(found["antenna"]))
     return Trajectory(*(found[name] for name in COLUMNS), [str(reason) for reason in found["reasons"]], fixes)
+
+
+def save_offset(state: WorkState, number: int, found: Optional[Offset]) -> None:
+    """Saves the offset of the ranges of drive `number`; None: it does not tell it."""
+    state.save(f"ranges{number}", told=np.array([] if found is None else [found.offset_m, found.deviation_m, found.scans], np.float64))
+
+
+def load_offset(state: WorkState, number: int) -> "tuple[bool, Optional[Offset]]":
+    """Whether there is a record of save_offset(), and the offset."""
+    found = state.load(f"ranges{number}")
+    if found is None or len(found["told"]) == 0:
+        return found is not None, None
+    return True, Offset(float(found["told"][0]), float(found["told"][1]), int(found["told"][2]))
 
 
 def save_moved(state: WorkState, moved: "dict[int, np.ndarray]") -> None:

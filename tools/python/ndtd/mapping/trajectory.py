@@ -55,12 +55,13 @@ class Trajectory:
         return path_m
 
 
-def _new_odometry(drive: Drive, options: Any) -> Odometry:
-    return Odometry(T_base_sensor=drive.T_base_sensor, deskew=drive.deskew, sweep_s=drive.sweep_s, map_voxel_m=options.voxel,
-                    min_range_m=options.min_range, max_range_m=options.max_range)
+def new_odometry(drive: Drive, options: Any, map_voxel_m: float, range_offset_m: float) -> Odometry:
+    """Odometry for the scans of a drive."""
+    return Odometry(T_base_sensor=drive.T_base_sensor, deskew=drive.deskew, sweep_s=drive.sweep_s, map_voxel_m=map_voxel_m,
+                    min_range_m=options.min_range, max_range_m=options.max_range, range_offset_m=range_offset_m)
 
 
-def _feed(odometry: Odometry, drive: Drive, kind: str, message: Any) -> Any:
+def feed(odometry: Odometry, drive: Drive, kind: str, message: Any) -> Any:
     """Gives a message to the odometry; what it found for a scan, else None."""
     if kind == "scan" and message["frame_id"] == drive.frame_id:
         time_s = message["time_s"] if drive.deskew == "time" else None
@@ -74,14 +75,14 @@ def _feed(odometry: Odometry, drive: Drive, kind: str, message: Any) -> Any:
     return None
 
 
-def _find_start(odometry: Odometry, drive: Drive) -> None:
+def find_start(odometry: Odometry, drive: Drive) -> None:
     """Drives the first scans until the velocity with which the drive begins is known: it deforms them."""
     if drive.deskew == "off":
         return
     for _ in range(START_ROUNDS):
         taken = 0
         for kind, message in messages(drive.bag):
-            found = _feed(odometry, drive, kind, message)
+            found = feed(odometry, drive, kind, message)
             taken += found is not None and found.outcome != "rejected"
             if taken == START_SCANS:
                 break
@@ -90,13 +91,13 @@ def _find_start(odometry: Odometry, drive: Drive) -> None:
 
 def run(drive: Drive, store: CloudStore, first: int, options: Any, progress: Callable[[float], None]) -> Trajectory:
     """Runs the odometry over a drive; the points of scan k go to the store as number first + k."""
-    odometry = _new_odometry(drive, options)
-    _find_start(odometry, drive)
+    odometry = new_odometry(drive, options, options.voxel, drive.range_offset_m)
+    find_start(odometry, drive)
     found: "list[tuple[Any, ...]]" = []
     reasons: "list[str]" = []
     seen, last, fixes = 0, None, Fixes([], [], [])
     for kind, message in messages(drive.bag):
-        result = _feed(odometry, drive, kind, message)
+        result = feed(odometry, drive, kind, message)
         if kind == "gnss":
             fixes.add(message)
         if result is None:
@@ -106,7 +107,7 @@ def run(drive: Drive, store: CloudStore, first: int, options: Any, progress: Cal
         if result.outcome == "rejected":
             reasons.append(result.reason)
             continue
-        if result.located and (last is None or _has_moved(last, result.reference_pose)):
+        if result.located and (last is None or has_moved(last, result.reference_pose)):
             last = result.reference_pose
             store[first + len(found)] = se3.apply(drive.T_base_sensor, odometry.points)
         found.append((result.stamp_ns, result.reference_ns, result.pose, result.reference_pose, result.located, result.degenerate,
@@ -117,7 +118,8 @@ def run(drive: Drive, store: CloudStore, first: int, options: Any, progress: Cal
                       np.array(columns[6], np.float64), np.array(columns[7], np.int64), reasons, fixes)
 
 
-def _has_moved(last: np.ndarray, now: np.ndarray) -> bool:
+def has_moved(last: np.ndarray, now: np.ndarray) -> bool:
+    """Whether a scan shows something new: the base has moved or turned since the last one that did."""
     step = se3.inverse(last) @ now
     return bool(np.linalg.norm(step[:3, 3]) >= SAVED_M or se3.angle_rad(step) >= SAVED_RAD)
 

@@ -94,9 +94,9 @@ def _numbers(about: "dict[str, Any]") -> str:
 
 
 def _drives(about: "dict[str, Any]") -> str:
-    return table(["recording", "scans", "way [m]", "deskew", "IMU", "wheels", "usual fit", "refused", "not located", "degenerate", "segments"],
+    return table(["recording", "scans", "way [m]", "deskew", "IMU", "wheels", "ranges [cm]", "usual fit", "refused", "not located", "degenerate", "segments"],
                  [[Path(one["recording"]).name, one["scans"], one["way_m"], one["deskew"], "yes" if one["imu"] else "no",
-                   "yes" if one["wheels"] else "no", one["usual_fit"], one["refused"], one["not_located"], one["degenerate"], one["segments"]]
+                   "yes" if one["wheels"] else "no", f"{100 * one['range_offset_m']:+.1f}" if one["range_offset_m"] else "as measured", one["usual_fit"], one["refused"], one["not_located"], one["degenerate"], one["segments"]]
                   for one in about["drives"]])
 
 
