@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--poses", metavar="FILE", help="poses of the vehicle that are known already (TUM): the map is made at these")
     out.add_argument("--report", action="store_true", help="also write MAP/report.html (needs ndtd[report])")
     out.add_argument("--no-loops", dest="loops", action="store_false", help="odometry alone; faster, and drifts")
-    out.add_argument("--refine", action="store_true", help="align half of the scans with the map of the others, and back: sharper surfaces")
+    out.add_argument("--refine", action="store_true", help="align scans with the map of others, later ones too; as long as scans held out fit better for it")
     out.add_argument("--clean", action="store_true",
                      help="leave out what moved, cars and people: points that other scans look through; MAP/moved.pcd has them")
     out.add_argument("--no-gnss", dest="gnss", action="store_false", help="the map begins at the first scan, not at the positions of the GNSS")
@@ -110,7 +110,19 @@ def _about(mapped: build.Mapped, points: int, sharpness: "dict[str, Any]", args:
                        "weak_places": [{"scan": k, "stamp_ns": int(one.stamps_ns[k]), "why": why} for k, why in checks.weak_places(one)[:100]]})
     return {"version": __version__, "points": points, "voxel_m": args.voxel, "poses_given": args.poses, "drives": drives,
             "submaps": len(mapped.submaps), "loops": len(mapped.loops), "loops_believed": sum(mapped.believed),
-            "gnss": _gnss(mapped), "loops_searched": sum(loop.searched for loop in mapped.loops), "sharpness": sharpness, "seconds": round(spent_s, 1)}
+            "gnss": _gnss(mapped), "loops_searched": sum(loop.searched for loop in mapped.loops), "sharpness": sharpness,
+            "refinement": _refinement(mapped), "seconds": round(spent_s, 1)}
+
+
+def _or_none(value_m: float) -> "Optional[float]":
+    return None if np.isnan(value_m) else round(value_m, 5)
+
+
+def _refinement(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
+    """What the refinement has done; None: there was none."""
+    one = mapped.refinement
+    return one and {"rounds": one.rounds, "held_out_m": [_or_none(m) for m in one.held_out_m],
+                    "thickness_m": [_or_none(one.before_m), _or_none(one.after_m)]}
 
 
 def _gnss(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
@@ -119,6 +131,15 @@ def _gnss(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
         return None
     off_m = positions.residuals_m(mapped.positions, mapped.poses)
     return {"fixes": len(off_m), "median_m": round(float(np.median(off_m)), 3), "most_m": round(float(off_m.max()), 3)}
+
+
+def _refinement_said(one: "dict[str, Any]") -> str:
+    off_m, rounds = one["held_out_m"], one["rounds"]
+    if rounds == 0:
+        return "scans held out come no nearer to the surfaces; poses stay"
+    before_m, after_m = one["thickness_m"]
+    return (f"{rounds} rounds; scans held out are {100 * off_m[0]:.2f} cm from the surfaces before, {100 * off_m[rounds]:.2f} after"
+            + (f"; surfaces {100 * before_m:.1f} cm thick, then {100 * after_m:.1f}" if before_m and after_m else ""))
 
 
 def _summary(about: "dict[str, Any]", cloud: Path) -> str:
@@ -131,6 +152,8 @@ def _summary(about: "dict[str, Any]", cloud: Path) -> str:
                      + (f", {weak} weak scans (map.json lists them)" if weak else ""))
     if about["gnss"]:
         lines.append(f"GNSS: {about['gnss']['fixes']} positions, {about['gnss']['median_m']:.2f} m from the map in the median")
+    if about["refinement"]:
+        lines.append(f"refinement: {_refinement_said(about['refinement'])}")
     if about["moved"]:
         lines.append(f"moved: {about['moved']['points']} points ({about['moved']['part']:.1%}) are left out"
                      + (f", and in {output.MOVED}" if about["moved"]["points"] else ""))

@@ -33,6 +33,7 @@ class Mapped:
     believed: "list[bool]" = field(default_factory=list)
     submaps: "list[submaps.Submap]" = field(default_factory=list)
     positions: Optional[graph.Positions] = None  # of the GNSS
+    refinement: Optional[refine.Refinement] = None
     offsets: "list[Optional[ranges.Offset]]" = field(default_factory=list)  # of the ranges of each drive; None: it does not tell
 
     def at_stamps(self, number: int) -> np.ndarray:
@@ -250,13 +251,14 @@ def leave_out_lost(mapped: Mapped, store: CloudStore) -> None:
 
 def _refine(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -> None:
     """The refinement, from the work state where it is done already."""
-    found = state.load("refined")
-    if found is not None:
-        mapped.poses = found["poses"]
+    known = records.load_refinement(state)
+    if known is not None:
+        mapped.poses, mapped.refinement = known
         return
+    closing = loops.edges([loop for loop, is_believed in zip(mapped.loops, mapped.believed) if is_believed])
     with Progress("refinement", options.quiet) as progress:
-        refine.refine(mapped, store, options.threads, progress.update)
-    state.save("refined", poses=mapped.poses)
+        mapped.refinement = refine.refine(mapped, [chain_of(mapped)] + ([closing] if closing else []), store, options.threads, progress.update)
+    records.save_refinement(state, mapped.poses, mapped.refinement)
 
 
 def _clean(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -> None:

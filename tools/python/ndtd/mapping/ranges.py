@@ -120,6 +120,8 @@ def estimate(fits: np.ndarray, located: np.ndarray, middle_m: float = 0.0) -> Op
 
 def find(drive: Drive, options: Any, progress: Callable[[float], None]) -> Optional[Offset]:
     """Drives up to MOST_SCANS scans of a recording with each offset. options: min_range, max_range, threads."""
+    if drive.scans <= trajectory.START_SCANS + LEAST_SCANS:
+        return None
     found = estimate(*_drive_all(drive, options, 0.0, lambda part: progress(0.5 * part)))
     if found is None or abs(found.offset_m) <= SIDE_M:
         return found

@@ -7,6 +7,7 @@ from .cloud_store import CloudStore
 from .loops import Closing, Loop
 from .positions import Fixes
 from .ranges import Offset
+from .refine import Refinement
 from .trajectory import Trajectory
 from .work_state import WorkState
 
@@ -44,6 +45,20 @@ def load_offset(state: WorkState, number: int) -> "tuple[bool, Optional[Offset]]
     if found is None or len(found["told"]) == 0:
         return found is not None, None
     return True, Offset(float(found["told"][0]), float(found["told"][1]), int(found["told"][2]))
+
+
+def save_refinement(state: WorkState, poses: np.ndarray, done: Refinement) -> None:
+    """The poses after the refinement, and what it has done."""
+    state.save("refined", poses=poses, held_out_m=np.array(done.held_out_m), rounds=np.int64(done.rounds), thickness_m=np.array([done.before_m, done.after_m]))
+
+
+def load_refinement(state: WorkState) -> "Optional[tuple[np.ndarray, Refinement]]":
+    """What save_refinement() has saved; None: it has not run."""
+    found = state.load("refined")
+    if found is None:
+        return None
+    before_m, after_m = found["thickness_m"].tolist()
+    return found["poses"], Refinement(found["held_out_m"].tolist(), int(found["rounds"]), before_m, after_m)
 
 
 def save_moved(state: WorkState, moved: "dict[int, np.ndarray]") -> None:

@@ -86,11 +86,22 @@ def _numbers(about: "dict[str, Any]") -> str:
             ("Loops", str(about["loops_believed"]), f"of {about['loops']} that were found"),
             ("Surfaces", "\N{EN DASH}" if thick_m is None else f"{100 * thick_m:.1f} cm", "thick, median; a wall measured once: the noise of the sensor"),
             ("Points", f"{about['points']:,}".replace(",", "\N{NO-BREAK SPACE}"), f"one per {about['voxel_m']:g} m")]
+    if about["refinement"]:
+        rows.append(_refinement(about["refinement"]))
     if about["moved"]:
         rows.append(("Moved", f"{about['moved']['part']:.1%}", "of the points are left out: other scans look through them"))
     if gnss:
         rows.append(("GNSS", f"{gnss['median_m']:.2f} m", f"from {gnss['fixes']} positions, median"))
     return tiles(rows)
+
+
+def _refinement(one: "dict[str, Any]") -> "tuple[str, str, str]":
+    off_m, rounds = one["held_out_m"], one["rounds"]
+    if rounds == 0:
+        return "Refinement", "none", "scans held out come no nearer to the surfaces"
+    before_m, after_m = one["thickness_m"]
+    thick = f"; surfaces {100 * before_m:.1f} cm thick before, {100 * after_m:.1f} after" if before_m and after_m else ""
+    return "Refinement", f"{rounds} rounds", f"scans held out {100 * off_m[0]:.2f} cm from surfaces before, {100 * off_m[rounds]:.2f} after{thick}"
 
 
 def _drives(about: "dict[str, Any]") -> str:
