@@ -129,7 +129,7 @@ expect 2 "--changed: '2' is not a number from 0 to 1" --changed 2 --out "$dir/x"
 expect 2 'ndt-sim needs --out DIR' --seed 1
 expect 2 "--seed: '-1' is not" --seed -1 --out "$dir/x"
 expect 2 "--seed: '1x' is not" --seed 1x --out "$dir/x"
-expect 2 "--scans: '0' is not a whole number from 1 to 20000" --scans 0 --out "$dir/x"
+expect 2 "--scans: '0' is not a whole number from 1 to 40000" --scans 0 --out "$dir/x"
 expect 2 "--scans: '1.5'" --scans 1.5 --out "$dir/x"
 expect 2 "--rate: 'nan'" --rate nan --out "$dir/x"
 expect 2 "--beams: no LiDAR has 17 beams" --beams 17 --out "$dir/x"

@@ -324,14 +324,14 @@ static const struct tool_option options[] = {
      .help =
          "survey the map on another day: that share of the loose things was moved, not there, or there as well, "
          "doors stood the other way, foliage was larger or smaller"},
-    {"map-scans", "N", TOOL_COUNT, &args.map_scans, 0, 20000,
+    {"map-scans", "N", TOOL_COUNT, &args.map_scans, 0, 40000,
      .help = "make the map of the first N sweeps at their true poses; 0: of a survey"},
     {"mirror", NULL, TOOL_FLAG, &args.mirror, .help = "make the map the mirror image of the world"},
     {"carrier", "NAME", TOOL_CHOICE, &args.carrier, .choices = carrier_names,
      .help = "vehicle, or handheld: a person walks at 1.2 to 1.6 m/s, bobbing and tilting the sensor by up to 10 "
              "degrees, stands at the start and now and then, and looks around, turning by up to 60 degrees between "
              "scans at 2 Hz; other people walk around, also close by, and leave streaks in the map"},
-    {"scans", "N", TOOL_COUNT, &args.scans, 1, 20000, .help = "number of sweeps, 1 to 20000"},
+    {"scans", "N", TOOL_COUNT, &args.scans, 1, 40000, .help = "number of sweeps, 1 to 40000: an hour at 10 Hz and some"},
     {"rate", "HZ", TOOL_REAL, &args.rate_hz, 0.2, 50,
      .help = "sweeps per second, 0.2 to 50 (default: 10, handheld 2); a handheld sweep takes 0.1 s at most"},
     {"gaps", "S", TOOL_REAL, &args.gap_s, 0, 60,
