@@ -60,6 +60,7 @@ struct ndt_odometry {
     double path_m;
     struct ndt_pose last_pose;     /* pose at the last used scan */
     struct ndt_pose keyframe_pose; /* pose of the last keyframe */
+    struct ndt_pose counted_pose;  /* pose of the last scan that counts among the fits */
     uint32_t since_keyframe;
 };
 
@@ -411,12 +412,26 @@ static enum ndt_status take_first(struct ndt_odometry *odometry, const struct nd
     return add_keyframe(odometry, result, err);
 }
 
+/* Counts the fit of a scan among the usual ones if the base has moved since the last one that counts: while it
+ * stands, scans meet the very points that they were measured at, and fit as none does along the way. */
+static void count_fit(struct ndt_odometry *odometry, const struct ndt_odometry_match *match)
+{
+    const struct ndt_odometry_params *params = &odometry->params;
+    const struct ndt_pose *T_odom_base = &match->updated.T_map_base;
+    if (odometry->fits.count > 0 &&
+        ndt_pose_distance_m(&odometry->counted_pose, T_odom_base) < LEAST_MOTION * params->keyframe_m &&
+        ndt_pose_angle_rad(&odometry->counted_pose, T_odom_base) < LEAST_MOTION * params->keyframe_rad)
+        return;
+    ndt_recent_fits_add(&odometry->fits, match->fit);
+    odometry->counted_pose = *T_odom_base;
+}
+
 static enum ndt_status take_match(struct ndt_odometry *odometry, const struct ndt_odometry_match *match,
                                   struct ndt_odometry_result *result, struct ndt_error *err)
 {
     const struct ndt_track_state *state = &match->updated;
     ndt_track_commit(&odometry->track, state);
-    ndt_recent_fits_add(&odometry->fits, match->fit);
+    count_fit(odometry, match);
     odometry->missed = 0;
     odometry->since_keyframe++;
     odometry->path_m += ndt_pose_distance_m(&odometry->last_pose, &state->T_map_base);

@@ -377,3 +377,29 @@ def test_a_way_that_hardly_any_scan_tells_is_refused():
     one.degenerate[50:63] = True
     with pytest.raises(MappingError, match="walk.bag: along 13% of the way no scan tells how far the vehicle moved"):
         checks.check(Drive("walk.bag", None), one)
+
+
+def still_and_lifted(walk, path, still, lifted_m):
+    """A walk that begins with `still` scans from one place, and whose sensor rises from scan 30 on within a second."""
+    random = np.random.default_rng(4)
+    scans = drive_bags.scans_of(walk.bag)
+    with ndtd.BagWriter(path) as out:
+        for k in range(-still, len(scans)):
+            scan = scans[max(k, 0)]
+            points = scan["points"] + (0.01 * random.normal(size=scan["points"].shape)).astype(np.float32)
+            points[:, 2] -= lifted_m * np.clip((k - 30) / 10, 0, 1)
+            time_s = scan["time_s"] if k > 0 else 0 * scan["time_s"]  # nothing moves during these sweeps
+            out.scan(scans[0]["stamp_ns"] + k * 10**8, points, time_s=time_s, seq=k + still, frame_id="lidar")
+    return scans
+
+
+def test_a_pause_and_a_sensor_that_is_lifted(simulate, tmp_path):
+    walk = simulate("--world", "hall", "--carrier", "handheld", "--rate", 10, "--scans", 80, "--seed", 6, "--columns", 900, "--map-spacing", 1)
+    scans = still_and_lifted(walk, tmp_path / "drive.bag", still=60, lifted_m=0.6)
+    build(tmp_path / "drive.bag", "-o", tmp_path / "map")
+    stamps_ns, T = given.read_tum(tmp_path / "map/poses.tum")
+    truth = truth_of(walk.bag)
+    expected = [truth[scan["stamp_ns"]][:3, 3] + 0.6 * np.clip((k - 30) / 10, 0, 1) * truth[scan["stamp_ns"]][:3, 2] for k, scan in enumerate(scans)]
+    assert np.linalg.norm(T[:60, :3, 3] - T[30, :3, 3], axis=1).max() < 0.03
+    known = {k: np.array([[0, 0, 0, place[0]], [0, 0, 0, place[1]], [0, 0, 0, place[2]]]) for k, place in enumerate(expected)}
+    assert error_m(range(80), T[60:, :3, 3], known).max() < 0.12

@@ -75,3 +75,16 @@ def test_other_sensors():
         odometry.add_wheels(0)
     with pytest.raises(ValueError, match="angular_velocity"):
         odometry.add_imu(0, [1, 2])
+
+
+def test_scans_before_the_first_step_set_no_measure(simulate):
+    """While a person stands each scan meets the points that it was measured at, and fits as none does that is measured on the way."""
+    walk = simulate("--world", "hall", "--carrier", "handheld", "--rate", 10, "--scans", 40, "--seed", 5, "--beams", 16, "--columns", 600,
+                    "--map-spacing", 1)
+    scans, odometry = scans_of(walk.bag), ndtd.Odometry(map_voxel_m=0.1)
+    random = np.random.default_rng(4)
+    for k in range(-60, len(scans)):
+        scan = scans[max(k, 0)]
+        points = scan["points"] + 0.01 * random.normal(size=scan["points"].shape)
+        found = odometry.add(scans[0]["stamp_ns"] + k * 10**8, points, scan["time_s"] if k > 0 else 0 * scan["time_s"])
+        assert found.located, (k, found.reason, found.fit)
