@@ -110,6 +110,9 @@ walk=(--world office --carrier handheld --scans 4 --beams 16 --columns 90 --seed
 for day in 0 0.5; do
     "$sim" "${walk[@]}" --changed $day --out "$dir/day$day" >/dev/null || fail "--changed $day fails"
 done
+"$sim" "${walk[@]}" --changed 0.5 --drive-later --out "$dir/later" >/dev/null || fail "--drive-later fails"
+cmp -s "$dir/day0/map.pcd" "$dir/later/map.pcd" || fail "--drive-later changes the map"
+cmp -s "$dir/day0/drive.bag" "$dir/later/drive.bag" && fail "--drive-later leaves the drive as it was"
 cmp -s "$dir/day0/drive.bag" "$dir/day0.5/drive.bag" || fail "--changed changes the drive"
 cmp -s "$dir/day0/map.pcd" "$dir/day0.5/map.pcd" && fail "--changed leaves the map as it was"
 for count in 1 2; do

@@ -52,7 +52,7 @@ static struct {
     struct tool_reals mount; /* x y z roll pitch yaw [m, deg]; none, one for all sensors, or one for each */
     struct sim_imu imu;
     double truth_hz, wheel_scale;
-    int mirror, odometry, mark_movers, force;
+    int drive_later, mirror, odometry, mark_movers, force;
 } args = {
     .seed = 1,
     .scans = 150,
@@ -119,6 +119,8 @@ static enum ndt_status record(struct simulation *simulation, struct ndt_error *e
     const int on_foot = args.carrier == HANDHELD;
     static const double utm_m[3] = {389000.0, 4970000.0, 120.0};
     char map_path[4000], bag_path[4000];
+    struct sim_caster *today = &simulation->caster;
+    struct sim_caster *other_day = args.changed > 0 ? &simulation->surveyed : today;
     struct sim_lidar lidar = {.beams = (int)args.beams,
                               .columns = (int)args.columns,
                               .rate_hz = on_foot || args.rate_hz < 1 ? fmax(args.rate_hz, TURN_HZ) : args.rate_hz,
@@ -134,8 +136,8 @@ static enum ndt_status record(struct simulation *simulation, struct ndt_error *e
         .map_path = map_path,
         .bag_path = bag_path,
         .drive = &simulation->drive,
-        .caster = &simulation->caster,
-        .surveyed = args.changed > 0 ? &simulation->surveyed : &simulation->caster,
+        .caster = args.drive_later ? other_day : today,
+        .surveyed = args.drive_later ? today : other_day,
         .map_sweeps = (int)args.map_scans,
         .lidar = &lidar,
         .survey = {.spacing_m = args.spacing_m,
@@ -324,6 +326,8 @@ static const struct tool_option options[] = {
      .help =
          "survey the map on another day: that share of the loose things was moved, not there, or there as well, "
          "doors stood the other way, foliage was larger or smaller"},
+    {"drive-later", NULL, TOOL_FLAG, &args.drive_later,
+     .help = "drive on the other day of --changed, and survey the map before"},
     {"map-scans", "N", TOOL_COUNT, &args.map_scans, 0, 40000,
      .help = "make the map of the first N sweeps at their true poses; 0: of a survey"},
     {"mirror", NULL, TOOL_FLAG, &args.mirror, .help = "make the map the mirror image of the world"},
@@ -331,7 +335,8 @@ static const struct tool_option options[] = {
      .help = "vehicle, or handheld: a person walks at 1.2 to 1.6 m/s, bobbing and tilting the sensor by up to 10 "
              "degrees, stands at the start and now and then, and looks around, turning by up to 60 degrees between "
              "scans at 2 Hz; other people walk around, also close by, and leave streaks in the map"},
-    {"scans", "N", TOOL_COUNT, &args.scans, 1, 40000, .help = "number of sweeps, 1 to 40000: an hour at 10 Hz and some"},
+    {"scans", "N", TOOL_COUNT, &args.scans, 1, 40000,
+     .help = "number of sweeps, 1 to 40000: an hour at 10 Hz and some"},
     {"rate", "HZ", TOOL_REAL, &args.rate_hz, 0.2, 50,
      .help = "sweeps per second, 0.2 to 50 (default: 10, handheld 2); a handheld sweep takes 0.1 s at most"},
     {"gaps", "S", TOOL_REAL, &args.gap_s, 0, 60,
