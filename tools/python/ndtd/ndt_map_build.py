@@ -121,7 +121,9 @@ def _or_none(value_m: float) -> "Optional[float]":
 def _refinement(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
     """What the refinement has done; None: there was none."""
     one = mapped.refinement
-    return one and {"rounds": one.rounds, "held_out_m": [_or_none(m) for m in one.held_out_m],
+    if one is None:
+        return None
+    return {"rounds": one.rounds, "held_out_m": [_or_none(m) for m in one.held_out_m],
                     "thickness_m": [_or_none(one.before_m), _or_none(one.after_m)]}
 
 
@@ -177,7 +179,7 @@ def _make(state: WorkState, args: argparse.Namespace, begin: float) -> "dict[str
     about = _about(mapped, points, quality.of_map(output.cloud_place(made, args)), args, time.monotonic() - begin)
     about["moved"] = moved
     if args.report:
-        build_page.write(made / "report.html", output.cloud_place(made, args), mapped, about)
+        build_page.write(made / "report.html", Path(args.out).resolve().name, output.cloud_place(made, args), mapped, about)
     (made / "map.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     return about
 

@@ -88,7 +88,7 @@ def test_two_drives_become_one_map(street, simulate, tmp_path):
     pytest.importorskip("matplotlib")
     build(street.bag, other.bag, "-o", tmp_path / "both", "--report", "--refine")
     page = (tmp_path / "both/report.html").read_text()
-    assert "loops" in page and page.count("<svg") == 2 and "Surfaces" in page and str(tmp_path) not in page
+    assert "<h1>both</h1>" in page and "loops" in page and page.count("<svg") == 2 and "Surfaces" in page and str(tmp_path) not in page
     about = json.loads((tmp_path / "both/map.json").read_text())
     assert about["loops_believed"] > 0
     places = []

@@ -14,8 +14,8 @@ MOST_LOOPS, MOST_WEAK, MOST_MOVED = 500, 40, 3000  # drawn, in the table, and dr
 WEAK_PART, THICK_M = 0.02, 0.05  # of the scans; of surfaces: more is worth a look
 
 
-def write(out: Path, cloud: Path, mapped: Any, about: "dict[str, Any]") -> None:
-    """Writes the page. mapped: a mapping.build.Mapped; about: the content of map.json."""
+def write(out: Path, name: str, cloud: Path, mapped: Any, about: "dict[str, Any]") -> None:
+    """Writes the page of the map `name`. mapped: a mapping.build.Mapped; about: the content of map.json."""
     box = trajectory_figure.around(mapped.poses[:, :2, 3])
     density, why = map_above.read(cloud, box, *trajectory_figure.pixels(box), [])
     parts = [section("map", "The map", figure(_above(mapped, box, density, out.with_name(MOVED))), html_parts.paragraph(why, "sub") if why else ""),
@@ -24,8 +24,8 @@ def write(out: Path, cloud: Path, mapped: Any, about: "dict[str, Any]") -> None:
     if about["moved"]:
         parts.append(section("moved", "What moved", _moved(about["moved"])))
     contents = [("map", "Map"), ("fit", "Fit"), ("drives", "Recordings"), ("weak", "Weak places")] + ([("moved", "What moved")] if about["moved"] else [])
-    head = f"<header><h1>{figures.escape(out.parent.name)}</h1>{_verdict(about)}{_numbers(about)}</header>"
-    html_parts.write(out, html_parts.document(f"Map {out.parent.name}", contents, head + "".join(parts), "ndt-map build"))
+    head = f"<header><h1>{figures.escape(name)}</h1>{_verdict(about)}{_numbers(about)}</header>"
+    html_parts.write(out, html_parts.document(f"Map {name}", contents, head + "".join(parts), "ndt-map build"))
 
 
 def _above(mapped: Any, box: Any, density: np.ndarray, moved: Path) -> Drawing:
