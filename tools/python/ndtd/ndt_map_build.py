@@ -17,7 +17,7 @@ from ._core import Map
 from ._extras import need
 from ._progress import Progress
 from ._version import __version__
-from .mapping import build, checks, output, positions, quality, ranges, trajectory
+from .mapping import build, checks, output, positions, quality, ranges, se3, trajectory
 from .mapping.cloud_store import Clouds, CloudStore, LeftOut
 from .mapping.work_state import CLOUDS, WorkState, identity_of
 from .report import build_page
@@ -110,8 +110,18 @@ def _about(mapped: build.Mapped, points: int, sharpness: "dict[str, Any]", args:
                        "weak_places": [{"scan": k, "stamp_ns": int(one.stamps_ns[k]), "why": why} for k, why in checks.weak_places(one)[:100]]})
     return {"version": __version__, "points": points, "voxel_m": args.voxel, "poses_given": args.poses, "drives": drives,
             "submaps": len(mapped.submaps), "loops": len(mapped.loops), "loops_believed": sum(mapped.believed),
-            "gnss": _gnss(mapped), "loops_searched": sum(loop.searched for loop in mapped.loops), "sharpness": sharpness,
+            "loops_off": _loops_off(mapped), "gnss": _gnss(mapped), "loops_searched": sum(loop.searched for loop in mapped.loops), "sharpness": sharpness,
             "refinement": _refinement(mapped), "seconds": round(spent_s, 1)}
+
+
+def _loops_off(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
+    """How far the loops that are believed are from the poses of the map; None: there are none."""
+    believed = [loop for loop, is_believed in zip(mapped.loops, mapped.believed) if is_believed]
+    if not believed:
+        return None
+    found = se3.inverse(mapped.poses[[loop.begin for loop in believed]]) @ mapped.poses[[loop.end for loop in believed]]
+    off_m = np.linalg.norm((found - np.array([loop.T for loop in believed]))[:, :3, 3], axis=1)
+    return {"median_m": round(float(np.median(off_m)), 4), "most_m": round(float(off_m.max()), 4)}
 
 
 def _or_none(value_m: float) -> "Optional[float]":

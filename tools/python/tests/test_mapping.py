@@ -90,7 +90,8 @@ def test_two_drives_become_one_map(street, simulate, tmp_path):
     page = (tmp_path / "both/report.html").read_text()
     assert "<h1>both</h1>" in page and "loops" in page and page.count("<svg") == 2 and "Surfaces" in page and str(tmp_path) not in page
     about = json.loads((tmp_path / "both/map.json").read_text())
-    assert about["loops_believed"] > 0
+    assert about["loops_believed"] > 0 and 0 < about["loops_off"]["median_m"] < about["loops_off"]["most_m"] < 0.2
+    assert f"the map is {100 * about['loops_off']['median_m']:.1f} cm from them" in page
     places = []
     for number, bag in ((1, street.bag), (2, other.bag)):
         stamps_ns, T = given.read_tum(tmp_path / f"both/poses{number}.tum")

@@ -83,7 +83,7 @@ def _verdict(about: "dict[str, Any]") -> str:
 def _numbers(about: "dict[str, Any]") -> str:
     thick_m, gnss = about["sharpness"]["median_m"], about["gnss"]
     rows = [("Way", f"{sum(drive['way_m'] for drive in about['drives']):.0f} m", f"{sum(drive['scans'] for drive in about['drives'])} scans"),
-            ("Loops", str(about["loops_believed"]), f"of {about['loops']} that were found"),
+            ("Loops", str(about["loops_believed"]), _loops(about)),
             ("Surfaces", "\N{EN DASH}" if thick_m is None else f"{100 * thick_m:.1f} cm", "thick, median; a wall measured once: the noise of the sensor"),
             ("Points", f"{about['points']:,}".replace(",", "\N{NO-BREAK SPACE}"), f"one per {about['voxel_m']:g} m")]
     if about["refinement"]:
@@ -93,6 +93,12 @@ def _numbers(about: "dict[str, Any]") -> str:
     if gnss:
         rows.append(("GNSS", f"{gnss['median_m']:.2f} m", f"from {gnss['fixes']} positions, median"))
     return tiles(rows)
+
+
+def _loops(about: "dict[str, Any]") -> str:
+    off = about["loops_off"]
+    apart = f"; the map is {100 * off['median_m']:.1f} cm from them, median, {100 * off['most_m']:.1f} at most" if off else ""
+    return f"of {about['loops']} that were found{apart}"
 
 
 def _refinement(one: "dict[str, Any]") -> "tuple[str, str, str]":
