@@ -164,7 +164,7 @@ def close_loops(mapped: Mapped, store: CloudStore, options: Any, state: WorkStat
                 if state.is_due():
                     records.save_loops(state, mapped, closing)
 
-            loops.find(finder, mapped.submaps, mapped.poses, closing, update)
+            loops.find(finder, mapped.submaps, mapped.poses, mapped.loops, closing, update)
         _end_round(mapped, closing, chain)
         records.save_loops(state, mapped, closing)
     check_bent(mapped, chain)

@@ -5,6 +5,7 @@ submap are aligned with the earlier one, from where the estimate puts them and, 
 one. A loop is accepted only if at least two views fit nearly as well as in their own submap and agree with each other as odometry
 says. Each brings the covariance of its alignment: along a corridor it says little.
 """
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
@@ -140,8 +141,8 @@ def _drift_m(part: float, a: Submap, b: Submap) -> float:
     return (a.length_m + b.length_m) / 4 + part * abs(b.path_m - a.path_m)
 
 
-def _candidates(submaps: "list[Submap]", estimate: np.ndarray, later: int, tried: "set[tuple[int, int]]") -> "list[tuple[int, bool]]":
-    """Earlier submaps, the nearest first, and whether the estimate is near enough for an alignment."""
+def _candidates(submaps: "list[Submap]", estimate: np.ndarray, later: int, tried: "set[tuple[int, int]]", most: int) -> "list[tuple[int, bool]]":
+    """At most so many earlier submaps, the nearest first, and whether the estimate is near enough for an alignment."""
     to, found = submaps[later], []
     at = estimate[to.center][:3, 3]
     for number, submap in enumerate(submaps[:later]):
@@ -153,14 +154,18 @@ def _candidates(submaps: "list[Submap]", estimate: np.ndarray, later: int, tried
         elif away_m <= max(_drift_m(FAR_DRIFT, submap, to), FAR_LEAST_M):
             found.append((away_m, number, away_m <= _drift_m(NEAR_DRIFT, submap, to)))
     found.sort()
-    return [(number, is_near) for _, number, is_near in found[:PAIRS_PER_SUBMAP]]
+    return [(number, is_near) for _, number, is_near in found[:max(most, 0)]]
 
 
-def find(finder: LoopFinder, submaps: "list[Submap]", estimate: np.ndarray, closing: Closing, progress: Callable[[float], None]) -> None:
-    """New loops of all submaps with earlier ones, into `closing`; progress is called after each submap."""
+def find(finder: LoopFinder, submaps: "list[Submap]", estimate: np.ndarray, known: "list[Loop]", closing: Closing,
+         progress: Callable[[float], None]) -> None:
+    """New loops of all submaps with earlier ones, into `closing`, beside those that are known; progress is called after each submap.
+
+    A submap that is known in as many earlier ones as are compared at once is not compared again."""
+    held = Counter(later for _, later in {loop.pair for loop in known})
     while closing.later < len(submaps):
         later, searches = closing.later, 0
-        for earlier, is_near in _candidates(submaps, estimate, later, closing.tried):
+        for earlier, is_near in _candidates(submaps, estimate, later, closing.tried, PAIRS_PER_SUBMAP - held[later]):
             guess = se3.inverse(estimate[submaps[earlier].center]) @ estimate[submaps[later].center]
             found = finder.verify(earlier, later, guess, False) if is_near else []
             if not found and searches < SEARCHES_PER_SUBMAP:
