@@ -102,6 +102,10 @@ static enum ndt_status check_ranges(const struct ndtd_settings *settings, struct
         return ndt_fail(err, NDT_ERR_ARGUMENT,
                         "preprocess.min_range_m: %g m is not below preprocess.max_range_m, %g m", pre->min_range_m,
                         pre->max_range_m);
+    if (pre->range_offset_m < 0 && !(pre->min_range_m + pre->range_offset_m > 0))
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "preprocess.range_offset_m: %g m leaves nothing of preprocess.min_range_m, %g m",
+                        pre->range_offset_m, pre->min_range_m);
     for (int i = 0; i < 3; i++)
         if (!(pre->crop_min_m[i] < pre->crop_max_m[i]))
             return ndt_fail(err, NDT_ERR_ARGUMENT,

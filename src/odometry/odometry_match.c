@@ -74,7 +74,10 @@ static enum ndt_status thin_for_match(struct ndt_odometry_scan *scan, struct ndt
     struct ndt_sweep sweep = scan->sweep;
     const size_t wanted = scan->map_points->count < LEAST_POINTS ? scan->map_points->count : LEAST_POINTS;
     enum ndt_status status = NDT_OK;
-    thin.range_offset_m = 0; /* the points have theirs */
+    if (thin.range_offset_m != 0) { /* the points are corrected; the limits are those of measured ranges */
+        thin.range_offset_m = thin.min_range_m = 0;
+        thin.max_range_m = 2 * thin.max_range_m + 1;
+    }
     thin.deskew = scan->preprocess.deskew == NDT_DESKEW_OFF ? NDT_DESKEW_OFF : NDT_DESKEW_TIME;
     sweep.reference_s = 0;
     for (int halvings = 0; halvings <= HALVINGS_MAX && status == NDT_OK; halvings++) {

@@ -72,6 +72,7 @@ static struct {
         .gyro_bias_radps = 2e-3, .gyro_noise = 1e-4, .accelerometer_bias_mps2 = 0.05, .accelerometer_noise = 1e-3}};
 
 static const double ODOMETRY_HZ = 50.0, DEG = 0.017453292519943295;
+enum { OTHER_DAY = 1000003 };       /* from the seed of the noise of a drive to that of the later one */
 static const double TURN_HZ = 10.0; /* the slowest turn: a LiDAR that scans less often waits in between */
 
 /* The parts of a simulation. */
@@ -131,7 +132,7 @@ static enum ndt_status record(struct simulation *simulation, struct ndt_error *e
                               .dropout = args.dropout,
                               .mark_movers = args.mark_movers,
                               .sensors = (int)args.sensors,
-                              .seed = args.seed};
+                              .seed = args.seed + (args.drive_later ? OTHER_DAY : 0)};
     struct sim_recording recording = {
         .map_path = map_path,
         .bag_path = bag_path,
@@ -157,7 +158,7 @@ static enum ndt_status record(struct simulation *simulation, struct ndt_error *e
         .stamp = (enum sim_stamp)args.stamp,
         .sweeps = (int)args.scans,
         .overwrite = args.force};
-    recording.imu.seed = args.seed;
+    recording.imu.seed = lidar.seed;
     set_mounts(&lidar);
     if (args.world == UTM)
         memcpy(recording.origin_m, utm_m, sizeof(utm_m));
@@ -271,6 +272,9 @@ static enum ndt_status check_args(struct ndt_error *err)
     if (has_plan() && args.carrier == VEHICLE)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--world: no vehicle fits into the %s; it needs --carrier handheld",
                         world_names[args.world]);
+    if (args.drive_later && !(args.changed > 0))
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "--drive-later: the other day is that of --changed, which is missing");
     if (args.world == CITY && args.map_scans > 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--map-scans: a city has a map of tiles, not of scans");
     if (!sim_lidar_elevations((int)args.beams, elevation_rad))
@@ -323,9 +327,9 @@ static const struct tool_option options[] = {
     {"twin", "M", TOOL_REAL, &args.twin_m, 0, 1000,
      .help = "copy what is within M metres of the drive to another place of the map, turned; 0: no copy"},
     {"changed", "P", TOOL_REAL, &args.changed, 0, 1,
-     .help =
-         "survey the map on another day: that share of the loose things was moved, not there, or there as well, "
-         "doors stood the other way, foliage was larger or smaller"},
+     .help = "survey the map (with --drive-later: drive) on another day: that share of the loose things was moved, "
+             "not there, or there as well, "
+             "doors stood the other way, foliage was larger or smaller"},
     {"drive-later", NULL, TOOL_FLAG, &args.drive_later,
      .help = "drive on the other day of --changed, and survey the map before"},
     {"map-scans", "N", TOOL_COUNT, &args.map_scans, 0, 40000,

@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     how.add_argument("--max-range", type=float, default=200.0, metavar="M", help="farther points are not used (default: 200)")
     how.add_argument("--range-offset", type=float, metavar="M",
                      help="added to every range, by which the sensor measures too little, -1 to 1 (default: what the drive tells)")
-    out.add_argument("--threads", type=int, default=0, metavar="N", help="for loops; 0: one per core, at most 4; the same map (default: 0)")
+    out.add_argument("--threads", type=int, default=0, metavar="N", help="0: one per core, of loops at most 4; the same map (default: 0)")
     out.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     return out
 
@@ -67,6 +67,8 @@ def _check(args: argparse.Namespace) -> Path:
             raise UsageError(f"{name}: {value:g} is outside {least:g} .. {most:g}")
     if args.range_offset is not None and not -1 <= args.range_offset <= 1:
         raise UsageError(f"--range-offset: {args.range_offset:g} is outside -1 .. 1")
+    if args.range_offset is not None and args.min_range + args.range_offset <= 0 and args.range_offset < 0:
+        raise UsageError(f"--range-offset: {args.range_offset:g} leaves nothing of --min-range, {args.min_range:g}")
     if args.min_range >= args.max_range:
         raise UsageError("--min-range: it is not below --max-range")
     if args.report:
@@ -134,7 +136,7 @@ def _refinement(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
     if one is None:
         return None
     return {"rounds": one.rounds, "held_out_m": [_or_none(m) for m in one.held_out_m],
-                    "thickness_m": [_or_none(one.before_m), _or_none(one.after_m)]}
+            "thickness_m": [_or_none(one.before_m), _or_none(one.after_m)]}
 
 
 def _gnss(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
@@ -150,7 +152,7 @@ def _refinement_said(one: "dict[str, Any]") -> str:
     if rounds == 0:
         return "scans held out come no nearer to the surfaces; poses stay"
     before_m, after_m = one["thickness_m"]
-    return (f"{rounds} rounds; scans held out are {100 * off_m[0]:.2f} cm from the surfaces before, {100 * off_m[rounds]:.2f} after"
+    return (f"{rounds} round{'s' * (rounds > 1)}; scans held out are {100 * off_m[0]:.2f} cm from the surfaces before, {100 * off_m[rounds]:.2f} after"
             + (f"; surfaces {100 * before_m:.1f} cm thick, then {100 * after_m:.1f}" if before_m and after_m else ""))
 
 

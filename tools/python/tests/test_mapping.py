@@ -10,7 +10,7 @@ from drive_bags import truth_of
 
 import ndtd
 from ndtd import ndt_map_build
-from ndtd.mapping import checks, given, graph, se3
+from ndtd.mapping import checks, given, graph, loops, se3, submaps
 from ndtd.mapping.build import Mapped, chain_of, check_bent, leave_out_lost, solve
 from ndtd.mapping.cloud_store import CloudStore, thin
 from ndtd.mapping.drive import Drive, MappingError
@@ -404,3 +404,27 @@ def test_a_pause_and_a_sensor_that_is_lifted(simulate, tmp_path):
     assert np.linalg.norm(T[:60, :3, 3] - T[30, :3, 3], axis=1).max() < 0.03
     known = {k: np.array([[0, 0, 0, place[0]], [0, 0, 0, place[1]], [0, 0, 0, place[2]]]) for k, place in enumerate(expected)}
     assert error_m(range(80), T[60:, :3, 3], known).max() < 0.12
+
+
+def test_a_submap_that_others_hold_is_done():
+    places = np.array([se3_at(0.5 * k) for k in range(10)])
+    parts = [submaps.Submap(drive=k // 7, scans=[k], center=k, path_m=200.0 * k, length_m=25.0) for k in range(10)]
+    known = [Loop((earlier, 6), earlier, 6, np.eye(4), np.eye(6), 1.0, False) for earlier in range(4)] * 2
+    compared = []
+
+    class Finder:
+        def verify(self, earlier, later, guess, searched):
+            compared.append((earlier, later))
+            return []
+
+        def search(self, earlier, later):
+            return []
+
+    loops.find(Finder(), parts, places, known, loops.Closing(), lambda part: None)
+    assert [pair for pair in compared if pair[1] == 6] == [(4, 6), (3, 6)]  # the nearest two; six less the four that hold it
+
+
+def se3_at(x):
+    out = np.eye(4)
+    out[0, 3] = x
+    return out

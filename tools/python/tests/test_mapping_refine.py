@@ -66,6 +66,29 @@ def test_what_it_betters_too_little_stays(mapped, monkeypatch):
     assert parts == sorted(parts) and parts[-1] < 1
 
 
+def test_scans_that_are_left_out_of_the_map(mapped):
+    found, store = mapped
+    for node in [*range(20, 24), *found.submaps[-1].scans]:
+        store.discard(node)
+    assert refine.refine(found, [chain_of(found)], store, 1, lambda part: None).before_m > 0
+
+
+def test_a_round_after_which_fewer_scans_align_does_not_count(mapped, monkeypatch):
+    found, store = mapped
+    align, calls = refine.Refiner.align, []
+
+    def fewer(self, poses, moved, fixed, progress):
+        aligned = align(self, poses, moved, fixed, progress)
+        calls.append(len(moved))
+        if len(calls) > 1 and len(moved) < 10:  # the scans held out
+            worst = max(aligned, key=lambda k: aligned[k].off_m)
+            del aligned[worst]
+        return aligned
+
+    monkeypatch.setattr(refine.Refiner, "align", fewer)
+    assert refine.refine(found, [chain_of(found)], store, 1, lambda part: None).rounds == 0
+
+
 def test_scans_that_are_held_out_say_nothing(mapped, monkeypatch):
     found, store = mapped
     seen = []

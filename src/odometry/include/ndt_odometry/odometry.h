@@ -10,10 +10,10 @@
  * A scan is predicted by the estimator (ndt_track/track.h), deskewed with the predicted motion, thinned, and
  * aligned with a local map: the NDT map of the last keyframes, and of older ones nearby. The estimator fuses
  * alignment and prediction; where it finds another motion within the sweep, the points are deskewed and aligned
- * again. A doubtful scan (not converged, a fit far below the usual one, or far from the prediction) is aligned from
- * several guesses. The best maximises 25 fit - 1/2 max(min(d^2, 3), min(m^2, 20)), with the Mahalanobis distance d
- * from the prediction, and m that of the position alone; a guess with m above 10 is refused, because where rooms
- * are alike, the next one fits as well.
+ * again. The usual fit is that of scans between which the base moved. A doubtful scan (not converged, a fit far
+ * below the usual one, or far from the prediction) is aligned from several guesses. The best maximises 25 fit - 1/2
+ * max(min(d^2, 3), min(m^2, 20)), with the Mahalanobis distance d from the prediction, and m that of the position
+ * alone; a guess with m above 10 is refused, because where rooms are alike, the next one fits as well.
  *
  * A scan becomes a keyframe after a distance, an angle or a number of scans, and where it shows a new place (less
  * than 85 % of its points meet the local map). The local map keeps integer sums per

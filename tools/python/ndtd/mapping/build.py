@@ -43,17 +43,19 @@ class Mapped:
         return poses
 
 
-def _find_offset(drive: Drive, number: int, options: Any, state: WorkState) -> Optional[ranges.Offset]:
-    """Sets the offset of the ranges of a drive: the one that is given, or the one that the drive tells."""
-    if options.range_offset is not None:
-        drive.range_offset_m = options.range_offset
-        return None
-    is_known, found = records.load_offset(state, number)
-    if not is_known:
-        with Progress(f"ranges of {Path(drive.name).name}", options.quiet) as progress:
-            found = ranges.find(drive, options, progress.update)
-        records.save_offset(state, number, found)
-    drive.range_offset_m = found.correction_m if found else 0.0
+def _find_offsets(drives: "list[Drive]", options: Any, state: WorkState) -> "list[Optional[ranges.Offset]]":
+    """Sets the offsets of the ranges: the one that is given, or what the drives tell; drives with one sensor have one. With given poses
+    there is nothing to correct for."""
+    found: "list[Optional[ranges.Offset]]" = [None] * len(drives)
+    for number, drive in enumerate(drives if options.range_offset is None and options.poses is None else []):
+        is_known, found[number] = records.load_offset(state, number)
+        if not is_known:
+            with Progress(f"ranges of {Path(drive.name).name}", options.quiet) as progress:
+                found[number] = ranges.find(drive, options, progress.update)
+            records.save_offset(state, number, found[number])
+    for drive in drives:
+        told = ranges.pooled([one for other, one in zip(drives, found) if other.frame_id == drive.frame_id])
+        drive.range_offset_m = options.range_offset or (told.correction_m if told else 0.0)
     return found
 
 
@@ -72,9 +74,8 @@ def run_odometry(drives: "list[Drive]", store: CloudStore, options: Any, state: 
     """The odometry of all drives; MappingError where one cannot be mapped."""
     found: "list[trajectory.Trajectory]" = []
     firsts, count = [], 0
-    offsets = []
+    offsets = _find_offsets(drives, options, state)
     for number, drive in enumerate(drives):
-        offsets.append(_find_offset(drive, number, options, state))
         one = _odometry_of(drive, number, count, store, options, state)
         if options.poses is None:
             checks.check(drive, one)
@@ -150,6 +151,10 @@ def use_gnss(mapped: Mapped) -> None:
                                          for name in ("node", "position_m", "deviation_m", "antenna_m")))
 
 
+def _believed(mapped: Mapped) -> "list[loops.Loop]":
+    return [loop for loop, is_believed in zip(mapped.loops, mapped.believed) if is_believed]
+
+
 def close_loops(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -> None:
     """Finds loops and distributes what they contradict, until there are no more."""
     maps = submaps.SubmapMaps(store, mapped.odometry, mapped.submaps, options.threads)
@@ -164,7 +169,7 @@ def close_loops(mapped: Mapped, store: CloudStore, options: Any, state: WorkStat
                 if state.is_due():
                     records.save_loops(state, mapped, closing)
 
-            loops.find(finder, mapped.submaps, mapped.poses, mapped.loops, closing, update)
+            loops.find(finder, mapped.submaps, mapped.poses, _believed(mapped), closing, update)
         _end_round(mapped, closing, chain)
         records.save_loops(state, mapped, closing)
     check_bent(mapped, chain)
@@ -220,7 +225,7 @@ def solve(mapped: Mapped, chain: graph.Edges) -> None:
     weights = graph.cauchy_weights(closing.residuals(mapped.poses)) if closing else np.empty(0)
     mapped.believed = [bool(weight >= WRONG_WEIGHT) for weight in weights]
     if not all(mapped.believed) and all(_is_attached(mapped, drive) for drive in range(1, len(mapped.drives))):
-        closing = loops.edges([loop for loop, is_believed in zip(mapped.loops, mapped.believed) if is_believed])
+        closing = loops.edges(_believed(mapped))
         mapped.poses = graph.solve(mapped.poses, [chain] + ([closing] if closing else []), mapped.positions, graph.KERNELS[-1:])
 
 
@@ -255,7 +260,7 @@ def _refine(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -
     if known is not None:
         mapped.poses, mapped.refinement = known
         return
-    closing = loops.edges([loop for loop, is_believed in zip(mapped.loops, mapped.believed) if is_believed])
+    closing = loops.edges(_believed(mapped))
     with Progress("refinement", options.quiet) as progress:
         mapped.refinement = refine.refine(mapped, [chain_of(mapped)] + ([closing] if closing else []), store, options.threads, progress.update)
     records.save_refinement(state, mapped.poses, mapped.refinement)

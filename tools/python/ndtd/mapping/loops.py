@@ -161,8 +161,10 @@ def find(finder: LoopFinder, submaps: "list[Submap]", estimate: np.ndarray, know
          progress: Callable[[float], None]) -> None:
     """New loops of all submaps with earlier ones, into `closing`, beside those that are known; progress is called after each submap.
 
-    A submap that is known in as many earlier ones as are compared at once is not compared again."""
-    held = Counter(later for _, later in {loop.pair for loop in known})
+    A submap is compared with at most PAIRS_PER_SUBMAP earlier ones at once, less those that hold it already; of a later drive, those of
+    other drives."""
+    held = Counter(later for earlier, later in {loop.pair for loop in known}
+                   if submaps[later].drive == 0 or submaps[earlier].drive != submaps[later].drive)
     while closing.later < len(submaps):
         later, searches = closing.later, 0
         for earlier, is_near in _candidates(submaps, estimate, later, closing.tried, PAIRS_PER_SUBMAP - held[later]):

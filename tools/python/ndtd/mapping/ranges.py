@@ -19,12 +19,14 @@ OFFSETS_M = (-0.12, -0.06, 0.0, 0.06, 0.12)
 MIDDLE = OFFSETS_M.index(0.0)
 MOST_SCANS, LEAST_SCANS = 600, 32  # that moved; fewer tell nothing
 MAP_VOXEL_M = 0.2
-WORSE_PART, MOST_WORSE = 0.8, 0.05  # an offset is left out if more of the scans than this part fit worse than so much of their fit without it
+MOST_SEEN = 2400  # scans, moved or not
+WORSE_PART, MOST_WORSE = 0.8, 0.05  # nothing is told if more of the scans than this part fit worse, with one offset, than so much of their fit in the middle
 GROUPS = 16  # stretches of the drive, each left out once for the deviation
 SIDE_M = 0.03  # a peak farther from the middle is looked at again, from its own place
-LEAST_DEVIATION_M = 0.006  # whatever the jackknife says: drives of simulated sensors without an error tell as much
+LEAST_DEVIATION_M = 0.008  # beside the jackknife: simulated drives are off by as much, more often to larger offsets than to smaller ones
 USUAL_M = 0.03  # deviation of the offsets of sensors, as their makers state it
-CERTAIN, LEAST_M = 3.0, 0.01  # deviations from zero, and metres, below which ranges stay as they are
+CERTAIN = 3.0  # deviations from zero below which ranges stay as they are
+SAME = 3.0  # deviations between drives above which their sensors are not the same
 
 
 @dataclass
@@ -43,8 +45,20 @@ class Offset:
     @property
     def correction_m(self) -> float:
         """What the ranges are corrected by, in millimetres; 0 where the drive does not tell an error."""
-        is_told = abs(self.offset_m) >= CERTAIN * self.deviation_m and abs(self.expected_m) >= LEAST_M
-        return round(self.expected_m, 3) if is_told else 0.0
+        return round(self.expected_m, 3) if abs(self.offset_m) >= CERTAIN * self.deviation_m else 0.0
+
+
+def pooled(told: "list[Optional[Offset]]") -> Optional[Offset]:
+    """What drives with one sensor tell together, by their variances; None: nothing, or things that contradict each other."""
+    found = [one for one in told if one is not None]
+    if not found:
+        return None
+    weights = np.array([1 / one.deviation_m ** 2 for one in found])
+    offsets_m = np.array([one.offset_m for one in found])
+    offset_m, deviation_m = float(weights @ offsets_m / weights.sum()), float(weights.sum() ** -0.5)
+    if len(found) > 1 and (np.abs(offsets_m - offset_m) * np.sqrt(weights)).max() > SAME:
+        return None
+    return Offset(offset_m, float(np.hypot(deviation_m, LEAST_DEVIATION_M)) if len(found) > 1 else deviation_m, sum(one.scans for one in found))
 
 
 def lengthen(points: np.ndarray, offset_m: float) -> np.ndarray:
@@ -82,16 +96,22 @@ def _drive_all(drive: Drive, options: Any, middle_m: float, progress: Callable[[
     with ThreadPoolExecutor(options.threads or None) as pool:
         list(pool.map(lambda one: trajectory.find_start(one, drive), odometries))
         for kind, message in messages(drive.bag):
+            if kind != "scan":
+                for one in odometries:
+                    trajectory.feed(one, drive, kind, message)
+                continue
             found = list(pool.map(lambda one: trajectory.feed(one, drive, kind, message), odometries))
-            if found[MIDDLE] is None:
+            if found[MIDDLE] is None:  # of another frame
                 continue
             seen += 1
-            progress(max(seen / drive.scans, len(fits) / MOST_SCANS))
+            progress(max(seen / min(drive.scans, MOST_SEEN), len(fits) / MOST_SCANS))
+            if seen == MOST_SEEN:
+                break
             if found[MIDDLE].outcome == "rejected" or (last is not None and not trajectory.has_moved(last, found[MIDDLE].reference_pose)):
                 continue
             last = found[MIDDLE].reference_pose
             fits.append([one.fit for one in found])
-            located.append([bool(one.located) for one in found])
+            located.append([bool(one.located and one.fit > 0) for one in found])
             if len(fits) == MOST_SCANS:
                 break
     return np.array(fits).reshape(-1, len(OFFSETS_M)).T, np.array(located, bool).reshape(-1, len(OFFSETS_M)).T

@@ -33,7 +33,7 @@ THIN_M = 0.1  # of points whose thickness is measured
 class Refinement:
     """What the rounds have done."""
 
-    held_out_m: "list[float]"  # median distance of the scans held out from surfaces: before, and after each round that was tried
+    held_out_m: "list[float]"  # mean over the scans held out: before, and after each round that was tried
     rounds: int  # that count
     before_m: float  # median thickness of surfaces; nan: there is none
     after_m: float
@@ -46,7 +46,7 @@ class Aligned:
     T: np.ndarray  # in the map
     covariance: np.ndarray
     fit: float
-    off_m: np.ndarray  # distances of its points from surfaces
+    off_m: float  # median distance of its points from surfaces; nan: none is in a cell with one
     clouds: "list[int]"  # scans that the map was made of
 
 
@@ -76,8 +76,12 @@ class Refiner:
 
     def thickness_m(self, poses: np.ndarray) -> float:
         """Median thickness of the surfaces of all submaps, each with the points of its own scans; nan: there is none."""
-        found = [quality.thickness_m(thin(np.concatenate([se3.apply(se3.inverse(poses[one.center]) @ poses[k], self._store[k])
-                                                          for k in one.scans]), THIN_M).astype(np.float64)) for one in self._submaps]
+        found = []
+        for one in self._submaps:
+            T_center = se3.inverse(poses[one.center])
+            clouds = [se3.apply(T_center @ poses[k], self._store[k]) for k in one.scans if k in self._store]
+            if clouds:
+                found.append(quality.thickness_m(thin(np.concatenate(clouds), THIN_M).astype(np.float64)))
         thick = np.concatenate(found) if found else np.empty(0)
         return float(np.median(thick)) if len(thick) else float("nan")
 
@@ -103,9 +107,10 @@ class Refiner:
         step = se3.inverse(guess) @ result.pose
         if not result.converged or result.covariance is None or np.linalg.norm(step[:3, 3]) > MOST_M or se3.angle_rad(step) > MOST_RAD:
             return None
+        off_m = surfaces.distances_m(se3.apply(result.pose, self._store[k].astype(np.float64)))
         turn = np.kron(np.eye(2), result.pose[:3, :3].T)  # from the axes of the map to those of the scan
         return Aligned(T_center @ result.pose, turn @ result.covariance @ turn.T, result.scores.nvtl_normalized * result.scores.match_ratio,
-                       surfaces.distances_m(se3.apply(result.pose, self._store[k].astype(np.float64))), clouds)
+                       float(np.median(off_m)) if len(off_m) else float("nan"), clouds)
 
 
 def _neighbours(k: int, aligned: Aligned, poses: np.ndarray) -> "list[int]":
@@ -135,10 +140,13 @@ def _edges(found: "dict[int, Aligned]", poses: np.ndarray) -> graph.Edges:
     return graph.Edges(np.array(begins, int), np.array(ends, int), np.array(T).reshape(-1, 4, 4), root, robust=True)
 
 
-def _held_out_m(refiner: Refiner, poses: np.ndarray, held: "set[int]", others: "set[int]", progress: Callable[[float], None]) -> float:
-    """Median distance of the points of scans from the surfaces of the map of others; nan: none was aligned."""
-    found = [one.off_m for one in refiner.align(poses, held, others, progress).values()]
-    return float(np.median(np.concatenate(found))) if found else float("nan")
+def _held_out(refiner: Refiner, poses: np.ndarray, held: "set[int]", others: "set[int]", progress: Callable[[float], None]) -> "dict[int, float]":
+    """Median distances of the points of scans from the surfaces of the map of others, by scan."""
+    return {k: one.off_m for k, one in refiner.align(poses, held, others, progress).items() if np.isfinite(one.off_m)}
+
+
+def _mean_m(off_m: "dict[int, float]", scans: "set[int]") -> float:
+    return float(np.mean([off_m[k] for k in sorted(scans)])) if scans else float("nan")
 
 
 def refine(mapped: Any, known: "list[graph.Edges]", store: CloudStore, threads: int, progress: Callable[[float], None]) -> Refinement:
@@ -152,15 +160,18 @@ def refine(mapped: Any, known: "list[graph.Edges]", store: CloudStore, threads: 
     def part_of(step: int) -> Callable[[float], None]:
         return lambda part: progress((step + part) / (1 + 3 * MOST_ROUNDS))
 
-    held_out_m = [_held_out_m(refiner, mapped.poses, held, even | odd, part_of(0))]
-    first, poses, rounds = mapped.poses, mapped.poses, 0
+    before = _held_out(refiner, mapped.poses, held, even | odd, part_of(0))
+    held_out_m, poses, rounds = [_mean_m(before, set(before))], mapped.poses, 0
     for number in range(MOST_ROUNDS):
         found = refiner.align(poses, odd, even, part_of(1 + 3 * number))
         found.update(refiner.align(poses, even, odd, part_of(2 + 3 * number)))
         moved = graph.solve(poses, [*known, _edges(found, poses)], mapped.positions, EDGE_KERNELS)
-        held_out_m.append(_held_out_m(refiner, moved, held, even | odd, part_of(3 + 3 * number)))
-        if not held_out_m[-1] <= held_out_m[-2] * (1 - LEAST_GAIN):
+        after = _held_out(refiner, moved, held, even | odd, part_of(3 + 3 * number))
+        held_out_m.append(_mean_m(after, set(after)))
+        both = set(before) & set(after)
+        if len(after) < len(before) or not _mean_m(after, both) <= _mean_m(before, both) * (1 - LEAST_GAIN):
             break
-        poses, rounds = moved, rounds + 1
+        before, poses, rounds = after, moved, rounds + 1
+    first_m = refiner.thickness_m(mapped.poses)
     mapped.poses = poses
-    return Refinement(held_out_m, rounds, refiner.thickness_m(first), refiner.thickness_m(poses))
+    return Refinement(held_out_m, rounds, first_m, refiner.thickness_m(poses) if rounds else first_m)

@@ -21,7 +21,7 @@ from .. import _core
 from .._arguments import UsageError
 from .._version import __version__
 
-FORMAT = 2
+FORMAT = 3
 EVERY_S = 2.0  # between records of one stage
 SAMPLE_BYTES = 1 << 16  # at both ends of a recording
 CLOUDS, IDENTITY = "clouds", "identity"

@@ -110,10 +110,14 @@ def _refinement(one: "dict[str, Any]") -> "tuple[str, str, str]":
     return "Refinement", f"{rounds} rounds", f"scans held out {100 * off_m[0]:.2f} cm from surfaces before, {100 * off_m[rounds]:.2f} after{thick}"
 
 
+def _ranges(one: "dict[str, Any]") -> str:
+    return f"{100 * one['range_offset_m']:+.1f}" if one["range_offset_m"] else "as measured"
+
+
 def _drives(about: "dict[str, Any]") -> str:
     return table(["recording", "scans", "way [m]", "deskew", "IMU", "wheels", "ranges [cm]", "usual fit", "refused", "not located", "degenerate", "segments"],
                  [[Path(one["recording"]).name, one["scans"], one["way_m"], one["deskew"], "yes" if one["imu"] else "no",
-                   "yes" if one["wheels"] else "no", f"{100 * one['range_offset_m']:+.1f}" if one["range_offset_m"] else "as measured", one["usual_fit"], one["refused"], one["not_located"], one["degenerate"], one["segments"]]
+                   "yes" if one["wheels"] else "no", _ranges(one), one["usual_fit"], one["refused"], one["not_located"], one["degenerate"], one["segments"]]
                   for one in about["drives"]])
 
 
