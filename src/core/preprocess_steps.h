@@ -46,8 +46,8 @@ NDT_MUST_CHECK enum ndt_status ndt_crop_check(const struct ndt_preprocess_params
 
 /* ---- range_offset.c: the constant error of the ranges ---- */
 
-/* As ndt_preprocess_lengthen, for each point. Reads and writes whole vectors, up to NDT_BLOCK_PAD points behind the
- * last. */
+/* Adds offset_m to the range of each point, bit for bit as ndt_preprocess_lengthen does. Reads and writes whole
+ * vectors, up to NDT_BLOCK_PAD points behind the last. */
 void ndt_range_offset_apply(float offset_m, struct ndt_point_block *points);
 
 /* ---- deskew.c: the motion of the sensor during a sweep ---- */

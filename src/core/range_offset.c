@@ -1,4 +1,4 @@
-/* Ranges: WIDE points at a time become longer by a constant. */
+/* Correction of ranges: WIDE points at a time move along their rays. */
 #include "cpu/wide.h"
 #include "preprocess_steps.h"
 

@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--poses", metavar="FILE", help="poses of the vehicle that are known already (TUM): the map is made at these")
     out.add_argument("--report", action="store_true", help="also write MAP/report.html (needs ndtd[report])")
     out.add_argument("--no-loops", dest="loops", action="store_false", help="odometry alone; faster, and drifts")
-    out.add_argument("--refine", action="store_true", help="align scans with the map of others, later ones too; as long as scans held out fit better for it")
+    out.add_argument("--refine", action="store_true", help="align scans with the map of others, as long as scans held out come nearer to its surfaces")
     out.add_argument("--clean", action="store_true",
                      help="leave out what moved, cars and people: points that other scans look through; MAP/moved.pcd has them")
     out.add_argument("--no-gnss", dest="gnss", action="store_false", help="the map begins at the first scan, not at the positions of the GNSS")
@@ -118,7 +118,7 @@ def _about(mapped: build.Mapped, points: int, sharpness: "dict[str, Any]", args:
 
 def _loops_off(mapped: build.Mapped) -> "Optional[dict[str, Any]]":
     """How far the loops that are believed are from the poses of the map; None: there are none."""
-    believed = [loop for loop, is_believed in zip(mapped.loops, mapped.believed) if is_believed]
+    believed = mapped.believed_loops()
     if not believed:
         return None
     found = se3.inverse(mapped.poses[[loop.begin for loop in believed]]) @ mapped.poses[[loop.end for loop in believed]]

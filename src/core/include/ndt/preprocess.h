@@ -6,7 +6,8 @@
  *
  * Ranges: a sensor that measures every range some centimetres short bends what it maps, because a wall is seen
  * nearer from either side: drives come out shorter, and rooms narrower. range_offset_m is added to the range of
- * each point, along its ray from the origin of the cloud.
+ * each point, along its ray from the origin of the cloud. A negative one has to be smaller than min_range_m: points
+ * that would pass the origin end there.
  *
  * Times of points: ndt_preprocess_sweep finds the reference moment of the sweep, its middle. Points are moved to
  * where the sensor would have measured them at that moment, and the times of the result are relative to it, in

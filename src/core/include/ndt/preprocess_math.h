@@ -132,7 +132,7 @@ static inline NDT_DEVICE int ndt_preprocess_is_usable(const struct ndt_preproces
     return exact >= plan->near_m2 && exact <= plan->far_m2;
 }
 
-/** Adds offset_m to the range of a point, which does not pass the origin. */
+/** Adds offset_m to the range of a point; a point that would pass the origin ends there. */
 static inline NDT_DEVICE void ndt_preprocess_lengthen(float offset_m, float p_m[3])
 {
     const float range_m = sqrtf(p_m[0] * p_m[0] + p_m[1] * p_m[1] + p_m[2] * p_m[2]);

@@ -36,6 +36,10 @@ class Mapped:
     refinement: Optional[refine.Refinement] = None
     offsets: "list[Optional[ranges.Offset]]" = field(default_factory=list)  # of the ranges of each drive; None: it does not tell
 
+    def believed_loops(self) -> "list[loops.Loop]":
+        """The loops that the kernel believes."""
+        return [loop for loop, is_believed in zip(self.loops, self.believed) if is_believed]
+
     def at_stamps(self, number: int) -> np.ndarray:
         """Poses of the scans of a drive at their stamps."""
         of, first = self.trajectories[number], self.firsts[number]
@@ -151,10 +155,6 @@ def use_gnss(mapped: Mapped) -> None:
                                          for name in ("node", "position_m", "deviation_m", "antenna_m")))
 
 
-def _believed(mapped: Mapped) -> "list[loops.Loop]":
-    return [loop for loop, is_believed in zip(mapped.loops, mapped.believed) if is_believed]
-
-
 def close_loops(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -> None:
     """Finds loops and distributes what they contradict, until there are no more."""
     maps = submaps.SubmapMaps(store, mapped.odometry, mapped.submaps, options.threads)
@@ -169,7 +169,7 @@ def close_loops(mapped: Mapped, store: CloudStore, options: Any, state: WorkStat
                 if state.is_due():
                     records.save_loops(state, mapped, closing)
 
-            loops.find(finder, mapped.submaps, mapped.poses, _believed(mapped), closing, update)
+            loops.find(finder, mapped.submaps, mapped.poses, mapped.believed_loops(), closing, update)
         _end_round(mapped, closing, chain)
         records.save_loops(state, mapped, closing)
     check_bent(mapped, chain)
@@ -225,7 +225,7 @@ def solve(mapped: Mapped, chain: graph.Edges) -> None:
     weights = graph.cauchy_weights(closing.residuals(mapped.poses)) if closing else np.empty(0)
     mapped.believed = [bool(weight >= WRONG_WEIGHT) for weight in weights]
     if not all(mapped.believed) and all(_is_attached(mapped, drive) for drive in range(1, len(mapped.drives))):
-        closing = loops.edges(_believed(mapped))
+        closing = loops.edges(mapped.believed_loops())
         mapped.poses = graph.solve(mapped.poses, [chain] + ([closing] if closing else []), mapped.positions, graph.KERNELS[-1:])
 
 
@@ -260,7 +260,7 @@ def _refine(mapped: Mapped, store: CloudStore, options: Any, state: WorkState) -
     if known is not None:
         mapped.poses, mapped.refinement = known
         return
-    closing = loops.edges(_believed(mapped))
+    closing = loops.edges(mapped.believed_loops())
     with Progress("refinement", options.quiet) as progress:
         mapped.refinement = refine.refine(mapped, [chain_of(mapped)] + ([closing] if closing else []), store, options.threads, progress.update)
     records.save_refinement(state, mapped.poses, mapped.refinement)

@@ -150,7 +150,7 @@ def _mean_m(off_m: "dict[int, float]", scans: "set[int]") -> float:
 
 
 def refine(mapped: Any, known: "list[graph.Edges]", store: CloudStore, threads: int, progress: Callable[[float], None]) -> Refinement:
-    """Moves the poses of all drives, as long as scans held out fit better for it. known: the edges of the graph so far."""
+    """Moves the poses of all drives, as long as scans held out come nearer to the surfaces. known: the edges of the graph so far."""
     scans = store.scans()
     held = set(scans[HELD_OUT // 2::HELD_OUT])
     used = [k for k in scans if k not in held]
