@@ -18,7 +18,7 @@ static const struct ndt_backend_ops *const backends[] = {
 };
 #define LABEL(kernels, shape, name, about)       {name, 0},
 #define NAME(kernels, shape, name, about)        name,
-#define SHAPE_LABEL(kernels, shape, name, about) {name + sizeof("resident"), 0},
+#define SHAPE_LABEL(kernels, shape, name, about) {&name[sizeof("resident")], 0},
 const struct ndt_label ndt_pipeline_labels[] = {{"auto", 0}, NDT_CUDA_CHOICES(LABEL){NULL, 0}};
 const struct ndt_label ndt_shape_labels[] = {{"auto", 0}, NDT_CUDA_SHAPES(SHAPE_LABEL){NULL, 0}};
 

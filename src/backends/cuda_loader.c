@@ -14,8 +14,9 @@
 
 #include "ndt/version.h"
 
-/* Folders of the module, relative to the folder of the program or library. */
-static const char *const folders[] = {".", "ndtd", NDT_CUDA_FOLDER};
+/* Folders of the module, relative to the folder of the program or library; the last two: its wheel, from the
+ * programs and from the module of the Python package. */
+static const char *const folders[] = {".", "ndtd", NDT_CUDA_FOLDER, "../../ndtd_cuda", "../ndtd_cuda"};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct {
@@ -89,7 +90,7 @@ static void load(void)
         (void)load_file(path, &loaded.why);
     else
         ndt_fail(&loaded.why, NDT_ERR_UNSUPPORTED,
-                 "the CUDA module " NDT_CUDA_MODULE_FILE " is not installed (Debian: ndtd-cuda)");
+                 "the CUDA module " NDT_CUDA_MODULE_FILE " is not installed (Debian and pip: ndtd-cuda)");
 }
 
 enum ndt_status ndt_cuda_load(const struct ndt_cuda_module **out, struct ndt_error *why)

@@ -13,7 +13,7 @@
 #include "ndt/hash.h"
 #include "ndt_io/output_file.h"
 
-static const char MAGIC[8] = "NDTMAP\r\n";
+static const char MAGIC[8] = {'N', 'D', 'T', 'M', 'A', 'P', '\r', '\n'};
 enum { HASH_AT = offsetof(struct ndt_file_header, hash) };
 #define HUGE_PAGE ((size_t)2 << 20)
 #define READ_SIZE ((size_t)2 << 20) /* small enough to be hashed from the cache; a multiple of 32 */

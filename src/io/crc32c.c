@@ -48,7 +48,13 @@ uint32_t ndt_crc32c_plain(uint32_t crc, const void *data, size_t size)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t crc, const void *data, size_t size)
+#if defined(__clang__) /* for which the instruction is a feature of its own */
+#define CRC32_FEATURES "sse4.2,crc32"
+#else
+#define CRC32_FEATURES "sse4.2"
+#endif
+
+__attribute__((target(CRC32_FEATURES))) static uint32_t crc32c_sse42(uint32_t crc, const void *data, size_t size)
 {
     const uint8_t *at = data;
     uint64_t state = (uint32_t)~crc;

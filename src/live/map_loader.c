@@ -360,6 +360,21 @@ static void process_all(struct ndtd_map_loader *loader)
     pthread_mutex_unlock(&loader->mutex);
 }
 
+/* Waits until `wake` is posted or `WAKE_CLOCK` shows `until`. */
+#if __GLIBC_PREREQ(2, 30)
+#define WAKE_CLOCK CLOCK_MONOTONIC
+static int wait_until(sem_t *wake, const struct timespec *until)
+{
+    return sem_clockwait(wake, WAKE_CLOCK, until);
+}
+#else /* RHEL 8: a step of the clock delays the release of maps */
+#define WAKE_CLOCK CLOCK_REALTIME
+static int wait_until(sem_t *wake, const struct timespec *until)
+{
+    return sem_timedwait(wake, until);
+}
+#endif
+
 static void sleep_until_woken(struct ndtd_map_loader *loader)
 {
     struct timespec until;
@@ -368,11 +383,11 @@ static void sleep_until_woken(struct ndtd_map_loader *loader)
             ;
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
+    clock_gettime(WAKE_CLOCK, &until);
     until.tv_nsec += CHECK_HELD_MS * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
-    (void)!sem_clockwait(&loader->wake, CLOCK_MONOTONIC, &until);
+    (void)wait_until(&loader->wake, &until);
     release_unused(loader);
 }
 

@@ -43,8 +43,8 @@ void ndtd_backends_print(FILE *file, const struct ndt_backend_config *config, in
 enum format { TEXT, CSV, JSON };
 static const char *const table_begin[] = {
     [TEXT] = "  points  candidate                align p50  p95 [ms] evaluation [us]\n",
-    [CSV] = "points,backend,pipeline,threads,batch,chosen,samples,align_p50_us,align_p95_us,evaluation_us,"
-            "unavailable\n",
+    [CSV] = ("points,backend,pipeline,threads,batch,chosen,samples,align_p50_us,align_p95_us,evaluation_us,"
+             "unavailable\n"),
     [JSON] = "[\n",
 };
 

@@ -7,7 +7,7 @@
 
 #include "ndt/hash.h"
 
-static const char MAGIC[8] = "NDTFLD\r\n";
+static const char MAGIC[8] = {'N', 'D', 'T', 'F', 'L', 'D', '\r', '\n'};
 /* Limits of the coordinates of tiles, and of the height of ground [m]: maps have cells of 100 m, 2^20 of them. */
 #define TILE_LIMIT   (1 << 22)
 #define HEIGHT_LIMIT 2e8f

@@ -12,6 +12,7 @@ endif()
 
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 set(abi ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+include(CheckLinkerFlag)
 set(symbols ${PROJECT_BINARY_DIR}/libndtd.symbols)
 set(collect ${PROJECT_SOURCE_DIR}/tools/cmake/public_symbols.sh)
 add_custom_command(OUTPUT ${symbols} VERBATIM COMMAND sh ${collect} NDTD_${abi} ${symbols} ${NDT_LIBRARY_HEADERS}
@@ -25,6 +26,15 @@ foreach(name ${NDT_LIBRARIES})
   add_dependencies(ndtd_shared ndt_${name})
   set_property(TARGET ndtd_shared APPEND PROPERTY LINK_DEPENDS $<TARGET_FILE:ndt_${name}>)
 endforeach()
+# The list has the inline functions of the headers, too, for which lld wants to be asked.
+set(flags)
+foreach(flag -Wl,-Bsymbolic-functions -Wl,--undefined-version)
+  string(MAKE_C_IDENTIFIER "NDT_HAVE${flag}" known)
+  check_linker_flag(C ${flag} ${known})
+  if(${known})
+    list(APPEND flags ${flag})
+  endif()
+endforeach()
 target_link_libraries(ndtd_shared PRIVATE -Wl,--whole-archive ${archives} -Wl,--no-whole-archive
-  -Wl,--version-script=${symbols} -Wl,-Bsymbolic-functions -Wl,--no-undefined -Wl,-z,relro -Wl,-z,now
+  -Wl,--version-script=${symbols} ${flags} -Wl,--no-undefined -Wl,-z,relro -Wl,-z,now
   PkgConfig::YAML ${LZF_LIBRARY} ${MSGPACK_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} m)
