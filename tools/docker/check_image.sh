@@ -52,5 +52,12 @@ grep 'hash' "$work/said" || true
 check "lives, is healthy, ends" inside sh -c 'ndtd --map /tmp/drive/map.pcd & pid=$!
     for i in $(seq 100); do ndt-ctl health --expect map && break; sleep 0.1; done
     ndt-ctl health --expect map && kill $pid && wait $pid'
+check "importers, exporters and reports" inside sh -c 'ndt-import --version && ndt-export --version && ndt-report --version'
+check "a map of the drive" inside ndt-map build /tmp/drive/drive.bag -o /tmp/map.pcd
+check "a report" inside sh -c 'cd /tmp && ndtd --replay drive/drive.bag --map drive/map.pcd --output run && ndt-report run --out report.html'
+# shellcheck disable=SC2016
+check "the page" inside sh -c 'ndt-web --listen 127.0.0.1:18080 & pid=$!
+    for i in $(seq 100); do python3 -c "import urllib.request; urllib.request.urlopen(\"http://127.0.0.1:18080/healthz\")" 2>/dev/null && break; sleep 0.1; done
+    python3 -c "import urllib.request; urllib.request.urlopen(\"http://127.0.0.1:18080/healthz\")" && kill $pid'
 echo "image: $(here images --format '{{.Size}}' localhost/ndtd), $failures failures"
 [ "$failures" = 0 ]
