@@ -40,18 +40,16 @@ def from_table(path):
         yield component(name, version, licence, purl or None)
 
 
-def run(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
 def needs_of_package(path):
     """The packages of this machine that a Debian package depends on, but those of the project itself."""
-    for choice in run("dpkg-deb", "--field", path, "Depends").replace("\n", " ").split(","):
-        name = choice.split("|")[0].split("(")[0].strip()
+    depends = subprocess.run(["dpkg-deb", "--field", path, "Depends"], check=True, capture_output=True, text=True).stdout
+    for choice in depends.replace("\n", " ").split(","):
+        name = choice.split("|")[0].split("(")[0].strip().removesuffix(":any")
         if not name or "ndtd" in name:
             continue
-        version = run("dpkg-query", "--show", "--showformat=${Version}", name).strip()
-        yield component(name, version, purl=f"pkg:deb/debian/{name}@{version}")
+        found = subprocess.run(["dpkg-query", "--show", "--showformat=${Version}", name], capture_output=True, text=True)
+        version = found.stdout.strip() if found.returncode == 0 else None  # a package that only runs with it
+        yield component(name, version, purl=f"pkg:deb/debian/{name}" + (f"@{version}" if version else ""))
 
 
 def needs_of_wheel(path):
@@ -88,7 +86,7 @@ def main():
     parser.add_argument("--date", type=int, required=True)
     parser.add_argument("--libraries")
     parser.add_argument("files", nargs="*")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"{args.kind}:{args.name}@{args.version}:{args.date}"))
     bom.metadata.timestamp = datetime.datetime.fromtimestamp(args.date, datetime.timezone.utc)
     bom.metadata.component = component(args.name, args.version, "Apache-2.0", f"pkg:pypi/{args.name}@{args.version}",
