@@ -51,6 +51,11 @@ hash=$(sed -n 's/^trajectory hash *//p' "$work/said")
 cp "$emulated" "$work/alone/libndt_cuda.so"
 replay cuda "$work/alone/ndtd"
 says "the module beside the program" "^trajectory hash *$hash" "$work/said"
+mkdir -p "$work/site-packages/ndtd_programs/bin" "$work/site-packages/ndtd_cuda"
+cp "$bin/ndtd" "$work/site-packages/ndtd_programs/bin"
+cp "$emulated" "$work/site-packages/ndtd_cuda/libndt_cuda.so"
+replay cuda "$work/site-packages/ndtd_programs/bin/ndtd"
+says "the module of its wheel" "^trajectory hash *$hash" "$work/said"
 
 # The log of a daemon under auto says why the device is left out.
 NDT_CUDA_MODULE=$bin/libndt_other_module.so start_daemon "${roomy[@]}"
