@@ -17,7 +17,10 @@ here add -q "$scratch" "$base" / >/dev/null
 here commit -q "$scratch" localhost/debian:12 >/dev/null
 here rm "$scratch" >/dev/null
 commit=$(git -c safe.directory='*' rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-here bud -q --format docker -f tools/docker/Dockerfile --build-arg BASE=localhost/debian:12 --build-arg COMMIT="$commit" \
+# PyPI may be behind a proxy that this machine trusts.
+cp /etc/ssl/certs/ca-certificates.crt "$work/ca.crt" 2>/dev/null || exit 3
+printf '[global]\ncert = /ca.crt\n' >"$work/pip.conf"
+here bud -q --volume "$work/ca.crt:/ca.crt:ro" --volume "$work/pip.conf:/etc/pip.conf:ro" --format docker -f tools/docker/Dockerfile --build-arg BASE=localhost/debian:12 --build-arg COMMIT="$commit" \
     --ignorefile .dockerignore -t ndtd . >"$work/log" 2>&1 || { tail -n 30 "$work/log"; echo "check_image: the image was not built"; exit 1; }
 
 image=$(here from localhost/ndtd)
