@@ -11,7 +11,9 @@ trap 'here rm -a >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 command -v buildah >/dev/null || { echo "check_image: no buildah" >&2; exit 3; }
 
 base=${1:-$work/base.tar}
-[ -e "$base" ] || mmdebstrap --quiet --mode=root --variant=minbase bookworm "$base" || exit 3
+[ -e "$base" ] || mmdebstrap --quiet --mode=root --variant=minbase \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    bookworm "$base" || exit 3
 scratch=$(here from scratch)
 here add -q "$scratch" "$base" / >/dev/null
 here commit -q "$scratch" localhost/debian:12 >/dev/null
@@ -20,7 +22,7 @@ commit=$(git -c safe.directory='*' rev-parse --short=12 HEAD 2>/dev/null || echo
 # PyPI may be behind a proxy that this machine trusts.
 cp /etc/ssl/certs/ca-certificates.crt "$work/ca.crt" 2>/dev/null || exit 3
 printf '[global]\ncert = /ca.crt\n' >"$work/pip.conf"
-here bud -q --volume "$work/ca.crt:/ca.crt:ro" --volume "$work/pip.conf:/etc/pip.conf:ro" --format docker -f tools/docker/Dockerfile --build-arg BASE=localhost/debian:12 --build-arg COMMIT="$commit" \
+here bud -q --layers --volume "$work/ca.crt:/ca.crt:ro" --volume "$work/pip.conf:/etc/pip.conf:ro" --format docker -f tools/docker/Dockerfile --build-arg BASE=localhost/debian:12 --build-arg COMMIT="$commit" \
     --ignorefile .dockerignore -t ndtd . >"$work/log" 2>&1 || { tail -n 30 "$work/log"; echo "check_image: the image was not built"; exit 1; }
 
 image=$(here from localhost/ndtd)
@@ -62,5 +64,16 @@ check "a report" inside sh -c 'cd /tmp && ndtd --replay drive/drive.bag --map dr
 check "the page" inside sh -c 'ndt-web --listen 127.0.0.1:18080 & pid=$!
     for i in $(seq 100); do python3 -c "import urllib.request; urllib.request.urlopen(\"http://127.0.0.1:18080/healthz\")" 2>/dev/null && break; sleep 0.1; done
     python3 -c "import urllib.request; urllib.request.urlopen(\"http://127.0.0.1:18080/healthz\")" && kill $pid'
-echo "image: $(here images --format '{{.Size}}' localhost/ndtd), $failures failures"
+# What a registry tells is the compressed size.
+for target in '' daemon; do
+    [ -z "$target" ] || here bud -q --layers --volume "$work/ca.crt:/ca.crt:ro" --volume "$work/pip.conf:/etc/pip.conf:ro" --format docker \
+        -f tools/docker/Dockerfile --target $target --build-arg BASE=localhost/debian:12 --build-arg COMMIT="$commit" --ignorefile .dockerignore \
+        -t ndtd-$target . >"$work/log" 2>&1 || { echo "FAILED: $target: $(tail -n 5 "$work/log")"; failures=$((failures + 1)); }
+    name=ndtd${target:+-$target}
+    here push -q localhost/$name "docker-archive:$work/$name.tar" >/dev/null 2>&1
+    packed=$(gzip -1c "$work/$name.tar" | wc -c)
+    echo "image $name: $(here images --format '{{.Size}}' localhost/$name), compressed $((packed / 1000000)) MB"
+    [ $packed -lt 250000000 ] || { echo "FAILED: $name is larger than 250 MB, compressed"; failures=$((failures + 1)); }
+done
+echo "$failures failures"
 [ "$failures" = 0 ]
