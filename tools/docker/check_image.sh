@@ -70,10 +70,10 @@ for target in '' daemon; do
         -f tools/docker/Dockerfile --target $target --build-arg BASE=localhost/debian:12 --build-arg COMMIT="$commit" --ignorefile .dockerignore \
         -t ndtd-$target . >"$work/log" 2>&1 || { echo "FAILED: $target: $(tail -n 5 "$work/log")"; failures=$((failures + 1)); }
     name=ndtd${target:+-$target}
-    here push -q localhost/$name "docker-archive:$work/$name.tar" >/dev/null 2>&1
-    packed=$(gzip -1c "$work/$name.tar" | wc -c)
-    echo "image $name: $(here images --format '{{.Size}}' localhost/$name), compressed $((packed / 1000000)) MB"
-    [ $packed -lt 250000000 ] || { echo "FAILED: $name is larger than 250 MB, compressed"; failures=$((failures + 1)); }
+    here push -q "localhost/$name" "docker-archive:$work/$name.tar" >/dev/null 2>&1
+    packed=$(gzip -c "$work/$name.tar" | wc -c)
+    echo "image $name: $(here images --format '{{.Size}}' "localhost/$name"), compressed $((packed / 1000000)) MB"
+    [ "$packed" -lt 250000000 ] || { echo "FAILED: $name is larger than 250 MB, compressed"; failures=$((failures + 1)); }
 done
 echo "$failures failures"
 [ "$failures" = 0 ]
