@@ -15,7 +15,7 @@ try_root() { # SUITE
     local root=$dir/$1 minor begin installed demo before
     debootstrap --variant=minbase --include=python3,python3-venv "$1" "$root" >"$dir/log" 2>&1 ||
         { echo "$1: skipped: debootstrap: $(tail -n 1 "$dir/log")"; return; }
-    inside() { env -i HOME=/root PATH=/usr/bin:/bin LC_ALL=C.UTF-8 chroot "$root" "$@"; }
+    inside() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 chroot "$root" "$@"; }
     minor=$(inside python3 -c 'import sys; print("3.%d" % sys.version_info[1])')
     mkdir "$root/wheels"
     python3 -m pip -q download --dest "$root/wheels" --python-version "$minor" --implementation cp --only-binary :all: \

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-TESTED = {"align_two_clouds.py", "replay_and_plot.py", "try_values.py", "drive_daemon.py"}
+TESTED = {"align_two_clouds.py", "replay_and_plot.py", "drive_daemon.py"}
 
 
 def example(name, *arguments, code=0, cwd=None):
@@ -46,17 +46,10 @@ def test_replay_and_plot(drive, tmp_path):
     assert "20 scans, trajectory hash " in said and (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_try_values(drive):
-    lines = example("try_values.py", drive.bag, drive.map, "preprocess.sample_count", 300, 1500,
-                    "--set", "preprocess.deskew=time").splitlines()
-    assert len(lines) == 3 and lines[1].split()[:2] == ["300", "0"] and lines[2].split()[:2] == ["1500", "0"]
-    assert float(lines[2].split()[2]) < 2
-
-
 @pytest.mark.parametrize("name, arguments, words", [
     ("align_two_clouds.py", ["nosuch.pcd", "b.pcd"], "nosuch.pcd: cannot open"),
     ("replay_and_plot.py", ["nosuch.bag", "map.pcd"], "nosuch.bag"),
-    ("try_values.py", ["nosuch.bag", "map.pcd", "preprocess.sample_cont", 1], "did you mean 'preprocess.sample_count'?")])
+    (["nosuch.bag", "map.pcd", "preprocess.sample_cont", 1], "did you mean 'preprocess.sample_count'?")])
 def test_wrong_input_is_one_line(name, arguments, words, tmp_path):
     done = subprocess.run([sys.executable, str(EXAMPLES / name), *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1 and done.stderr.startswith(f"{name}: ") and words in done.stderr and done.stderr.count("\n") == 1
