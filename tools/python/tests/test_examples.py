@@ -48,8 +48,7 @@ def test_replay_and_plot(drive, tmp_path):
 
 @pytest.mark.parametrize("name, arguments, words", [
     ("align_two_clouds.py", ["nosuch.pcd", "b.pcd"], "nosuch.pcd: cannot open"),
-    ("replay_and_plot.py", ["nosuch.bag", "map.pcd"], "nosuch.bag"),
-    (["nosuch.bag", "map.pcd", "preprocess.sample_cont", 1], "did you mean 'preprocess.sample_count'?")])
+    ("replay_and_plot.py", ["nosuch.bag", "map.pcd"], "nosuch.bag")])
 def test_wrong_input_is_one_line(name, arguments, words, tmp_path):
     done = subprocess.run([sys.executable, str(EXAMPLES / name), *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1 and done.stderr.startswith(f"{name}: ") and words in done.stderr and done.stderr.count("\n") == 1
