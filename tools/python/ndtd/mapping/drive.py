@@ -77,7 +77,7 @@ def _records(bag: Path, report: bool = False) -> "Iterator[Any]":
             if count == 0:
                 raise
             if report:
-                print(f"ndt-map: warning: {error}; what comes before is used", file=sys.stderr)
+                print(f"warning: {error}; what comes before is used", file=sys.stderr)
             return
         count += 1
         yield record
@@ -141,7 +141,7 @@ def open_drive(recording: str, work: Path, number: int, options: Any) -> Drive:
     if options.deskew == "auto":
         drive.deskew = "time" if first["time_s"] is not None else scan_turn(first["points"])
         if drive.deskew == "off":
-            print(f"ndt-map: note: {recording}: its points have no times, and their order does not tell how the sensor turns: they are "
+            print(f"note: {recording}: its points have no times, and their order does not tell how the sensor turns: they are "
                   "not deskewed; --deskew azimuth_cw or azimuth_ccw tells it (KITTI: azimuth_cw)", file=sys.stderr)
     if options.deskew == "time" and first["time_s"] is None:
         raise MappingError(f"{recording}: its points have no times; --deskew azimuth_cw, azimuth_ccw or off need none")

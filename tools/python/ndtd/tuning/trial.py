@@ -34,10 +34,10 @@ class Reference:
 class Trial:
     """A replay: one entry per scan."""
 
-    trusted: np.ndarray
+    lost: np.ndarray  # no trusted pose
     wrong: np.ndarray  # trusted, and a metre from the truth
-    error_m: np.ndarray  # from the truth of the recording; NaN: none, or no trusted pose
-    motion_m: np.ndarray  # by which the motion from here on differs from that of odometry; NaN: not known
+    error_m: np.ndarray  # distance from the truth of the recording (APE); NaN: none, or no trusted pose
+    motion_m: np.ndarray  # difference from the motion of odometry over half a second (RPE); NaN: not known
     align_ms: np.ndarray
 
 
@@ -69,7 +69,7 @@ def odometry_of(drive: Drive) -> Reference:
 def replay(drive: Drive, map_path: Any, config: Optional[str], options: "dict[str, Any]") -> Rows:
     """Replays a recording with these options."""
     rows = Rows()
-    scans = Replay(drive.bag, map_path, config=config, options={"preprocess.deskew": drive.deskew, "cpu.threads": 1, **options})
+    scans = Replay(drive.bag, map_path, config=config, options={"cpu.threads": 1, **options})
     for scan in scans:
         truth = scans.truth(scan.stamp_ns) if scan.trusted else None
         rows.stamps_ns.append(scan.stamp_ns)
@@ -98,7 +98,8 @@ def _motion(rows: Rows, reference: Reference) -> np.ndarray:
     return out
 
 
-def measure(rows: Rows, reference: Reference) -> Trial:
-    """The replay beside the odometry of its recording."""
+def measure(rows: Rows, reference: Optional[Reference]) -> Trial:
+    """The replay, beside the odometry of its recording where that is given."""
     error_m = np.array(rows.error_m)
-    return Trial(np.array(rows.trusted, bool), error_m > WRONG_M, error_m, _motion(rows, reference), np.array(rows.align_ms))
+    motion_m = np.full(len(error_m), np.nan) if reference is None else _motion(rows, reference)
+    return Trial(~np.array(rows.trusted, bool), error_m > WRONG_M, error_m, motion_m, np.array(rows.align_ms))
