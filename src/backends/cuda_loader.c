@@ -14,9 +14,22 @@
 
 #include "ndt/version.h"
 
-/* Folders of the module, relative to the folder of the program or library; the last two: its wheel, from the
- * programs and from the module of the Python package. */
-static const char *const folders[] = {".", "ndtd", NDT_CUDA_FOLDER, "../../ndtd_cuda", "../ndtd_cuda"};
+/* Folders of the module, relative to the folder of the program or library. The package of its wheel lies beside the
+ * packages of the programs and of the Python module, and is looked for from there alone: elsewhere others may
+ * write. */
+static const struct {
+    const char *own_end, *module;
+} folders[] = {{"", "."},
+               {"", "ndtd"},
+               {"", NDT_CUDA_FOLDER},
+               {"/ndtd_programs/bin", "../../ndtd_cuda"},
+               {"/ndtd", "../ndtd_cuda"}};
+
+static int ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), wanted = strlen(end);
+    return length >= wanted && strcmp(text + length - wanted, end) == 0;
+}
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct {
@@ -54,7 +67,8 @@ static int find(char path[PATH_MAX])
     char own[PATH_MAX];
     const char *folder = own_folder(own);
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        if (snprintf(path, PATH_MAX, "%s/%s/" NDT_CUDA_MODULE_FILE, folder, folders[i]) < PATH_MAX &&
+        if (ends_with(folder, folders[i].own_end) &&
+            snprintf(path, PATH_MAX, "%s/%s/" NDT_CUDA_MODULE_FILE, folder, folders[i].module) < PATH_MAX &&
             access(path, R_OK) == 0)
             return 1;
     snprintf(path, PATH_MAX, "%s/" NDT_CUDA_MODULE_FILE, NDT_CUDA_INSTALLED);
