@@ -128,6 +128,7 @@ cmp -s "$dir/street/drive.bag" "$dir/marked/drive.bag" && fail "--mark-movers ma
 expect 2 "--world: no vehicle fits into the office; it needs --carrier handheld" --world office --out "$dir/x"
 expect 2 "--map-scans: a city has a map of tiles, not of scans" --world city --map-scans 1 --out "$dir/x"
 expect 2 "--drive-later: the other day is that of --changed, which is missing" --drive-later --out "$dir/x"
+expect 2 "--wheel-scale: nothing tells the speed without --odometry" --wheel-scale 0.5 --out "$dir/x"
 expect 2 "--changed: '2' is not a number from 0 to 1" --changed 2 --out "$dir/x"
 
 expect 2 'ndt-sim needs --out DIR' --seed 1

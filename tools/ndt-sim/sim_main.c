@@ -275,6 +275,8 @@ static enum ndt_status check_args(struct ndt_error *err)
     if (args.drive_later && !(args.changed > 0))
         return ndt_fail(err, NDT_ERR_ARGUMENT,
                         "--drive-later: the other day is that of --changed, which is missing");
+    if (args.wheel_scale != 1.0 && !args.odometry)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--wheel-scale: nothing tells the speed without --odometry");
     if (args.world == CITY && args.map_scans > 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--map-scans: a city has a map of tiles, not of scans");
     if (!sim_lidar_elevations((int)args.beams, elevation_rad))
