@@ -7,15 +7,23 @@ set -uo pipefail
 [ "$(id -u)" = 0 ] || { echo "skipped: not root"; exit 77; }
 command -v debootstrap >/dev/null || { echo "skipped: no debootstrap"; exit 77; }
 source "$(dirname "$0")/steps.sh"
+trap 'umount "$dir"/*/proc 2>/dev/null; rm -rf --one-file-system "$dir"' EXIT
 wheels=$(cd "$NDT_WHEELS" && pwd)
 module='import numpy, ndtd; p = numpy.random.default_rng(1).uniform(0, 20, (20000, 3)) * [1, 1, 0.05]
 print(ndtd.align(ndtd.Map(p), p, numpy.eye(4)).outcome)'
 
 try_root() { # SUITE
-    local root=$dir/$1 minor begin installed demo before
+    local root=$dir/$1
     debootstrap --variant=minbase --include=python3,python3-venv "$1" "$root" >"$dir/log" 2>&1 ||
         { echo "$1: skipped: debootstrap: $(tail -n 1 "$dir/log")"; return; }
     inside() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 chroot "$root" "$@"; }
+    mount --bind /proc "$root/proc" || { echo "$1: skipped: no /proc in it, by which programs find their libraries"; return; }
+    try_inside "$1" "$root"
+    umount "$root/proc" && rm -rf "$root"
+}
+
+try_inside() { # SUITE ROOT
+    local root=$2 minor begin installed demo before
     minor=$(inside python3 -c 'import sys; print("3.%d" % sys.version_info[1])')
     mkdir "$root/wheels"
     python3 -m pip -q download --dest "$root/wheels" --python-version "$minor" --implementation cp --only-binary :all: \
@@ -35,7 +43,6 @@ try_root() { # SUITE
         "installed in $installed s with numpy, $(($(du -sm "$root/venv" | cut -f1) - before)) MiB of which ndtd" \
         "$(du -scm "$root"/venv/lib/python*/site-packages/ndtd* | tail -n 1 | cut -f1), ndt-demo $demo s"
     inside /venv/bin/pip -q uninstall -y ndtd && [ -z "$(find "$root/venv" -name 'ndt*')" ] || fail "$1: uninstall leaves $(find "$root/venv" -name 'ndt*')"
-    rm -rf "$root"
 }
 
 tried=0

@@ -24,7 +24,7 @@ NS = 1_000_000_000
 RESULT_NUMBERS = ("confidence", "innovation", "margin", "transform_probability", "nvtl", "nvtl_normalized", "match_ratio", "coverage",
                   "iterations", "evaluations", "hypotheses", "decode_us", "queue_us", "preprocess_us", "upload_us", "align_us",
                   "publish_us", "queue_depth", "drop_counter")
-RESULT_SCHEMA = {"type": "object", "title": "ndtd.Result", "properties": {
+RESULT_SCHEMA: "dict[str, Any]" = {"type": "object", "title": "ndtd.Result", "properties": {
     "seq": {"type": "integer"}, "outcome": {"type": "string"}, "state": {"type": "string"}, "reason": {"type": "string"},
     "is_trusted": {"type": "boolean"}, "deviation_m": {"type": "number"}, "deviation_rad": {"type": "number"},
     "speed_mps": {"type": "number"}, **{name: {"type": "number"} for name in RESULT_NUMBERS}}}
@@ -59,13 +59,22 @@ class FoxgloveWriter:
         self._channels, self._foxglove = need("foxglove.channels", "foxglove"), foxglove
         self._open: "dict[str, Any]" = {}
         self._names, self._origin_m, self._projector, self._state = names, origin_m, projector, ""
-        self._file = foxglove.open_mcap(str(path), allow_overwrite=True, context=self._context)
+        self._sink = self._open_sink(path)
+
+    def _open_sink(self, path: Any) -> Any:
+        """What takes the messages of the context."""
+        return self._foxglove.open_mcap(str(path), allow_overwrite=True, context=self._context)
 
     def _log(self, topic: str, message: Any, stamp_ns: int) -> None:
+        self._channel(topic, type(message).__name__).log(message, log_time=stamp_ns)
+
+    def _channel(self, topic: str, schema: str) -> Any:
         if topic not in self._open:
-            make = getattr(self._channels, type(message).__name__ + "Channel")
-            self._open[topic] = make(topic, context=self._context)
-        self._open[topic].log(message, log_time=stamp_ns)
+            if schema == RESULT_SCHEMA["title"]:
+                self._open[topic] = self._foxglove.Channel(topic, schema=RESULT_SCHEMA, context=self._context)
+            else:
+                self._open[topic] = getattr(self._channels, schema + "Channel")(topic, context=self._context)
+        return self._open[topic]
 
     def _time(self, stamp_ns: int) -> Any:
         if not 0 <= stamp_ns < 2**32 * NS:
@@ -113,16 +122,14 @@ class FoxgloveWriter:
             self._log("/pose", self._m.PoseInFrame(timestamp=self._time(stamp_ns), frame_id=self._names.map,
                                                    pose=self._pose(result.pose)), stamp_ns)
             self._fix(result)
-        if "/result" not in self._open:
-            self._open["/result"] = self._foxglove.Channel("/result", schema=RESULT_SCHEMA, context=self._context)
-        self._open["/result"].log(result_values(result), log_time=stamp_ns)
+        self._channel("/result", RESULT_SCHEMA["title"]).log(result_values(result), log_time=stamp_ns)
         self._tell(result)
 
     def scan(self, stamp_ns: int, frame_id: str, cloud: Cloud) -> None:
         self._cloud("/scan", stamp_ns, cloud)
 
     def close(self) -> None:
-        self._file.close()
+        self._sink.close()
 
     def _tell(self, result: ResultLine) -> None:
         changed, self._state = result.state != self._state, result.state
@@ -140,10 +147,11 @@ class FoxgloveWriter:
         self._log("/fix", self._m.LocationFix(timestamp=self._time(result.stamp_ns), frame_id=self._names.base, latitude=latitude,
                                               longitude=longitude, altitude=altitude), result.stamp_ns)
 
-    def _cloud(self, topic: str, stamp_ns: int, cloud: Cloud) -> None:
-        records = cloud.records(self._origin_m)
+    def _cloud(self, topic: str, stamp_ns: int, cloud: Cloud, frame_id: "Optional[str]" = None) -> None:
+        origin_m = self._origin_m if frame_id is None else np.zeros(3)
+        records = cloud.records(origin_m)
         kind = self._m.PackedElementFieldNumericType.Float32
         fields = [self._m.PackedElementField(name=name, offset=4 * at, type=kind) for at, name in enumerate(CLOUD_FIELDS)]
-        origin = np.concatenate([self._origin_m, [0.0, 0.0, 0.0, 1.0]])
-        self._log(topic, self._m.PointCloud(timestamp=self._time(stamp_ns), frame_id=self._names.map, pose=self._pose(origin),
+        origin = np.concatenate([origin_m, [0.0, 0.0, 0.0, 1.0]])
+        self._log(topic, self._m.PointCloud(timestamp=self._time(stamp_ns), frame_id=frame_id or self._names.map, pose=self._pose(origin),
                                             point_stride=records.itemsize, fields=fields, data=records.tobytes()), stamp_ns)

@@ -51,7 +51,7 @@ def read_results(path: Any) -> Iterator[ResultLine]:
             if not text or text.startswith("#"):
                 continue
             try:
-                result = _from_json(text) if text.startswith("{") else _from_tum(text)
+                result = from_message(json.loads(text)) if text.startswith("{") else _from_tum(text)
             except (ValueError, TypeError, KeyError, OverflowError) as error:
                 if count and not line.endswith("\n"):
                     return  # the writer was stopped within its last line
@@ -72,8 +72,8 @@ def _numbers(values: Any, count: int, name: str) -> Optional[np.ndarray]:
     return out
 
 
-def _from_json(text: str) -> ResultLine:
-    row = json.loads(text)
+def from_message(row: "dict[str, Any]") -> ResultLine:
+    """A result as ndtd publishes it. ValueError, TypeError, KeyError: it is none."""
     stamp_ns = row["stamp_ns"]
     if not isinstance(stamp_ns, int) or not isinstance(row["seq"], int):
         raise ValueError("seq and stamp_ns have to be integers")
