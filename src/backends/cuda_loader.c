@@ -71,8 +71,12 @@ static int find(char path[PATH_MAX])
             snprintf(path, PATH_MAX, "%s/%s/" NDT_CUDA_MODULE_FILE, folder, folders[i].module) < PATH_MAX &&
             access(path, R_OK) == 0)
             return 1;
+#ifdef NDT_CUDA_INSTALLED
     snprintf(path, PATH_MAX, "%s/" NDT_CUDA_MODULE_FILE, NDT_CUDA_INSTALLED);
     return access(path, R_OK) == 0;
+#else
+    return 0;
+#endif
 }
 
 static enum ndt_status load_file(const char *path, struct ndt_error *why)
