@@ -7,7 +7,9 @@ set -uo pipefail
 [ "$(id -u)" = 0 ] || { echo "skipped: not root"; exit 77; }
 command -v debootstrap >/dev/null || { echo "skipped: no debootstrap"; exit 77; }
 source "$(dirname "$0")/steps.sh"
-trap 'umount "$dir"/*/proc 2>/dev/null; rm -rf --one-file-system "$dir"' EXIT
+# debootstrap mounts /proc for some releases, and here it is for the others.
+release() { while umount "$1/proc" 2>/dev/null; do :; done; }
+trap 'for root in "$dir"/*/; do release "$root"; done; rm -rf --one-file-system "$dir"' EXIT
 wheels=$(cd "$NDT_WHEELS" && pwd)
 module='import numpy, ndtd; p = numpy.random.default_rng(1).uniform(0, 20, (20000, 3)) * [1, 1, 0.05]
 print(ndtd.align(ndtd.Map(p), p, numpy.eye(4)).outcome)'
@@ -17,9 +19,10 @@ try_root() { # SUITE
     debootstrap --variant=minbase --include=python3,python3-venv "$1" "$root" >"$dir/log" 2>&1 ||
         { echo "$1: skipped: debootstrap: $(tail -n 1 "$dir/log")"; return; }
     inside() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 chroot "$root" "$@"; }
-    mount --bind /proc "$root/proc" || { echo "$1: skipped: no /proc in it, by which programs find their libraries"; return; }
+    mountpoint -q "$root/proc" || mount --bind /proc "$root/proc" || { echo "$1: skipped: no /proc in it, by which programs find their libraries"; return; }
     try_inside "$1" "$root"
-    umount "$root/proc" && rm -rf "$root"
+    release "$root"
+    rm -rf --one-file-system "$root"
 }
 
 try_inside() { # SUITE ROOT
