@@ -23,7 +23,7 @@ static const struct {
                {"", "ndtd"},
                {"", NDT_CUDA_FOLDER},
                {"/ndtd_programs/bin", "../../ndtd_cuda"},
-               {"/ndtd", "../ndtd_cuda"}};
+               {"-packages/ndtd", "../ndtd_cuda"}};
 
 static int ends_with(const char *text, const char *end)
 {

@@ -19,7 +19,7 @@ from .tuning import choice, trial
 from .tuning.choice import Judgement
 from .tuning.trial import Trial
 
-# What is tried, beside the value that is in force.
+# Values that are tried unless --try names others.
 USUAL = ("preprocess.voxel_m=0.25,1.0", "preprocess.sample_count=750,3000,6000", "preprocess.max_range_m=40,80", "ndt.levels=[2.0,1.0],[2.0],[4.0,2.0]")
 EPILOG = """
 Reads bags of ndtd and all that ndt-import reads (its options follow after --). With several recordings the first half of them
