@@ -98,6 +98,7 @@ static void follow(struct ndt_track_compared *list, const struct ndt_track *trac
     list->has_from = input == NDT_TRACK_INPUT_ODOMETRY
                          ? ndt_track_odometry_between(track, list->told_ns, stamp_ns, &motion)
                          : ndt_track_gyro_between(track, list->told_ns, stamp_ns, none, none, &motion);
+    list->has_from = list->has_from && !motion.is_of_scans; /* it is no input */
     if (!list->has_from)
         return;
     const struct ndt_pose back = ndt_pose_exp(&(struct ndt_twist){.w_radps = {-bias[0], -bias[1], -bias[2]}}, dt_s);

@@ -368,24 +368,74 @@ static void predict_by_odometry(const struct ndt_track *track, const struct ndt_
     add_acceleration_noise(state, AT_ROTATION, 3, params->turn_noise, motion->extrapolated_s);
 }
 
-static void predict_by_gyro(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
-                            struct ndt_track_state *state, double F[N * N])
+/* Noise of LiDAR odometry, per square root of a second. */
+static const double OF_SCANS_M = 0.06, OF_SCANS_RAD = 0.02;
+
+/* Factor of the noise on an acceleration by which a mean twist over dt_s is off at the end of that time. */
+static double of_mean(const struct ndt_track_state *state, double dt_s)
+{
+    return sqrt(fmax(state->process_noise_scale, 1) * fabs(dt_s) / 3);
+}
+
+/* Takes velocity and noise of the way from LiDAR odometry: it tells the mean velocity. */
+static void take_way(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
+                     struct ndt_track_state *state, double F[N * N])
+{
+    const struct ndt_track_params *params = &track->params;
+    state->is_of_scans = 1;
+    memcpy(state->twist.v_mps, motion->twist.v_mps, sizeof(state->twist.v_mps));
+    add_noise(state->P, AT_POSE, 3, OF_SCANS_M * OF_SCANS_M * fabs(dt_s));
+    set_variance(state->P, AT_TWIST, 3,
+                 hypot(params->odometry_deviation_mps, of_mean(state, dt_s) * params->acceleration_noise));
+    forget_rows(F, AT_TWIST, 3);
+    add_acceleration_noise(state, AT_POSE, 3, params->acceleration_noise, motion->extrapolated_s);
+}
+
+/* Predicts by LiDAR odometry alone. It has neither scale nor bias. */
+static void predict_by_scans(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
+                             struct ndt_track_state *state, double F[N * N])
+{
+    const struct ndt_track_params *params = &track->params;
+    state->source = NDT_TRACK_TWIST;
+    set_transition(&motion->D, F);
+    propagate(F, state->P);
+    state->T_map_base = ndt_pose_compose(&state->T_map_base, &motion->D);
+    memcpy(state->twist.w_radps, motion->twist.w_radps, sizeof(state->twist.w_radps));
+    state->has_twist = 1;
+    take_way(track, motion, dt_s, state, F);
+    add_noise(state->P, AT_ROTATION, 3, OF_SCANS_RAD * OF_SCANS_RAD * fabs(dt_s));
+    set_variance(state->P, AT_TURN, 3,
+                 hypot(params->odometry_deviation_radps, of_mean(state, dt_s) * params->turn_noise));
+    forget_rows(F, AT_TURN, 3);
+    add_acceleration_noise(state, AT_ROTATION, 3, params->turn_noise, motion->extrapolated_s);
+}
+
+/* Predicts by the gyro. of_scans: translation by LiDAR odometry; NULL: at constant velocity. */
+static void predict_by_gyro(const struct ndt_track *track, const struct ndt_track_motion *motion,
+                            const struct ndt_track_motion *of_scans, double dt_s, struct ndt_track_state *state,
+                            double F[N * N])
 {
     const double noise = track->params.gyro_noise_rad;
+    struct ndt_pose D = motion->D;
     state->source = NDT_TRACK_GYRO;
-    set_transition(&motion->D, F);
+    if (of_scans)
+        memcpy(D.t_m, of_scans->D.t_m, sizeof(D.t_m));
+    set_transition(&D, F);
     for (int i = 0; i < 3; i++) {
-        F[N * (AT_POSE + i) + AT_TWIST + i] = dt_s;
+        F[N * (AT_POSE + i) + AT_TWIST + i] = of_scans ? 0 : dt_s;
         F[N * (AT_ROTATION + i) + AT_BIAS + i] = -dt_s;
         F[N * (AT_TURN + i) + AT_TURN + i] = 0;
         F[N * (AT_TURN + i) + AT_BIAS + i] = -1;
     }
     propagate(F, state->P);
-    state->T_map_base = ndt_pose_compose(&state->T_map_base, &motion->D);
+    state->T_map_base = ndt_pose_compose(&state->T_map_base, &D);
     for (int i = 0; i < 3; i++)
         state->twist.w_radps[i] = motion->twist.w_radps[i] - state->bias_radps[i];
     state->has_twist = 1;
-    add_acceleration_noise(state, AT_POSE, 3, track->params.acceleration_noise, dt_s);
+    if (of_scans)
+        take_way(track, of_scans, dt_s, state, F);
+    else
+        add_acceleration_noise(state, AT_POSE, 3, track->params.acceleration_noise, dt_s);
     add_noise(state->P, AT_ROTATION, 3, noise * noise * fabs(dt_s));
     add_noise(state->P, AT_TURN, 3, noise * noise / 0.01); /* noise of one sample at 100 Hz */
     add_acceleration_noise(state, AT_ROTATION, 3, track->params.turn_noise, motion->extrapolated_s);
@@ -443,14 +493,18 @@ static void predict_across_gap(const struct ndt_track *track, double dt_s, struc
 }
 
 /* Predicts with the transition F of the errors from `state`, zero where the motion is unknown. Returns whether it
- * is known. */
+ * is known. takes_scans: by LiDAR odometry, too. */
 static int predict(const struct ndt_track *track, const struct ndt_track_state *state, int64_t stamp_ns,
-                   struct ndt_track_state *out, double F[N * N])
+                   int takes_scans, struct ndt_track_state *out, double F[N * N])
 {
     const double dt_s = ndt_track_seconds(state->stamp_ns, stamp_ns);
     const int bias_before = out->bias_of_gyro;
-    struct ndt_track_motion motion;
-    if (odometry_between(track, state->stamp_ns, stamp_ns, &motion)) {
+    struct ndt_track_motion motion = {.is_of_scans = 0}, by_scans;
+    const int is_told = odometry_between(track, state->stamp_ns, stamp_ns, &motion);
+    const struct ndt_track_motion *of_scans = is_told && motion.is_of_scans && takes_scans ? &by_scans : NULL;
+    by_scans = motion;
+    out->is_of_scans = 0;
+    if (is_told && !motion.is_of_scans) {
         predict_by_odometry(track, &motion, dt_s, out, F);
     } else if (has_jumped(track, dt_s)) {
         predict_across_gap(track, dt_s, out);
@@ -461,7 +515,9 @@ static int predict(const struct ndt_track *track, const struct ndt_track_state *
         use_bias_of(track, &by_gyro, 1);
         if (gyro_between(track, state->stamp_ns, stamp_ns, by_gyro.bias_radps, out->twist.v_mps, &motion)) {
             *out = by_gyro;
-            predict_by_gyro(track, &motion, dt_s, out, F);
+            predict_by_gyro(track, &motion, of_scans, dt_s, out, F);
+        } else if (of_scans) {
+            predict_by_scans(track, of_scans, dt_s, out, F);
         } else {
             predict_by_twist(track, dt_s, out, F);
         }
@@ -486,13 +542,23 @@ static void bound_parameters(const struct ndt_track *track, struct ndt_track_sta
                  state->bias_of_gyro ? track->params.gyro_bias_radps : track->params.odometry_bias_radps);
 }
 
+void ndt_track_predict_without_scans(const struct ndt_track *track, const struct ndt_track_state *before,
+                                     int64_t stamp_ns, struct ndt_track_state *out)
+{
+    double F[N * N];
+    *out = *before;
+    out->stamp_ns = stamp_ns;
+    bound_parameters(track, out);
+    (void)predict(track, before, stamp_ns, 0, out, F);
+}
+
 int ndt_track_propagate(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
                         int is_of_scan, struct ndt_track_state *out, double F[N * N])
 {
     *out = *before;
     out->stamp_ns = stamp_ns;
     bound_parameters(track, out);
-    const int is_known = predict(track, before, stamp_ns, out, F);
+    const int is_known = predict(track, before, stamp_ns, 1, out, F);
     if (is_known && is_of_scan)
         add_stamp_noise(track, out);
     bound_covariance(track, out);
@@ -560,11 +626,11 @@ void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state
     if (dt_s == 0)
         return;
     out->stamp_ns = state->stamp_ns + (int64_t)llround(dt_s * 1e9);
-    if (odometry_between(track, state->stamp_ns, out->stamp_ns, &motion)) {
+    if (odometry_between(track, state->stamp_ns, out->stamp_ns, &motion) && !motion.is_of_scans) {
         predict_by_odometry(track, &motion, dt_s, out, F);
     } else if (state->bias_of_gyro &&
                gyro_between(track, state->stamp_ns, out->stamp_ns, state->bias_radps, v0, &motion)) {
-        predict_by_gyro(track, &motion, dt_s, out, F);
+        predict_by_gyro(track, &motion, NULL, dt_s, out, F);
     } else {
         if (dt_s < 0 && state->since_s > 0)
             out->twist = mean_twist_before(state, dt_s);

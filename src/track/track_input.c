@@ -137,6 +137,8 @@ void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry
     if (!ndt_track_is_plausible(sample.has_pose ? &sample.T_odom_base : NULL,
                                 sample.has_twist ? &sample.twist : NULL))
         return;
+    if (ring->count > 0 && last->is_of_scans != sample.is_of_scans)
+        ring->count = 0;
     if (!is_newer(track, last->stamp_ns, sample.stamp_ns, &ring->count))
         return;
     if (ring->count > 0 && !complete(track, last, &sample))
@@ -151,6 +153,19 @@ void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry
     ring->head = (ring->head + 1) % NDT_TRACK_SAMPLES;
     if (ring->count < NDT_TRACK_SAMPLES)
         ring->count++;
+}
+
+double ndt_track_wheels_age_s(const struct ndt_track *track, int64_t stamp_ns)
+{
+    const struct ndt_track_odometry_sample *wheels = odometry_at_age(track, 0);
+    return track->odometry.count > 0 && !wheels->is_of_scans ? ndt_track_seconds(wheels->stamp_ns, stamp_ns)
+                                                             : INFINITY;
+}
+
+void ndt_track_forget_scans(struct ndt_track *track)
+{
+    if (track->odometry.count > 0 && odometry_at_age(track, 0)->is_of_scans)
+        track->odometry.count = 0;
 }
 
 void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample)
@@ -185,6 +200,7 @@ static int odometry_at(const struct ndt_track *track, int64_t stamp_ns, struct n
             continue;
         out->twist = sample->twist;
         out->has_pose = sample->has_pose;
+        out->is_of_scans = sample->is_of_scans;
         out->extrapolated_s = age == 0 ? dt_s : 0;
         if (age == 0) {
             const struct ndt_pose step = ndt_pose_exp(&sample->twist, dt_s);
@@ -332,7 +348,8 @@ void ndt_track_gyro_astray(const struct ndt_track *track, double ahead_s, double
 int64_t ndt_track_newest_sample_ns(const struct ndt_track *track)
 {
     int64_t newest_ns = INT64_MIN;
-    if (track->odometry.count > 0 && !track->ignores[NDT_TRACK_INPUT_ODOMETRY])
+    if (track->odometry.count > 0 && !odometry_at_age(track, 0)->is_of_scans &&
+        !track->ignores[NDT_TRACK_INPUT_ODOMETRY])
         newest_ns = odometry_at_age(track, 0)->stamp_ns;
     if (track->imu.count > 0 && !track->ignores[NDT_TRACK_INPUT_GYRO] && imu_at_age(track, 0)->stamp_ns > newest_ns)
         newest_ns = imu_at_age(track, 0)->stamp_ns;

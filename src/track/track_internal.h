@@ -13,6 +13,7 @@ struct ndt_track_motion {
     struct ndt_twist twist; /* twist at the end; gyro: the angular part only */
     double extrapolated_s;  /* time beyond the last sample */
     int has_pose;           /* odometry has poses, not integrated twists */
+    int is_of_scans;        /* LiDAR odometry tells it */
 };
 
 /* Whether a twist or a pose is plausible: finite, and within ndt/limits.h. */
@@ -32,7 +33,10 @@ void ndt_track_set_distortion(const struct ndt_track_state *before, const struct
  * state. is_of_scan: 0: without the error of a scan's stamp. */
 int ndt_track_propagate(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
                         int is_of_scan, struct ndt_track_state *out, double F[N * N]);
-/* Stamp of the newest sample that predictions use; INT64_MIN: there is none. */
+/* Predicts as ndt_track_predict_from, without LiDAR odometry. */
+void ndt_track_predict_without_scans(const struct ndt_track *track, const struct ndt_track_state *before,
+                                     int64_t stamp_ns, struct ndt_track_state *out);
+/* Stamp of the newest sample of an input that predictions use; INT64_MIN: there is none. */
 int64_t ndt_track_newest_sample_ns(const struct ndt_track *track);
 /* Error of the last gyro rate when it is carried on for ahead_s: the mean square per axis [rad^2] of the same error
  * at samples of the last 2 s. 0: there are too few samples. */

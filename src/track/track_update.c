@@ -18,21 +18,6 @@ static const double GNSS_LEAST_M = 1e-3;
 /* Gate of a GNSS position: chi-square with 3 degrees of freedom, 99.9 %. */
 static const double GNSS_GATE = 16.27;
 
-void ndt_track_apply(struct ndt_track_state *state, const double x[N], const double P[N * N])
-{
-    const struct ndt_twist error = {.v_mps = {x[0], x[1], x[2]}, .w_radps = {x[3], x[4], x[5]}};
-    const struct ndt_pose step = ndt_pose_exp(&error, 1);
-    state->T_map_base = ndt_pose_compose(&state->T_map_base, &step);
-    (void)ndt_pose_normalize(&state->T_map_base);
-    for (int i = 0; i < 3; i++) {
-        state->twist.v_mps[i] += x[AT_TWIST + i];
-        state->twist.w_radps[i] += x[AT_TURN + i];
-        state->bias_radps[i] += x[AT_BIAS + i];
-    }
-    state->scale += x[AT_SCALE];
-    memcpy(state->P, P, N * N * sizeof(*P));
-}
-
 /* Squared Mahalanobis distance of z from zero with covariance M P M^T + W^-1, where W may be singular: with M P M^T
  * = L L^T (W^-1 + L L^T)^-1 = W - W L (I + L^T W L)^-1 L^T W. */
 static double innovation_of(const double P12[144], const double M[72], const double W[36], const double z[6])
@@ -231,6 +216,28 @@ static void follow_agility(double distance, struct ndt_track_state *out)
         fmax(1, out->process_noise_scale + AGILITY_GAIN * (found - out->process_noise_scale));
 }
 
+/* Squared distance of an estimate from what would have been predicted without LiDAR odometry. */
+static double distance_without_scans(const struct ndt_track *track, const struct ndt_track_state *before,
+                                     const struct ndt_track_state *found)
+{
+    struct ndt_track_state expected;
+    double block[36], z[6], solved[6], sum = 0;
+    ndt_track_predict_without_scans(track, before, found->stamp_ns, &expected);
+    const struct ndt_pose off = ndt_pose_between(&expected.T_map_base, &found->T_map_base);
+    const struct ndt_twist error = ndt_pose_log(&off, 1);
+    memcpy(z, error.v_mps, sizeof(error.v_mps));
+    memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
+    for (int i = 0; i < 6; i++)
+        memcpy(block + 6 * i, expected.P + N * i, 6 * sizeof(*block));
+    memcpy(solved, z, sizeof(z));
+    if (!ndt_factor_cholesky(6, block))
+        return EXPECTED_INNOVATION;
+    ndt_solve_cholesky(6, block, solved);
+    for (int i = 0; i < 6; i++)
+        sum += z[i] * solved[i];
+    return sum;
+}
+
 /* Sets the mean motion since the last measurement, for stamps that lie between the two. */
 static void set_mean_motion(const struct ndt_track_state *last, struct ndt_track_state *out)
 {
@@ -275,7 +282,7 @@ void ndt_track_update_from(const struct ndt_track *track, const struct ndt_track
         widen(P, distance);
     if (fuse(&m, P, out))
         set_mean_motion(before, out);
-    follow_agility(distance, out);
+    follow_agility(predicted->is_of_scans ? distance_without_scans(track, before, out) : distance, out);
     ndt_track_set_distortion(before, measurement, out);
 }
 

@@ -311,6 +311,70 @@ TEST(a_hole_between_odometry_poses_is_interpolated)
     ck_assert_double_eq_tol(guess_x(1.5), 14, 1e-9);
 }
 
+static void odometry_of_scans(double s, double x_m)
+{
+    ndt_track_odometry(&track, &(struct ndt_track_odometry_sample){
+                                   .stamp_ns = after(s), .has_pose = 1, .is_of_scans = 1, .T_odom_base = at(x_m)});
+}
+
+/* LiDAR odometry has noise of its own, and neither scale nor bias: its whole motion counts. */
+TEST(odometry_of_scans_predicts_with_its_own_noise)
+{
+    found(0.1, 1);
+    track.state.scale = 0.01;
+    odometry_of_scans(0.1, 20);
+    odometry_of_scans(0.3, 22);
+    const struct ndt_track_state predicted = guess(0.3);
+    ck_assert(predicted.is_of_scans);
+    ck_assert_double_eq_tol(predicted.T_map_base.t_m[0], 3, 1e-9);
+    ck_assert_double_eq_tol(predicted.twist.v_mps[0], 10, 1e-9);
+    ck_assert_double_gt(predicted.P[0] - track.state.P[0], 0.05 * 0.05 * 0.2);
+    ck_assert_double_eq(guess(0.1).T_map_base.t_m[0], 1);
+    ndt_track_forget_scans(&track);
+    ck_assert(!guess(0.3).is_of_scans);
+}
+
+/* A carrier that moves otherwise than a constant twist is as agile where odometry of the scans tells the motion. */
+TEST(odometry_of_scans_hides_no_agility)
+{
+    const struct ndt_pose start = at(0);
+    ndt_track_reset(&track, START_NS, &start, &(struct ndt_twist){.v_mps = {0}}, NULL);
+    double x_m = 0;
+    odometry_of_scans(0, 0);
+    for (int i = 1; i <= 20; i++) {
+        x_m += i % 2 ? 0.5 : -0.5;
+        odometry_of_scans(0.1 * i, x_m);
+        struct ndt_observation seen = {0};
+        for (int k = 0; k < 6; k++)
+            seen.curvature[7 * k] = seen.information[0][7 * k] = 1e4;
+        const struct ndt_track_state predicted = guess(0.1 * i);
+        ck_assert(predicted.is_of_scans);
+        ck_assert_double_eq_tol(predicted.T_map_base.t_m[0], x_m, 0.05);
+        const struct ndt_track_measurement measurement = {
+            .T_map_base = at(x_m), .observation = &seen, .twist = predicted.twist, .is_converged = 1};
+        struct ndt_track_state updated;
+        ndt_track_update(&track, &predicted, &measurement, &updated, NULL, NULL);
+        ndt_track_commit(&track, &updated);
+    }
+    ck_assert_double_gt(track.state.process_noise_scale, 5);
+}
+
+/* Between poses of two sources there is no motion, however near they are. */
+TEST(odometry_of_another_source_replaces_the_other)
+{
+    odometry_of_scans(0, 5);
+    odometry_of_scans(0.2, 6);
+    ck_assert(isinf(ndt_track_wheels_age_s(&track, after(0.2))));
+    odometry(0.3, 1, 6.5, 0, 0);
+    ck_assert_int_eq(guess(0.3).source, NDT_TRACK_POSE);
+    ck_assert_double_eq_tol(ndt_track_wheels_age_s(&track, after(0.5)), 0.2, 1e-9);
+    ndt_track_forget_scans(&track); /* wheels stay */
+    found(0.3, 1);
+    odometry(0.4, 1, 7.5, 0, 0);
+    ck_assert_double_eq_tol(guess_x(0.4), 2, 1e-9);
+    ck_assert_uint_eq(track.odometry_restarts.count, 0);
+}
+
 TEST(odometry_bridges_scans_that_tell_nothing)
 {
     for (int i = 0; i <= 250; i++)

@@ -18,6 +18,7 @@
  *
  *   odometry poses    D = difference of the odometry, translation (1 - s), rotation minus b dt
  *   odometry twists   the same with the integrated twists, and their noise
+ *   LiDAR odometry    difference of its poses, in place of the two above: samples with is_of_scans
  *   gyro              rotation of the gyro minus b dt, translation with constant velocity
  *   constant twist    D = Exp(v dt), white noise on the acceleration: Q = q^2 [dt^3/3 dt^2/2; dt^2/2 dt] per axis
  *
@@ -99,6 +100,8 @@ struct ndt_track_state {
     double scale; /**< scale of the odometry: true distance = (1 - scale) times its distance */
     double bias_radps[3];
     enum ndt_track_source source; /**< source of the last prediction */
+    int is_of_scans; /**< LiDAR odometry told the motion of the last prediction, beside a gyro the translation alone
+                      */
     /** Factor of the variance, at least 1, by which the vehicle turns and accelerates more than acceleration_noise
      * and turn_noise say: the running mean of innovation / 6. A person with a sensor needs 10 and more. */
     double process_noise_scale;
@@ -115,6 +118,7 @@ struct ndt_track_state {
 struct ndt_track_odometry_sample {
     int64_t stamp_ns;
     int has_pose, has_twist;
+    int is_of_scans; /**< LiDAR odometry tells it: it has noise of its own, and neither scale nor bias */
     struct ndt_pose T_odom_base;
     struct ndt_twist twist;
 };
@@ -191,10 +195,14 @@ void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *stat
  * farther than its velocity and any acceleration of a vehicle allow, or is back at its origin after a pause, has
  * restarted: its earlier samples tell nothing about the later ones. See struct ndt_track_restarts. Samples that are
  * not newer than the last one are ignored, unless they are more than max_prediction_s older: then time restarted
- * and they replace all others. Samples of the GNSS are measurements of the next prediction. The limits are those of
- * ndt/limits.h.
+ * and they replace all others; odometry of another source replaces all others, too. Samples of the GNSS are
+ * measurements of the next prediction. The limits are those of ndt/limits.h.
  * @{ */
 void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *sample);
+/** Time from the newest sample of odometry to a stamp [s]; infinite where there is none, or only that of scans. */
+double ndt_track_wheels_age_s(const struct ndt_track *track, int64_t stamp_ns);
+/** Forgets the odometry of scans, which begins anew; that of wheels stays. */
+void ndt_track_forget_scans(struct ndt_track *track);
 void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample);
 void ndt_track_gnss(struct ndt_track *track, const struct ndt_track_gnss_sample *sample);
 /** @} */
