@@ -26,7 +26,8 @@ struct ndtd_odometry_mode {
     struct ndt_backend *backend;
     const struct ndtd_settings *settings;
     struct ndt_odometry *odometry; /* NULL: the next message starts it */
-    int has_sensor;                /* the first scan has set frame_id and T_base_sensor */
+    struct ndt_odometry_result found;
+    int has_sensor; /* the first scan has set frame_id and T_base_sensor */
     char frame_id[NDTD_FRAME_ID_MAX];
     struct ndt_pose T_base_sensor;
     struct way way;
@@ -102,6 +103,16 @@ enum ndt_status ndtd_odometry_mode_begin_at(struct ndtd_odometry_mode *mode, con
 const struct ndt_track_state *ndtd_odometry_mode_state(const struct ndtd_odometry_mode *mode)
 {
     return ndt_odometry_state(mode->odometry);
+}
+
+const struct ndt_odometry_result *ndtd_odometry_mode_found(const struct ndtd_odometry_mode *mode)
+{
+    return &mode->found;
+}
+
+const struct ndt_cloud *ndtd_odometry_mode_points(const struct ndtd_odometry_mode *mode)
+{
+    return ndt_odometry_points(mode->odometry);
 }
 
 void ndtd_odometry_mode_imu(struct ndtd_odometry_mode *mode, const struct ndt_track_imu_sample *sample)
@@ -255,7 +266,7 @@ enum ndt_status ndtd_odometry_mode_scan(struct ndtd_odometry_mode *mode, const s
                                         const struct ndtd_scan *scan, struct ndt_cloud *raw,
                                         struct ndtd_scan_record *record, struct ndt_error *err)
 {
-    struct ndt_odometry_result found;
+    struct ndt_odometry_result *found = &mode->found;
     enum ndt_status status;
     record->is_odometry = 1;
     if (scan->preprocess.deskew == NDT_DESKEW_OFF && settings->preprocess.deskew == NDT_DESKEW_AUTO && raw->time_s)
@@ -274,11 +285,11 @@ enum ndt_status ndtd_odometry_mode_scan(struct ndtd_odometry_mode *mode, const s
         record->state = mode->state;
         return NDT_OK;
     }
-    status = ndt_odometry_add_scan(mode->odometry, scan->stamp_ns, raw, &found, err);
+    status = ndt_odometry_add_scan(mode->odometry, scan->stamp_ns, raw, found, err);
     if (status != NDT_OK)
         return status;
-    judge(mode, &found, &record->result);
-    report(&found, record);
+    judge(mode, found, &record->result);
+    report(found, record);
     record->state = mode->state;
     return NDT_OK;
 }

@@ -4,7 +4,8 @@
  * A scan passes, in this order:
  *
  *   decode       the points of the message become a cloud: matcher.raw
- *   extend       beyond the edge of the map odometry carries the estimator on (extension.h)
+ *   extend       beyond the edge of the map odometry carries the estimator on (extension.h), and while scans are
+ *                hard to localise it tells the motion since the scan before (scan_odometry.h)
  *   predict      the estimator predicts pose and motion at the reference moment of the sweep
  *   preprocess   crop, deskew, voxel filter and sampling on the host, or a plan for a backend that does it
  *   align        the aligner refines the predicted pose, with the prediction as prior
@@ -429,17 +430,20 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_alignme
     const double start_us = ndt_clock_us();
     enum ndt_status status = find_sweep(pipeline, err);
     const double sweep_us = ndt_clock_us() - start_us;
-    if (status != NDT_OK)
+    double odometry_us = 0;
+    if (status != NDT_OK) {
         matcher->scan.sweep = (struct ndt_sweep){0};
-    else
+    } else {
         ndtd_extension_follow(pipeline);
+        odometry_us = ndtd_scan_odometry_follow(pipeline);
+    }
     if (!predict(pipeline, alignment) || !reaches_far(pipeline, &alignment->result))
         status = NDT_OK; /* answered in any case, even without a usable sweep */
     else if (status == NDT_OK)
         status = localise(pipeline, alignment, &decision, record, err);
     follow_decision(pipeline, &decision);
     record->reference_s = matcher->scan.sweep.reference_s;
-    record->preprocess_us = sweep_us + matcher->preprocess_us;
+    record->preprocess_us = sweep_us + odometry_us + matcher->preprocess_us;
     record->points_used = matcher->points_used;
     record->hypotheses = matcher->guesses;
     record->has_innovation = alignment->has_innovation;
@@ -540,6 +544,7 @@ static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *
     spread_covariance(pipeline, alignment, record);
     ndt_track_window_add(&pipeline->window, &pipeline->track, ndtd_state_is_trusted(pipeline->state));
     ndtd_extension_watch(pipeline, alignment, record);
+    ndtd_scan_odometry_watch(pipeline, record);
     keep_for_request(pipeline, alignment, record);
     if (pipeline->is_watched)
         ndtd_points_view_keep(pipeline, record);
@@ -612,6 +617,7 @@ static void release_memory(struct ndtd_pipeline *pipeline)
     ndtd_lookahead_release(pipeline->lookahead);
     ndtd_points_view_release(pipeline->view);
     ndtd_extension_release(pipeline->extension);
+    ndtd_scan_odometry_release(pipeline);
     pipeline->has_answered = 0;
 }
 
@@ -651,7 +657,8 @@ enum ndt_status ndtd_pipeline_process(struct ndtd_pipeline *pipeline, const stru
 
 size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_message *const *frames, size_t count)
 {
-    const int is_alone = pipeline->odometry != NULL || ndtd_extension_runs(pipeline->extension);
+    const int is_alone = pipeline->odometry != NULL || ndtd_extension_runs(pipeline->extension) ||
+                         ndtd_scan_odometry_runs(pipeline->scan_odometry);
     const size_t together = is_alone ? 0 : ndtd_lookahead_begin(pipeline, frames, count);
     struct ndt_error ignored; /* the frame is processed again in its turn */
     for (size_t i = 0; i < together; i++)

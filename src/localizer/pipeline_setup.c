@@ -100,6 +100,8 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
         status = ndtd_points_view_create(&pipeline->view, err);
     if (status == NDT_OK && ndtd_settings_has_no_map(pipeline->settings))
         status = ndtd_odometry_mode_create(&pipeline->odometry, pipeline->settings, err);
+    if (status == NDT_OK && pipeline->settings->recovery.enable)
+        status = ndtd_scan_odometry_create(&pipeline->scan_odometry, pipeline->settings, err);
     if (status == NDT_OK && pipeline->settings->extend_map)
         status = ndtd_extension_create(&pipeline->extension, pipeline->settings, err);
     if (status == NDT_OK && map)
@@ -145,6 +147,7 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     ndtd_lookahead_destroy(pipeline->lookahead);
     ndtd_points_view_destroy(pipeline->view);
     ndtd_odometry_mode_destroy(pipeline->odometry);
+    ndtd_scan_odometry_destroy(pipeline->scan_odometry);
     ndtd_extension_destroy(pipeline->extension);
     ndt_map_release(pipeline->matcher.map);
     ndt_cloud_free(&pipeline->matcher.raw);

@@ -12,6 +12,7 @@
 #include "odometry_mode.h"
 #include "points_view.h"
 #include "relocalizer.h"
+#include "scan_odometry.h"
 
 /* The last scan that was matched, see scan_order.h. */
 struct ndtd_last_scan {
@@ -48,6 +49,7 @@ struct ndtd_pipeline {
     struct ndtd_odometry_mode
         *odometry; /* odometry in place of all parts above; NULL: there is, or may be, a map */
 
+    struct ndtd_scan_odometry *scan_odometry; /* tells the motion of scans that are hard to localise */
     struct ndtd_extension *extension; /* carries the pose on beyond the edge of the map; NULL: map.extend is off */
 
     /* Measured costs. */

@@ -88,7 +88,7 @@ static void measure(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns
     const struct ndt_track_state *before = &relocalizer->recovery.view_state;
     struct ndt_track_state predicted;
     ndt_track_predict_from(relocalizer->parts.track, before, stamp_ns, &predicted);
-    if (!ndtd_has_odometry(&predicted) || ndtd_is_odometry_contradicted(relocalizer))
+    if (!predicted.is_of_scans && (!ndtd_has_odometry(&predicted) || ndtd_is_odometry_contradicted(relocalizer)))
         return;
     const double way_m = ndt_pose_distance_m(&before->T_map_base, &predicted.T_map_base);
     const double turn_rad = ndt_pose_angle_rad(&before->T_map_base, &predicted.T_map_base);

@@ -45,7 +45,7 @@ int ndtd_scan_has_trusted_pose(const struct ndtd_scan_record *record)
 }
 
 /* Whether a scan that was aligned in vain leaves a prediction without wheels that is not certain enough: a gyro
- * knows no way. */
+ * knows no way, and odometry of scans finds the next room as well. */
 static int is_contradicted(const struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
                            const struct ndtd_scan_record *record)
 {
@@ -53,7 +53,8 @@ static int is_contradicted(const struct ndtd_pipeline *pipeline, const struct nd
     if (record->result.evaluations == 0 || !ndtd_has_prior(pipeline->settings))
         return 0;
     return (source == NDT_TRACK_TWIST || source == NDT_TRACK_POSE || source == NDT_TRACK_GYRO) &&
-           ndtd_prediction_confidence(&alignment->predicted) < pipeline->settings->min_confidence;
+           (alignment->predicted.is_of_scans ||
+            ndtd_prediction_confidence(&alignment->predicted) < pipeline->settings->min_confidence);
 }
 
 void ndtd_pipeline_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment,
