@@ -208,8 +208,9 @@ static void set_outcome(const struct ndt_solve *solve, enum ndt_stop stop, struc
                  100 * s->match_ratio, 100 * params->min_match_ratio);
     } else if (stop == NDT_STOP_DEADLINE) {
         out->outcome = NDT_DEADLINE;
-        snprintf(out->reason, sizeof(out->reason), "stopped after %d evaluations to keep %.1f ms",
-                 solve->newton.evaluations, params->deadline_s * 1e3);
+        snprintf(out->reason, sizeof(out->reason),
+                 "no time left to finish the alignment: it had %.1f ms, enough for %d evaluation%s",
+                 params->deadline_s * 1e3, solve->newton.evaluations, solve->newton.evaluations == 1 ? "" : "s");
     } else if (!(quality >= params->score_threshold)) { /* NaN too */
         out->outcome = NDT_LOW_SCORE;
         snprintf(out->reason, sizeof(out->reason), "score %.3f is below the threshold %.3f", quality,

@@ -96,6 +96,12 @@ def test_shortcuts(shown):
         page.page.keyboard.press(key)
         page.wait_for(f"mode {mode}", "mode => window.ndt.view.mode === mode", mode)
         assert page.page.get_attribute(f"#mode-{mode}", "aria-pressed") == "true"
+    for key, mode in (("t", "top"), ("f", "free")):
+        page.page.keyboard.press(key)
+        page.page.keyboard.press("g")
+        page.wait_for("the whole map, a plan from above", "mode => window.ndt.view.mode === mode && !window.ndt.view.camera.pinned", mode)
+        assert page.page.get_attribute(f"#mode-{mode}", "aria-pressed") == "true"
+    page.page.keyboard.press("f")
     page.page.keyboard.press("?")
     page.wait_for("help opens", "() => document.getElementById('help-dialog').open")
     assert page.evaluate("() => document.getElementById('help-dialog').contains(document.activeElement)")

@@ -4,7 +4,7 @@ import tempfile
 
 import numpy
 import pytest
-from page_driver import pixels_that_changed, pixels_unlike_background
+from page_driver import number_in, pixels_that_changed, pixels_unlike_background
 from web_programs import Drive, Web, wait_until
 
 COMPLETE = "() => ndt.view.stats.points > 0 && ndt.view.stats.complete"
@@ -80,6 +80,79 @@ def test_cameras(view):
     view.page.mouse.wheel(0, -300)
     again = wait_until("the wheel", lambda: view.evaluate("d => ndt.view.camera.project([20, 10, 0])", None))
     assert numpy.allclose(again, place, atol=1.0)  # what is under the pointer stays there
+
+
+def lattice(path, spacing_m, half):
+    """Writes a PCD of single points on a plane, and one high up that gives the box a height."""
+    at = numpy.arange(-half, half + 1) * spacing_m
+    points = numpy.array([(x, y, 0) for x in at for y in at] + [(0, 0, 30)], numpy.float32)
+    head = f"VERSION .7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH {len(points)}\nHEIGHT 1\nPOINTS {len(points)}\nDATA binary\n"
+    path.write_bytes(head.encode() + points.tobytes())
+    return path
+
+
+def test_near_points_are_no_discs(bin_dir, folder, open_page):
+    """In Follow no point between the eye and the vehicle is a disc that hides the scan: near the vehicle no square of six pixels lies
+    within one, near the eye none of three."""
+    web = Web(bin_dir, folder, "--map", lattice(folder / "map.pcd", 1.0, 60), token=None).start()
+    page = open_page(web.url, color_scheme="dark")
+    page.evaluate("() => { ndt.view.setPose({pose: [...ndt.view.origin.slice(0, 2), 0, 0, 0, 0, 1]}); ndt.view.setMode('follow');"
+                  "ndt.view.camera.distance = 30; ndt.view.camera.update(); ndt.view.cameraMoved(); }")
+    page.wait_for("the map is complete", COMPLETE)
+    page.evaluate("() => document.querySelectorAll('.toolbar').forEach(bar => { bar.hidden = true; })")
+    page.settle()
+    pixels = numpy.asarray(page.canvas(), dtype=int)
+    lit = numpy.abs(pixels - pixels[2, 2]).sum(axis=2) > 90
+
+    def squares(side, first, last):
+        """How many squares are within something drawn; rows as parts of the height."""
+        part = lit[int(first * len(lit)) : int(last * len(lit))]
+        height, width = part.shape
+        shifted = [part[y : height - side + y, x : width - side + x] for y in range(side) for x in range(side)]
+        return int(numpy.logical_and.reduce(shifted).sum())
+
+    assert squares(2, 0.6, 0.85) > 100  # they are there
+    assert squares(6, 0.6, 0.85) == 0 and squares(3, 0.85, 1) == 0
+    page.page.goto("about:blank")
+    web.end()
+
+
+LENGTH = "() => document.getElementById('ruler-length').textContent"
+
+
+def test_scale_and_ruler(view):
+    """The bar is as long as it says; the ruler tells the distance between two places, by pointer and by keys."""
+    view.page.keyboard.press("t")
+    view.page.keyboard.press("g")
+    view.settle()
+    pixel_m = view.evaluate("() => ndt.view.camera.pixel_m")
+    number, unit = view.page.inner_text("#scale-text").split()
+    length_m = float(number) * {"cm": 0.01, "m": 1, "km": 1000}[unit]
+    assert view.page.locator("#scale-bar").bounding_box()["width"] == pytest.approx(length_m / pixel_m, abs=0.2)
+    view.page.keyboard.press("m")
+    box = view.page.locator("#view").bounding_box()
+    ends = [(0.45, 0.4), (0.55, 0.55)]
+    places = [view.evaluate("([x, y]) => ndt.view.pick(x, y)", [x * box["width"], y * box["height"]]) for x, y in ends]
+    pixels = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in ends]
+    view.page.mouse.move(*pixels[0])
+    view.page.mouse.down()
+    view.page.mouse.move(*pixels[1], steps=5)
+    view.page.mouse.up()
+    told = number_in(view.wait_for("a length", LENGTH))
+    assert told == pytest.approx(numpy.linalg.norm(numpy.subtract(*places)), abs=0.02 + 2 * pixel_m)
+    view.page.mouse.move(*pixels[0])
+    assert number_in(view.evaluate(LENGTH)) == told  # it stays
+    view.page.keyboard.press("Escape")
+    assert not view.page.is_visible("#ruler-label") and view.page.get_attribute("#ruler", "aria-pressed") == "false"
+    view.page.keyboard.press("m")
+    view.page.keyboard.press("Enter")
+    before = view.evaluate("() => [...ndt.view.camera.target]")
+    view.page.keyboard.press("ArrowUp")
+    moved_m = view.evaluate("b => Math.hypot(...[0, 1].map(k => ndt.view.camera.target[k] - b[k]))", before)
+    view.settle()
+    view.page.keyboard.press("Enter")
+    level_m = view.evaluate("() => Math.hypot(...[0, 1].map(k => ndt.measure.to[k] - ndt.measure.from[k]))")
+    assert moved_m > 10 * pixel_m and level_m == pytest.approx(moved_m, abs=0.02 + 4 * pixel_m)
 
 
 def test_quiet(view):

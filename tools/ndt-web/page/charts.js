@@ -1,9 +1,11 @@
 /** Time series on canvas elements: one line of values above, one cursor through all of them. */
 
-import { clock, colour, fixed, h, setText, short, tick } from "./dom.js";
+import { $, clock, colour, fixed, h, setText, short, tick } from "./dom.js";
 import { OUTCOMES } from "./history.js";
 
-const WINDOW_S = 60;
+/** Times that the charts show, s, and the parts between the labels below them */
+const SPANS = [[10, 2], [30, 3], [60, 3], [120, 2], [300, 5], [600, 5]];
+const SPAN_S = 60;
 const RIGHT = 4, TOP = 5;
 const TEXT = 0.66; // size of the axes' text over that of the page
 
@@ -290,15 +292,26 @@ export class Charts {
         this.select = select;
         this.cursor = null; // index under the pointer
         this.selected = null; // index of the scan that is looked at
-        this.whole = false; // a replay: all of it
+        this.isReplay = false; // there is an end: charts show all of it, or a part around the scan that is looked at
+        this.span = null; // s; null: 60, of a replay all
         this.budget_ms = 100; // live.budget_ms: a status tells it, a replay does not
-        this.range = { from: 0, to: WINDOW_S };
+        this.range = { from: 0, to: SPAN_S };
         this.charts = CHARTS.map((spec) => new Chart(spec, this));
-        this.when = h("p", { id: "chart-when", class: "muted chart-when" });
-        container.append(this.when, ...this.charts.map((chart) => chart.element));
+        container.append(...this.charts.map((chart) => chart.element));
         new ResizeObserver(() => {
             this.dirty = true;
         }).observe(container);
+    }
+
+    /** The times to choose from: [seconds, text]. */
+    get spans() {
+        const names = SPANS.map(([seconds]) => [seconds, seconds < 60 ? `${seconds} s` : `${seconds / 60} min`]);
+        return this.isReplay ? [...names, [null, "all"]] : names;
+    }
+
+    setSpan(seconds) {
+        this.span = seconds;
+        this.dirty = true;
     }
 
     /** The result whose values the heads show. */
@@ -338,12 +351,16 @@ export class Charts {
     }
 
     timeLabels() {
-        const { from, to } = this.range;
-        if (!this.whole) return [[from, "−60 s", "left"], [from + 20, "−40", "center"], [from + 40, "−20", "center"], [to, "now", "right"]];
+        const { from, to } = this.range, span = to - from;
+        const parts = this.isReplay ? 4 : SPANS.find(([seconds]) => seconds >= span)[1], per = span < 120 ? 1 : 60;
         const begin = this.history.length ? this.history.time[this.history.slot(this.history.first)] : 0;
-        return [0, 0.25, 0.5, 0.75, 1].map((part) => {
-            const time = from + part * (to - from);
-            return [time, clock(time - begin), part === 0 ? "left" : part === 1 ? "right" : "center"];
+        const text = (time, k) => {
+            if (this.isReplay) return clock(time - begin);
+            return k === parts ? "now" : `−${tick((to - time) / per)}${k ? "" : per === 1 ? " s" : " min"}`;
+        };
+        return Array.from({ length: parts + 1 }, (_, k) => {
+            const time = from + k * span / parts;
+            return [time, text(time, k), k === 0 ? "left" : k === parts ? "right" : "center"];
         });
     }
 
@@ -352,11 +369,7 @@ export class Charts {
         const { history } = this;
         this.root_px = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
         const last = history.length ? history.time[history.slot(history.end - 1)] : 0;
-        if (this.whole) {
-            const first = history.length ? history.time[history.slot(history.first)] : 0;
-            this.range = { from: first, to: Math.max(last, first + 1) };
-        } else
-            this.range = { from: last + age - WINDOW_S, to: last + age };
+        this.range = this.#range(last, age);
         const shown = this.charts.filter((chart) => {
             chart.element.hidden = Boolean(chart.spec.truth && !history.hasErrors);
             return !chart.element.hidden;
@@ -369,18 +382,29 @@ export class Charts {
         this.dirty = false;
     }
 
+    /** Live: up to now. A replay: all, or a part with the scan that is looked at in its middle. */
+    #range(last, age) {
+        const { history, span } = this;
+        if (!this.isReplay) return { from: last + age - (span || SPAN_S), to: last + age };
+        const first = history.length ? history.time[history.slot(history.first)] : 0, all = Math.max(last - first, 1);
+        const wide = Math.min(span || all, all);
+        const middle = this.selected === null ? first : history.time[history.slot(this.selected)];
+        const from = Math.max(first, Math.min(middle - wide / 2, first + all - wide));
+        return { from, to: from + wide };
+    }
+
     #when(last, age) {
         const { history } = this;
         const index = this.shown;
-        if (index === null) return setText(this.when, "No results yet.");
+        if (index === null) return setText($("chart-when"), "No results yet.");
         const i = history.slot(index);
         const outcome = OUTCOMES[history.outcome[i]] || "other outcome";
         const first = history.time[history.slot(history.first)];
         const back = last + age - history.time[i];
-        const where = this.whole ? `at ${clock(history.time[i] - first)} min`
+        const where = this.isReplay ? `at ${clock(history.time[i] - first)} min`
             : this.cursor === null && this.selected === null ? "newest"
                                                              : `${fixed(back, 1)} s ago`;
-        setText(this.when, `Scan ${history.seq[i]}, ${where}: ${outcome.replace("_", " ")}`);
+        setText($("chart-when"), `Scan ${history.seq[i]}, ${where}: ${outcome.replace("_", " ")}`);
     }
 }
 

@@ -15,7 +15,7 @@ export class LogPane {
     constructor() {
         this.entries = [];
         this.paused = false;
-        this.unseen = 0;
+        this.unseen = { warning: 0, error: 0 };
         $("log-level").addEventListener("change", () => this.draw());
         $("log-filter").addEventListener("input", () => this.draw());
         $("log-clear").addEventListener("click", () => {
@@ -51,22 +51,33 @@ export class LogPane {
         } else
             this.entries.push(entry);
         if (this.entries.length > KEPT) this.entries.splice(0, this.entries.length - KEPT);
-        if ($("pane-log").hidden && RANK[entry.level] > 0) this.unseen++;
+        if ($("pane-log").hidden && RANK[entry.level] > 0) this.unseen[entry.level]++;
         this.dirty = true;
         this.held = (this.held || 0) + (this.paused ? 1 : 0);
     }
 
     seen() {
-        this.unseen = 0;
+        this.unseen = { warning: 0, error: 0 };
         this.dirty = true;
+    }
+
+    /** Errors where there are any, else warnings: by colour, shape and, for those who hear it, words. */
+    #badge() {
+        const { warning, error } = this.unseen, level = error ? "error" : "warning", number = error || warning;
+        const words = [[error, "error"], [warning, "warning"]].filter(([n]) => n).map(([n, name]) => `${n} ${name}${n === 1 ? "" : "s"}`);
+        $("log-badge").hidden = !number;
+        $("log-badge").dataset.level = level;
+        $("log-badge").title = `${words.join(", ")} not seen yet`;
+        $("log-badge-icon").setAttribute("href", `#i-${level}`);
+        setText($("log-badge-count"), number > 99 ? "99+" : String(number));
+        setText($("log-badge-text"), ` ${words.join(", ")}`);
     }
 
     #button() { setText($("log-pause"), this.paused ? `Go on${this.held ? ` (${this.held} new)` : ""}` : "Pause"); }
 
     drawIfNeeded() {
         if (!this.dirty) return;
-        $("log-badge").hidden = !this.unseen;
-        setText($("log-badge"), this.unseen > 99 ? "99+" : String(this.unseen));
+        this.#badge();
         if (this.paused) {
             this.dirty = false;
             this.#button();

@@ -6,18 +6,20 @@ import { Feed, getJson } from "./feed.js";
 import { History, OUTCOMES, poseDifference, STATES } from "./history.js";
 import { Keys } from "./keys.js";
 import { LogPane } from "./log_pane.js";
+import { Measure } from "./measure.js";
 import { drawBanner, drawDaemon, drawHeader, drawScan, outcomeMark, stateMark } from "./panels.js";
 import { Player } from "./player.js";
 import { PoseTool, toast } from "./pose_tool.js";
 import { themes, View } from "./view.js";
 
-const KEPT = 6000;
+const KEPT = 12000; // ten minutes at 20 Hz
 const METAS = 200;
 const LACKING = 30; // results in a row without points: they do not come
 const DRAW_MS = 100;
 const READ_MS = 250; // a table that changes faster cannot be read
 const COLOURINGS = ["height", "intensity", "plain"];
 const TABS = ["overview", "scan", "daemon", "log"];
+const GUESSED = ["initialising", "lost", "recovering"]; // states whose poses jump from scan to scan
 const SETTINGS = "ndt-web.settings";
 
 const state = {
@@ -48,6 +50,7 @@ const settings = {
     colouring: "height",
     size: 2,
     budget: 1000000,
+    span: null,
     scan: true,
     trail: true,
     candidates: true,
@@ -83,7 +86,8 @@ function openView() {
             onStats: (stats) => {
                 state.stats = stats;
             },
-            onMode: (mode) => showMode(mode)
+            onMode: (mode) => showMode(mode),
+            onPicture: () => measure && measure.draw()
         });
     } catch (error) {
         state.viewError = error.message;
@@ -164,7 +168,8 @@ const feed = new Feed({
     },
 });
 state.feed = feed.stats;
-const tool = new PoseTool(view, feed, state);
+const tool = new PoseTool(view, feed, state, () => measure.arm(false));
+const measure = new Measure(view, () => tool.arm(false));
 
 /** When a result came, s: those of the history came before this page did. */
 function arrival() {
@@ -204,14 +209,22 @@ function showPose(result) {
     }
     view.setPose(
         result && result.pose ? { pose: result.pose, covariance: result.covariance || null, weak_axes: result.weak_axes || [] } : null);
+    if (lastScan && isGuessed()) placeScan(lastScan);
 }
+
+const isGuessed = () => state.mode === "live" && !pinned && state.result !== null && GUESSED.includes(state.result.state);
 
 function showPoints(scan) {
     tool.tookScan(scan);
     if (pinned && Number(pinned.seq) !== scan.seq) return; // another one is looked at
     lastScan = scan;
+    placeScan(scan);
+}
+
+/** A scan belongs to its own pose. While poses are guesses, which jump, it is where the vehicle is drawn: one place, not two. */
+function placeScan(scan) {
     if (!settings.scan) return;
-    const index = state.history.find(scan.seq);
+    const index = isGuessed() ? -1 : state.history.find(scan.seq);
     const item = index >= 0 ? state.history.trailItem(index) : null;
     const pose = item ? item.pose : state.mode === "live" && state.result ? state.result.pose : null;
     if (pose)
@@ -276,7 +289,8 @@ async function startReplay(scans) {
         state.replay = await getJson("/api/replay");
         const history = new History(Math.max(1, scans), 2);
         state.history = charts.history = history;
-        charts.whole = true;
+        charts.isReplay = true;
+        listSpans();
         player = new Player(history, showReplayed);
         await player.load(scans, () => {
             charts.dirty = true;
@@ -508,7 +522,8 @@ function wire() {
     $("help").addEventListener("click", () => keys.showList());
     $("scan-newest").addEventListener("click", () => select(null));
     for (const mode of ["follow", "top", "free"]) $(`mode-${mode}`).addEventListener("click", () => setMode(mode));
-    $("fit").addEventListener("click", () => fit());
+    $("fit").addEventListener("click", () => view.fit());
+    $("span").addEventListener("change", (event) => setSpan(Number(event.target.value) || null));
     $("display").addEventListener("click", () => showDisplay($("display-box").hidden));
     $("colouring").addEventListener("change", (event) => change("colouring", event.target.value));
     $("point-size").addEventListener("input", (event) => change("size", Number(event.target.value)));
@@ -530,9 +545,22 @@ function toggleTheme() {
     applyTheme();
 }
 
-function fit() {
-    setMode("free");
-    view.fit();
+function listSpans() {
+    $("span").replaceChildren(...charts.spans.map(([seconds, text]) => h("option", { value: seconds || "all" }, text)));
+    setSpan(settings.span);
+}
+
+function setSpan(seconds) {
+    settings.span = seconds;
+    charts.setSpan(seconds);
+    $("span").value = String(seconds || (charts.isReplay ? "all" : 60));
+    save();
+}
+
+/** The next shorter or longer time of the charts. */
+function stepSpan(by) {
+    const { options, selectedIndex } = $("span"), next = options[selectedIndex + by];
+    if (next) setSpan(Number(next.value) || null);
 }
 
 function showDisplay(on) {
@@ -549,7 +577,8 @@ const KEYS = [
     ["F", "follow the vehicle", () => setMode("follow")],
     ["T", "from above", () => setMode("top")],
     ["V", "free camera", () => setMode("free")],
-    ["G", "show the whole map", () => fit()],
+    ["G", "show the whole map", () => view.fit()],
+    ["M", "measure a length on the map", () => measure.arm(!measure.armed)],
     ["C", "next colouring of the map", () => change("colouring", COLOURINGS[(COLOURINGS.indexOf(settings.colouring) + 1) % 3])],
     ["]", "larger points", () => change("size", Math.min(6, settings.size + 0.5))],
     ["[", "smaller points", () => change("size", Math.max(1, settings.size - 0.5))],
@@ -558,6 +587,8 @@ const KEYS = [
     ["B", "show or hide the values", () => showPanel(!settings.panel)],
     ["D", "dark or light", toggleTheme],
     ["N", "newest scan", () => select(null)],
+    [",", "charts: a shorter time", () => stepSpan(-1)],
+    [".", "charts: a longer time", () => stepSpan(1)],
     ["?", "this list", () => keys.showList()],
     ["Esc", "cancel, close", null],
     "Control",
@@ -575,11 +606,12 @@ const KEYS = [
 const keys = new Keys(KEYS, {
     escape() {
         tool.arm(false);
+        measure.arm(false);
         tool.hint(false);
         showDisplay(false);
     },
     tab: (number) => showTab(TABS[number]),
-    player: () => player,
+    player: () => (measure.armed ? null : player),
     about: () => `On the map: drag turns, right drag or two fingers move, the wheel zooms. ndt-web ${state.version}.`,
 });
 
@@ -588,6 +620,7 @@ const keys = new Keys(KEYS, {
 wire();
 applyTheme();
 applyDisplay();
+listSpans();
 setMode(settings.mode);
 showPanel(settings.panel && !(isPhone.matches && !localStorage.length));
 showTab(TABS.includes(settings.tab) ? settings.tab : "overview");
@@ -602,6 +635,7 @@ window.ndt = {
     tool,
     charts,
     log,
+    measure,
     get player() { return player; },
     select,
     stats: () => ({...view.stats, ...feed.stats, results: state.history.length, metas: state.metas.size, log: log.entries.length }),

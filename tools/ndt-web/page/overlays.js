@@ -276,6 +276,14 @@ export class Sketch {
         this.ellipse(from, [0.22 * head, 0, 0], [0, 0.22 * head, 0], colour, 3, 1, 1);
     }
 
+    /** A line between two positions with a ring of this radius at both. */
+    ruler(from, to, colour, edge, radius) {
+        for (const [tone, width] of [[edge, 6], [colour, 3]]) {
+            this.line(from, to, tone, width);
+            for (const end of [from, to]) this.ellipse(end, [radius, 0, 0], [0, radius, 0], tone, width, 1, 0);
+        }
+    }
+
     /** The region of the position that holds it with 95 %, and what the scan does not determine. */
     uncertainty(pose, covariance, axes, theme, pixel_m) {
         const centre = pose.slice(0, 3);

@@ -5,6 +5,7 @@ import { makePrograms } from "./shaders.js";
 
 const COLOURINGS = { height: 0, intensity: 1, plain: 2 };
 const PICK_RADIUS = 7; // pixels
+const LARGEST = 2.5; // a point of the map over the size that the user has chosen
 
 export class Painter {
     /** scene: what is drawn (the view): camera, tiles, trail, sketch, grid, theme, scan, ratio of pixels. */
@@ -109,7 +110,8 @@ export class Painter {
         gl.uniformMatrix4fv(p.clip, false, camera.clip);
         const unit = camera.pixelsPerMetre(1) * ratio;
         gl.uniform1f(p.scale, 1.4 * unit * (this.scene.pointSize / 2));
-        gl.uniform2f(p.pixels, this.scene.pointSize * ratio * 0.7, 4 * this.scene.pointSize * ratio);
+        gl.uniform2f(p.pixels, this.scene.pointSize * ratio * 0.7, LARGEST * this.scene.pointSize * ratio);
+        gl.uniform1f(p.reach, camera.mode === "follow" ? camera.distance : 0);
         gl.uniform2f(p.heights, low - camera.eye[2], 1 / (high - low));
         const hasIntensity = this.scene.tiles.info && this.scene.tiles.info.has_intensity;
         gl.uniform1i(p.colouring, this.scene.colouring === "intensity" && !hasIntensity ? 0 : COLOURINGS[this.scene.colouring]);

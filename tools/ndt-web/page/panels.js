@@ -84,6 +84,7 @@ export function drawHeader(state) {
     setText($("pose-y"), fixed(pose && pose[1]));
     setText($("pose-z"), fixed(pose && pose[2]));
     setText($("pose-yaw"), pose ? fixed(yawDeg(pose), 1) : "–");
+    setText($("speed"), fixed(result && result.twist ? Math.hypot(...result.twist.slice(0, 3)) : null, 1));
     setText($("rate"), fixed(history.rate(), 1));
     setText($("latency"), result ? short(latencyMs(result)) : "–");
     setText($("confidence"), fixed(result && result.confidence, 3));

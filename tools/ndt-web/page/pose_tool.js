@@ -57,9 +57,9 @@ function store(values) {
 }
 
 export class PoseTool {
-    /** `state` is that of main.js: result, status, control, gnss. */
-    constructor(view, feed, state) {
-        Object.assign(this, { view, feed, state });
+    /** `state` is that of main.js: result, status, control, gnss; onArm(): the map is used for a pose from now on. */
+    constructor(view, feed, state, onArm) {
+        Object.assign(this, { view, feed, state, onArm });
         this.settings = { sigma: 0.5, sigma_yaw: 15, ...stored() };
         this.armed = false;
         this.searchShown = null;
@@ -89,25 +89,14 @@ export class PoseTool {
 
     arm(on) {
         if (on === this.armed || (on && !this.#mayAsk())) return;
+        if (on) this.onArm();
         this.armed = on;
         this.from = null;
         $("pose-overlay").hidden = !on;
         $("control-pose").setAttribute("aria-pressed", String(on));
         this.view.showArrow(null, null);
-        this.#holdCamera(on);
+        this.view.hold(on);
         this.#prompt(on ? "Press at the place of the vehicle, drag for its heading, release. Escape cancels." : "");
-    }
-
-    /** The camera stands still while a pose is set: the map would move below the pointer. */
-    #holdCamera(on) {
-        const { view } = this, pose = this.state.result && this.state.result.pose;
-        if (on && pose && view.camera && view.camera.pinned) {
-            this.modeBefore = view.mode;
-            view.lookAt(pose);
-        } else if (!on && this.modeBefore) {
-            view.setMode(this.modeBefore);
-            this.modeBefore = null;
-        }
     }
 
     #prompt(text) {

@@ -8,7 +8,8 @@ void main() {
     gl_Position = vec4(2.0 * corner - 1.0, 0.0, 1.0);
 }`;
 
-// A point of a node is at offset + position * size; spacing is that of the finest node drawn around it, by octant.
+// A point of a node is at offset + position * size; spacing is that of the finest node drawn around it, by octant. Points fill
+// the gaps between them, up to u_pixels.y; what stands between the eye and u_reach, the vehicle, is fine dots to look through.
 const MAP_VERTEX = `#version 300 es
 layout(location = 0) in vec3 a_position;
 layout(location = 1) in float a_intensity;
@@ -18,6 +19,7 @@ uniform float u_edge;
 uniform float u_spacing[8];
 uniform float u_scale;
 uniform vec2 u_pixels;
+uniform float u_reach;
 uniform vec2 u_heights;
 uniform int u_colouring;
 uniform float u_shade;
@@ -29,7 +31,8 @@ void main() {
     gl_Position = u_clip * vec4(p, 1.0);
     ivec3 side = ivec3(greaterThanEqual(a_position, vec3(0.5)));
     float size = u_spacing[side.x + 2 * side.y + 4 * side.z] * u_scale / gl_Position.w;
-    gl_PointSize = clamp(size, u_pixels.x, u_pixels.y);
+    float most = u_pixels.y * (u_reach > 0.0 ? mix(0.2, 1.0, smoothstep(0.5, 1.1, gl_Position.w / u_reach)) : 1.0);
+    gl_PointSize = min(max(size, u_pixels.x), most);
     float height = (p.z - u_heights.x) * u_heights.y;
     float level = u_colouring == 1 ? a_intensity : clamp(height, 0.0, 1.0);
     v_colour = u_colouring == 2 ? u_plain : texelFetch(u_ramp, ivec2(255.0 * level, 0), 0).rgb;

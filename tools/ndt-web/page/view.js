@@ -66,15 +66,18 @@ export const themes = {
 };
 
 const COLOURINGS = ["height", "intensity", "plain"];
+const lessMotion = matchMedia("(prefers-reduced-motion: reduce)");
 const now = () => performance.now();
 
 export class View {
     /** onStats(stats): at most four times per second while pictures are drawn; onMode(mode): the user left a mode;
-     * url(name, id): where nodes are fetched; cacheBytes: of nodes on the GPU. Throws without WebGL2. */
-    constructor(canvas, { onStats, onMode, url, cacheBytes } = {}) {
+     * onPicture(): a picture is drawn; url(name, id): where nodes are fetched; cacheBytes: of nodes on the GPU. Throws without
+     * WebGL2. */
+    constructor(canvas, { onStats, onMode, onPicture, url, cacheBytes } = {}) {
         this.canvas = canvas;
         this.onStats = onStats;
         this.onMode = onMode;
+        this.onPicture = onPicture;
         this.camera = new Camera();
         this.tiles = new Tiles({ arrived: () => this.changeTiles(), url, cacheBytes });
         this.trail = new Trail();
@@ -220,7 +223,7 @@ export class View {
         const lasts = Math.min(120, time - (this.poseAt || 0));
         this.poseAt = time;
         const far = !from || Math.hypot(pose[0] - from[0], pose[1] - from[1]) > 5;
-        const fast = this.measured.frame_ms > 0 && this.measured.frame_ms < FAST_MS;
+        const fast = this.measured.frame_ms > 0 && this.measured.frame_ms < FAST_MS && !lessMotion.matches;
         this.glide = first || far || !fast ? null : { from: [...from], to: [...pose], begin: time, lasts };
     }
 
@@ -312,6 +315,23 @@ export class View {
         this.redraw();
     }
 
+    /** A line between two positions, map frame; without `to` it is removed. */
+    showRuler(from, to) {
+        this.ruler = from && to ? { from: [...from], to: [...to] } : null;
+        this.redraw();
+    }
+
+    /** The camera stands still while something is pointed at: a vehicle that is followed would move the map below the pointer. */
+    hold(on) {
+        if (on && this.pose && this.camera.pinned) {
+            this.modeBefore = this.mode;
+            this.lookAt(this.pose);
+        } else if (!on && this.modeBefore) {
+            this.setMode(this.modeBefore);
+            this.modeBefore = null;
+        }
+    }
+
     /** Looks at a pose or position, and leaves the vehicle. */
     lookAt(pose) {
         this.camera.lookAt(this.relative(pose));
@@ -344,6 +364,11 @@ export class View {
         const found = this.isLost || this.drawn.points === 0 ? null : this.painter.pickPoint(x, y);
         const place = found || this.camera.ground(x, y, this.ground - this.origin[2]);
         return place ? place.map((value, k) => value + this.origin[k]) : null;
+    }
+
+    /** The pixel [CSS pixels] of a position, map frame; null behind the eye. */
+    project(position) {
+        return this.camera.project(this.relative(position));
     }
 
     /** Where the ray through a pixel [CSS pixels] meets the plane of a height [m], map frame; null: the sky. */
@@ -433,6 +458,7 @@ export class View {
         }
         this.sketchItems();
         this.painter.drawItems();
+        if (this.onPicture) this.onPicture();
         this.fence = this.gl.fenceSync(this.gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
         this.gl.flush();
         this.watchFence(begin, withMap ? plan : null);
@@ -522,6 +548,7 @@ export class View {
             sketch.marker(pose, length, rgb(theme.vehicle), rgb(theme.edge), 1);
             sketch.axes(pose, 0.9 * length, theme.axes.map(rgb), 3);
         }
+        if (this.ruler) sketch.ruler(this.ruler.from, this.ruler.to, rgb(theme.arrow), rgb(theme.edge), 5 * pixel_m);
         if (this.arrow) sketch.arrow(this.arrow.from, this.arrow.to, rgb(theme.arrow), rgb(theme.edge), Math.max(1.2, 22 * pixel_m));
     }
 }
