@@ -199,17 +199,19 @@ static void look(struct ndtd_bag_run *run, const char *what, const double t_m[3]
         ndtd_hints_start(&run->hints, run->map, what, t_m);
 }
 
-/* Notes the start of the drive, by a message that the pipeline has taken. */
-static void look_at_start(struct ndtd_bag_run *run, const struct ndt_bag_record *record)
+/* Notes the start of the drive and its positions, by a message that the pipeline has taken. */
+static void look_at_message(struct ndtd_bag_run *run, const struct ndt_bag_record *record)
 {
     struct ndt_pose_message pose;
     struct ndt_gnss_message gnss;
     if (record->type == NDT_MESSAGE_INITIAL_POSE && !run->hints.has_start &&
         ndt_pose_message_decode(record->payload, record->length, NDT_MESSAGE_INITIAL_POSE, &pose, NULL) == NDT_OK)
         look(run, "initial pose", pose.pose.t_m);
-    if (record->type == NDT_MESSAGE_GNSS && !run->hints.has_position &&
-        ndt_gnss_decode(record->payload, record->length, &gnss, NULL) == NDT_OK)
+    if (record->type == NDT_MESSAGE_GNSS &&
+        ndt_gnss_decode(record->payload, record->length, &gnss, NULL) == NDT_OK) {
         look(run, "GNSS position", gnss.position_m);
+        ndtd_hints_gnss(&run->hints, gnss.stamp_ns, gnss.position_m);
+    }
 }
 
 static enum ndt_status replay_message(struct ndtd_bag_run *run, const struct ndt_bag_record *record,
@@ -224,7 +226,7 @@ static enum ndt_status replay_message(struct ndtd_bag_run *run, const struct ndt
     if (status != NDT_OK)
         count_bad(run, record->type, why.text);
     else
-        look_at_start(run, record);
+        look_at_message(run, record);
     return NDT_OK;
 }
 
@@ -311,6 +313,8 @@ enum ndt_status ndtd_bag_run_next(struct ndtd_bag_run *run, struct ndtd_scan_rec
     }
     run->scans++;
     run->untrusted += ndtd_scan_is_untrusted(record) != 0;
+    if (ndtd_scan_has_trusted_pose(record))
+        ndtd_hints_pose(&run->hints, record->stamp_ns, record->result.T_map_sensor.t_m);
     return NDT_OK;
 }
 

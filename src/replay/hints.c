@@ -1,5 +1,6 @@
 #include "ndtd/hints.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +17,10 @@ static const double OUTSIDE_M = 100, BELOW_OR_ABOVE_M = 200; /* distances from t
 static const double SAME_M = 0.3, SAME_RAD = 0.05;           /* limits within which transforms are the same */
 static const double OFF_M = 0.5, OFF_RAD = 0.1;              /* limits, one of which other ones exceed */
 static const double SAME_PART = 0.7;                         /* part of the scans */
-enum { LEAST_PAIRS = 10, LEAST_POINTS = 500 };
+static const double PAIR_S = 0.15;                           /* from a position to the scan after it */
+static const double TURNED_RAD = 0.17, LEAST_SPREAD_M = 20;  /* of the positions, about their mean */
+static const double LEAST_GAIN = 2; /* deviations of positions from poses, before over after a rotation */
+enum { LEAST_PAIRS = 10, LEAST_POINTS = 500, LEAST_SCANS = 20 };
 
 __attribute__((format(printf, 2, 3))) static void add(struct ndtd_hints *hints, const char *format, ...)
 {
@@ -237,10 +241,68 @@ static void look_at_errors(struct ndtd_hints *hints, struct ndtd_trajectory_erro
     free(pairs);
 }
 
+/* ---- GNSS ---- */
+
+void ndtd_hints_gnss(struct ndtd_hints *hints, int64_t stamp_ns, const double position_m[3])
+{
+    struct ndtd_gnss_track *track = &hints->gnss;
+    track->stamp_ns = stamp_ns;
+    memcpy(track->position_m, position_m, sizeof(track->position_m));
+    track->is_new = 1;
+}
+
+void ndtd_hints_pose(struct ndtd_hints *hints, int64_t stamp_ns, const double t_m[3])
+{
+    struct ndtd_gnss_track *track = &hints->gnss;
+    double position_m[2], pose_m[2];
+    hints->poses++;
+    if (!track->is_new || fabs((double)stamp_ns - (double)track->stamp_ns) > PAIR_S * 1e9)
+        return;
+    track->is_new = 0;
+    if (track->pairs++ == 0) {
+        memcpy(track->first_position_m, track->position_m, sizeof(track->position_m));
+        memcpy(track->first_pose_m, t_m, sizeof(track->first_pose_m));
+    }
+    for (int k = 0; k < 2; k++) {
+        position_m[k] = track->position_m[k] - track->first_position_m[k];
+        pose_m[k] = t_m[k] - track->first_pose_m[k];
+        track->position_sum_m[k] += position_m[k];
+        track->pose_sum_m[k] += pose_m[k];
+        track->position_m2 += position_m[k] * position_m[k];
+        track->pose_m2 += pose_m[k] * pose_m[k];
+        track->dot_m2 += position_m[k] * pose_m[k];
+    }
+    track->cross_m2 += position_m[0] * pose_m[1] - position_m[1] * pose_m[0];
+}
+
+/* The rotation that fits best takes positions to poses, about their means: its squared deviations are the sum of
+ * both spreads minus twice the length of (dot, cross). */
+static void look_at_gnss(struct ndtd_hints *hints)
+{
+    const struct ndtd_gnss_track *track = &hints->gnss;
+    const double count = (double)track->pairs, *g = track->position_sum_m, *p = track->pose_sum_m;
+    if (track->pairs < LEAST_PAIRS)
+        return;
+    const double position_m2 = track->position_m2 - (g[0] * g[0] + g[1] * g[1]) / count;
+    const double pose_m2 = track->pose_m2 - (p[0] * p[0] + p[1] * p[1]) / count;
+    const double dot_m2 = track->dot_m2 - (g[0] * p[0] + g[1] * p[1]) / count;
+    const double cross_m2 = track->cross_m2 - (g[0] * p[1] - g[1] * p[0]) / count;
+    const double turn_rad = atan2(cross_m2, dot_m2), spread_m = sqrt(fmax(0, pose_m2 / count));
+    const double before_m = sqrt(fmax(0, position_m2 + pose_m2 - 2 * dot_m2) / count);
+    const double after_m = sqrt(fmax(0, position_m2 + pose_m2 - 2 * hypot(dot_m2, cross_m2)) / count);
+    if (spread_m >= LEAST_SPREAD_M && fabs(turn_rad) >= TURNED_RAD && before_m > LEAST_GAIN * after_m)
+        add(hints,
+            "poses are turned by %.0f deg against GNSS positions (%zu of them; they differ by %.1f m, turned by "
+            "%.1f "
+            "m): is the map turned against east and north, or is its projection another one?",
+            turn_rad / DEG, track->pairs, before_m, after_m);
+}
+
 void ndtd_hints_finish(struct ndtd_hints *hints, struct ndtd_trajectory_error *error, uint64_t scans,
                        uint64_t untrusted)
 {
     look_at_errors(hints, error);
+    look_at_gnss(hints);
     if (hints->looks_upside_down && 2 * untrusted > scans)
         add(hints,
             "the first scan looks upside down, with the ground above everything else: z points up in the base "
@@ -248,4 +310,9 @@ void ndtd_hints_finish(struct ndtd_hints *hints, struct ndtd_trajectory_error *e
             "frames.T_base_sensor %s",
             hints->is_turned ? "turns the sensor over: does it hang, or are its points turned already?"
                              : "with a roll of pi turns a sensor that hangs");
+    if (hints->count == 0 && hints->poses == 0 && untrusted >= LEAST_SCANS)
+        add(hints,
+            "none of %" PRIu64 " scans has a pose that is trusted: is this the map of this place, and "
+            "frames.T_base_sensor that of this sensor?",
+            scans);
 }

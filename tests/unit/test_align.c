@@ -654,6 +654,8 @@ TEST(deadline_returns_the_best_pose_so_far)
     params.deadline_s = 1e-9;
     const struct ndt_align_result hurried = align(&guess);
     ck_assert_int_eq(hurried.outcome, NDT_DEADLINE);
+    ck_assert_str_eq(hurried.reason,
+                     "no time left to finish the alignment: it had 0.0 ms, enough for 1 evaluation");
     ck_assert_double_le(ndt_pose_distance_m(&truth, &hurried.T_map_sensor),
                         ndt_pose_distance_m(&truth, &guess) + 1e-9);
     ck_assert_double_gt(hurried.scores.match_ratio, 0.0);

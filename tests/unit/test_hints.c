@@ -124,6 +124,69 @@ TEST(a_scan_that_is_upside_down)
     expect("turns the sensor over");
 }
 
+TEST(no_scan_with_a_trusted_pose)
+{
+    finish(40, 40);
+    expect("none of 40 scans has a pose that is trusted: is this the map of this place");
+    setup();
+    finish(19, 19); /* too few to tell */
+    expect(NULL);
+    setup();
+    ndtd_hints_pose(&hints, 0, still.t_m);
+    finish(40, 39);
+    expect(NULL);
+    setup();
+    scan(-1, 0, -1, &still); /* a better explanation */
+    finish(40, 40);
+    expect("looks upside down");
+}
+
+/* ---- positions ---- */
+
+/* A drive of `scans` at 10 m/s and 10 Hz along a bend, with a position each second: turned about a far origin,
+ * moved, and off by up to noise_m. */
+static void drive(int scans, double turn_rad, double noise_m)
+{
+    for (int i = 0; i < scans; i++) {
+        const int64_t stamp_ns = INT64_C(1700000000000000000) + i * INT64_C(100000000);
+        const double pose_m[3] = {5000.0 + i, 80 * sin(0.01 * i), 0};
+        const double noise[2] = {noise_m * sin(1.7 * i), noise_m * cos(2.3 * i)};
+        const double position_m[3] = {3e5 + cos(turn_rad) * pose_m[0] + sin(turn_rad) * pose_m[1] + noise[0],
+                                      5e6 - sin(turn_rad) * pose_m[0] + cos(turn_rad) * pose_m[1] + noise[1], 0};
+        if (i % 10 == 0)
+            ndtd_hints_gnss(&hints, stamp_ns - 40000000, position_m);
+        ndtd_hints_pose(&hints, stamp_ns, pose_m);
+    }
+    finish((uint64_t)scans, 0);
+}
+
+TEST(positions_that_are_turned)
+{
+    drive(300, 0.5, 2);
+    expect("poses are turned by 29 deg against GNSS positions (30 of them");
+    setup();
+    drive(300, -3, 2);
+    expect("poses are turned by -172 deg against");
+}
+
+TEST(positions_that_are_not_turned)
+{
+    drive(300, 0, 5);
+    drive(300, 0.1, 2); /* less than tells */
+    expect(NULL);
+    setup();
+    drive(50, 0.5, 2); /* too few */
+    expect(NULL);
+    setup();
+    drive(110, 0.5, 30); /* too rough for the length */
+    expect(NULL);
+    setup();
+    for (int i = 0; i < 300; i++) /* standing */
+        ndtd_hints_gnss(&hints, i, (const double[3]){sin(i), cos(i), 0}), ndtd_hints_pose(&hints, i, still.t_m);
+    finish(300, 0);
+    expect(NULL);
+}
+
 /* ---- the start ---- */
 
 static struct ndt_map *make_map(void)

@@ -2,7 +2,8 @@
  * @brief Hints of a replay at settings that seem wrong by its data and errors, one line each.
  *
  * Hints change no result. They come from the first scan, the first initial pose and the first position, and at the
- * end from the errors. A hint needs a clear sign, so that a correct run has none. One owner, one thread. */
+ * end from the errors, the trusted poses and the positions. A hint needs a clear sign, so that a correct run has
+ * none. One owner, one thread. */
 #ifndef NDTD_HINTS_H
 #define NDTD_HINTS_H
 
@@ -17,6 +18,18 @@ extern "C" {
 
 enum { NDTD_HINTS_MAX = 8, NDTD_HINT_BYTES = 400 };
 
+/** Pairs of a GNSS position and the trusted pose of the next scan, as sums: how one track is turned against the
+ * other. */
+struct ndtd_gnss_track {
+    int64_t stamp_ns; /* of the newest position */
+    double position_m[2];
+    int is_new; /* no pose has followed it */
+    size_t pairs;
+    double first_position_m[2], first_pose_m[2];
+    /* From the first pair: sums of positions and poses, of their squares, dot and cross products. */
+    double position_sum_m[2], pose_sum_m[2], position_m2, pose_m2, dot_m2, cross_m2;
+};
+
 /** Hints so far; all zero: none. */
 struct ndtd_hints {
     size_t count;
@@ -25,6 +38,8 @@ struct ndtd_hints {
     int has_scan, has_start, has_position;
     int looks_upside_down; /* the first scan is upside down, in the base frame */
     int is_turned;         /* frames.T_base_sensor points the z axis of its sensor downward */
+    uint64_t poses;        /* trusted ones */
+    struct ndtd_gnss_track gnss;
 };
 
 /** Checks the first scan; others are ignored. Hints: its points have times and preprocess.deskew is off; they are
@@ -34,8 +49,13 @@ void ndtd_hints_scan(struct ndtd_hints *hints, const uint8_t *data, size_t size,
 /** Checks the first pose or position from which the localisation starts, named `what` in the text; others are
  * ignored. Hint: it is far outside the map. */
 void ndtd_hints_start(struct ndtd_hints *hints, const struct ndt_map *map, const char *what, const double t_m[3]);
-/** Checks the errors, at the end. Hints: results and ground truth differ by the same transform all the way; most
- * scans are untrusted, and the first is upside down. */
+/** Notes a GNSS position of the map frame. */
+void ndtd_hints_gnss(struct ndtd_hints *hints, int64_t stamp_ns, const double position_m[3]);
+/** Notes a trusted pose: the first one after a position makes a pair with it. */
+void ndtd_hints_pose(struct ndtd_hints *hints, int64_t stamp_ns, const double t_m[3]);
+/** Checks the errors and the pairs, at the end. Hints: results and ground truth differ by the same transform all
+ * the way; GNSS positions are turned against the poses; most scans are untrusted, and the first is upside down; all
+ * are untrusted, and nothing else is suspected. */
 void ndtd_hints_finish(struct ndtd_hints *hints, struct ndtd_trajectory_error *error, uint64_t scans,
                        uint64_t untrusted);
 
