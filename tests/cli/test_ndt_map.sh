@@ -186,6 +186,36 @@ if [ -e grid.png ]; then # built with libpng
     for file in rated.png rated.pgw rated.yaml; do
         [ -s $file ] || fail "no $file"
     done
+    # The legend is below the map, a ramp from red to blue with white letters above and below it.
+    python3 - rated.png <<'PYTHON' || fail "no legend in rated.png"
+import struct
+import sys
+import zlib
+
+data, at, parts = open(sys.argv[1], "rb").read(), 8, []
+while at < len(data):
+    length, kind = struct.unpack(">I4s", data[at : at + 8])
+    if kind == b"IHDR":
+        width, height = struct.unpack(">II", data[at + 8 : at + 16])
+    if kind == b"IDAT":
+        parts.append(data[at + 8 : at + 8 + length])
+    at += 12 + length
+raw, rows, before = zlib.decompress(b"".join(parts)), [], bytes(3 * width)
+for y in range(height):
+    kind, line = raw[y * (3 * width + 1)], bytearray(raw[y * (3 * width + 1) + 1 : (y + 1) * (3 * width + 1)])
+    for i in range(len(line)):
+        a, b, c = line[i - 3] if i > 2 else 0, before[i], before[i - 3] if i > 2 else 0
+        nearest = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
+        line[i] = (line[i] + (0, a, b, (a + b) // 2, nearest)[kind]) & 255
+    before = bytes(line)
+    rows.append([tuple(line[i : i + 3]) for i in range(0, len(line), 3)])
+ramps = [y for y, row in enumerate(rows) if (200, 30, 30) in row and (40, 110, 200) in row]
+strip = rows[ramps[0] - 20 :] if len(ramps) >= 8 else []
+letters = [y for y, row in enumerate(strip, ramps[0] - 20 if strip else 0) if (255, 255, 255) in row]
+row = rows[ramps[0]]
+assert row.index((200, 30, 30)) < row.index((40, 110, 200)) and ramps == list(range(ramps[0], ramps[-1] + 1)), ramps
+assert min(letters) < ramps[0] and max(letters) > ramps[-1] and len(letters) >= 12, letters
+PYTHON
 fi
 
 [ "$failures" -eq 0 ] || exit 1

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "map_commands.h"
+#include "map_legend.h"
 #include "map_places.h"
 #include "map_points.h"
 #include "map_raster.h"
@@ -147,16 +148,24 @@ static double value_of(const struct map_rating *rating)
                                    : 1 + log10(fmax(rating->condition, 1e-9) / 0.1) / 2;
 }
 
+/* What value_of maps to 0 and 1. */
+static const struct map_legend legends[] = {[BASIN] = {"basin", "0 m", "2 m or more"},
+                                            [DEVIATION] = {"deviation", "10 cm or more", "1 cm or less"},
+                                            [CONDITION] = {"condition", "1/1000 or less", "1/10 or more"}};
+
 static enum ndt_status write_picture(const struct quality *quality, struct ndt_error *err)
 {
     static const double BACKGROUND = 0.5;
+    const struct map_legend *legend = &legends[args.shown];
     struct map_image image = {.rgb = NULL};
     struct map_raster raster = {.pixels = NULL};
     const struct map_patches *patches = &quality->patches;
     const double side_m = fmax(patches->max_m[0] - patches->min_m[0], patches->max_m[1] - patches->min_m[1]);
     /* the samples of a patch are up to half a metre apart */
     const double scale_m = args.scale_m > 0 ? args.scale_m : fmax(side_m / 2000, 0.3);
-    enum ndt_status status = map_image_open(&image, patches->min_m, patches->max_m, scale_m, err);
+    double min_m[2] = {patches->min_m[0], patches->min_m[1]}, max_m[2] = {patches->max_m[0], patches->max_m[1]};
+    const int dot = map_legend_room(legend, min_m, max_m, scale_m);
+    enum ndt_status status = map_image_open(&image, min_m, max_m, scale_m, err);
     if (status == NDT_OK)
         status = map_raster_open(&raster, &image, patches->min_m[2], err);
     if (status == NDT_OK) {
@@ -168,6 +177,7 @@ static enum ndt_status write_picture(const struct quality *quality, struct ndt_e
             map_image_disc(&image, quality->places.T_map_sensor[i].t_m[0], quality->places.T_map_sensor[i].t_m[1],
                            0.45 * args.step_m, rgb);
         }
+        map_legend_draw(legend, &image, dot);
         status = map_image_write(&image, args.picture, err);
     }
     map_raster_close(&raster);
@@ -220,7 +230,7 @@ static const struct tool_option options[] = {
     {"out", "FILE", TOOL_TEXT, &args.out, .help = "where the table goes"},
     {"format", "NAME", TOOL_CHOICE, &args.format, .choices = formats, .help = "tsv, or json (one object per line)"},
     {"picture", "FILE", TOOL_TEXT, &args.picture,
-     .help = "also draw the places over the map, from red to blue, as PNG"},
+     .help = "also draw the places over the map, from red to blue with a legend, as PNG"},
     {"show", "NAME", TOOL_CHOICE, &args.shown, .choices = shown_names,
      .help = "with --picture: basin (0 to 2 m), deviation (10 to 1 cm) or condition (1/1000 to 1/10)"},
     {"scale", "M", TOOL_REAL, &args.scale_m, 0, 1000,
