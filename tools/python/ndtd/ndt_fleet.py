@@ -70,6 +70,8 @@ def _add_report(report: argparse.ArgumentParser) -> None:
                         "(default: 0.005)")
     report.add_argument("--margin-deg", type=float, metavar="DEG", help="the same for rotations (default: 0.02)")
     report.add_argument("--figures", metavar="DIR", help="also write each figure into this folder")
+    report.add_argument("--drives", type=int, default=0, metavar="N", help="replay the N worst drives here, write their reports into "
+                        "FILE-drives and link them, at most 12 (default: 0)")
     report.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
 
@@ -198,9 +200,9 @@ def _locked(path: Path) -> "Iterator[None]":
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _program(args: argparse.Namespace, former: Optional[Job]) -> str:
+def _program(named: "Optional[str]", former: Optional[Job]) -> str:
     """A name stays a name, which each worker finds on its PATH."""
-    named = args.ndtd or (former.program if former else "")
+    named = named or (former.program if former else "")
     if named:
         return os.path.abspath(named) if os.sep in named else str(named)
     places = [os.environ.get("NDT_BIN", ""), os.path.dirname(sys.executable)]
@@ -242,7 +244,7 @@ def _check_import(options: "tuple[str, ...]") -> None:
 def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, ...]") -> Job:
     if not args.bags or not args.map:
         raise UsageError(f"{args.out}: is a new run: {'--map' if args.bags else '--bags'} is wanted")
-    program = _program(args, None)
+    program = _program(args.ndtd, None)
     version = job_settings.version_of(program)
     found = job_settings.configurations(program, args.config, args.set, args.sweep, folder)
     piece_min = 10.0 if args.piece is None else args.piece
@@ -255,7 +257,7 @@ def _new_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, .
 def _old_job(args: argparse.Namespace, folder: RunFolder, options: "tuple[str, ...]") -> Job:
     """The job of the folder, with the limits of this call. UsageError: this call would have other results."""
     former = folder.job()
-    program = _program(args, former)
+    program = _program(args.ndtd, former)
     changes = [("ndtd", former.version, job_settings.version_of(program))]
     if args.map:
         changes.append(("--map", former.map, _map(args.map)))
@@ -412,6 +414,7 @@ def _report(args: argparse.Namespace) -> int:
     for folder in filter(None, (args.run, args.against)):
         _collect(folder)
     page = fleet_page.write(args.run, args.against, out=out, configuration=args.configuration, figures=args.figures,
+                            drives=(lambda found: _drive_pages(found, args, out)) if args.drives else None,
                             margin_m=comparison.MARGIN_M if args.margin is None else args.margin,
                             margin_deg=comparison.MARGIN_DEG if args.margin_deg is None else args.margin_deg)
     if not args.quiet:
@@ -422,12 +425,25 @@ def _report(args: argparse.Namespace) -> int:
     return EXIT_WORSE if args.fail_if_worse and page.is_worse else 0
 
 
+def _drive_pages(results: Any, args: argparse.Namespace, out: Path) -> "dict[int, str]":
+    """Reports of the worst drives beside the page."""
+    from .report import fleet_drive_pages
+
+    pages = fleet_drive_pages.write(results, out.with_name(f"{out.stem}-drives"), args.drives, _program(None, results.run.job),
+                                    lambda line: print(f"ndt-fleet: warning: {line}", file=sys.stderr))
+    if not args.quiet:
+        print(f"{count(len(pages), 'drive')} with a page of its own in {out.with_name(f'{out.stem}-drives')}")
+    return pages
+
+
 def _check_report(args: argparse.Namespace, out: Path) -> None:
     for name, value in (("--fail-if-worse", args.fail_if_worse), ("--margin", args.margin), ("--margin-deg", args.margin_deg)):
         if isinstance(value, float) and not 0 <= value < 1000:
             raise UsageError(f"{name}: {value:g} is not a margin from 0 to 1000")
         if name == "--fail-if-worse" and value and not args.against:
             raise UsageError("--fail-if-worse: worse than which run? --against RUN2")
+    if not 0 <= args.drives <= 12:
+        raise UsageError(f"--drives: {args.drives} is not from 0 to 12, the worst drives that the page lists")
     if out.is_dir():
         raise UsageError(f"{out}: is a folder; --out names a file")
     if args.out and not out.resolve().parent.is_dir():

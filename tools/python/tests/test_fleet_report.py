@@ -346,6 +346,23 @@ def test_the_command(tmp_path, rng, capfd, refused):
         assert told in refused(ndt_fleet.main, code, *words)
 
 
+def test_pages_of_the_worst_drives(simulate, run_program, bin_dir, tmp_path, capfd, refused, monkeypatch):
+    """The drives that are here are replayed again, and the table leads to their reports; one that has gone is told."""
+    monkeypatch.setenv("NDT_BIN", str(bin_dir))
+    drives = [simulate("--seed", seed, "--scans", 20, "--beams", 16, "--columns", 300, "--map-spacing", 0.4) for seed in (1, 2)]
+    rows = [_replay(run_program, one.bag, drives[0].map, str(one.bag), tmp_path) for one in drives]
+    gone = Planted(str(tmp_path / "gone away.bag"), straight(60), np.full(60, 0.01), range(40))
+    run, out = write_fleet(tmp_path / "run", [*rows, gone], map_url=drives[0].map), tmp_path / "a page.html"
+    assert ndt_fleet.main(["report", str(run), "--out", str(out), "--drives", "2"]) == 0
+    said = capfd.readouterr()
+    assert "1 drive with a page of its own" in said.out and "gone away.bag: has no page: " in said.err and said.err.count("\n") == 1
+    text, made = out.read_text(), sorted((tmp_path / "a page-drives").iterdir())
+    assert len(made) == 1 and "Replay report" in made[0].read_text()
+    assert f'<a href="a%20page-drives/{made[0].name}">' in text and text.count("page-drives") == 1
+    assert ndt_fleet.main(["report", str(run), "--out", str(out), "-q"]) == 0 and "page-drives" not in out.read_text()
+    assert "not from 0 to 12" in refused(ndt_fleet.main, 2, "report", str(run), "--drives", "13")
+
+
 @pytest.mark.skipif("NDT_FLEET_ROWS" not in os.environ, reason="a measurement: NDT_FLEET_ROWS=10000000")
 def test_memory_and_speed_of_a_large_run(tmp_path):
     """Prints rows/s and memory."""

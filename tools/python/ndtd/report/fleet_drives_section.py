@@ -1,6 +1,7 @@
 """The sections of a fleet's report on single drives: the worst ones, and those that failed or are damaged."""
 import re
 import shlex
+from collections.abc import Mapping
 
 from . import fleet_totals, html_parts
 from .compare_figures import short
@@ -8,7 +9,7 @@ from .figures import escape
 from .fleet_reading import FleetRun
 from .fleet_results import FleetResults
 from .fleet_totals import percent, thousands
-from .html_parts import paragraph, section, table
+from .html_parts import Link, paragraph, section, table
 from .verdict import count, length
 
 WORST = 12
@@ -16,20 +17,26 @@ MOST_LISTED, MOST_NAME = 20, 64
 LINES, MOST_LINE = 10, 500  # of a program that failed
 
 
-def worst(results: FleetResults) -> str:
-    """A table, and the commands that show each of them."""
+def worst_of(results: FleetResults) -> "list[fleet_totals.Low]":
+    """The worst drives, the worst one first."""
+    return fleet_totals.worst_drives(results.run, results.totals, results.main.rows, WORST)
+
+
+def worst(results: FleetResults, pages: "Mapping[int, str]") -> str:
+    """A table, and the commands that show each of them. pages: row of a drive -> its own page."""
     run, main = results.run, results.main
     if not len(main.rows):
         return section("worst-drives", "Worst drives", paragraph("No drive is done."))
-    found = fleet_totals.worst_drives(run, results.totals, main.rows, WORST)
+    found = worst_of(results)
     rows = []
     for number, one in enumerate(found, 1):
         value = (length(float(run.numbers["error_m_p95"][one.row])) if main.has_truth else
                  f"{run.numbers['confidence_median'][one.row]:.4f}")
-        rows.append((f"{number}. {short(run.names[one.row], MOST_NAME)}", thousands(int(results.totals.counts["scans"][one.row])),
+        name = f"{number}. {short(run.names[one.row], MOST_NAME)}"
+        rows.append((Link(name, pages[one.row]) if one.row in pages else name, thousands(int(results.totals.counts["scans"][one.row])),
                      percent(one.untrusted_share), value, one.why))
     header = ("", "scans", "without trust", "error, 95 %" if main.has_truth else "confidence, median", "why")
-    commands = [ndtd(run, one.row, results.name, ["--report", f"{_stem(run, one.row, number)}.html"])
+    commands = [ndtd(run, one.row, results.name, ["--report", f"{stem(run, one.row, number)}.html"])
                 for number, one in enumerate(found, 1)]
     more = "\n".join(f"# {number}\n{text}" for number, text in enumerate(commands[1:], 2))
     return section("worst-drives", "Worst drives", table(header, rows, "text drives"),
@@ -73,13 +80,19 @@ def _failures(run: FleetRun) -> "dict[tuple[int, str, str], tuple[list[str], tup
 # ---- commands
 
 
-def _stem(run: FleetRun, row: int, number: int) -> str:
+def stem(run: FleetRun, row: int, number: int) -> str:
     """Stem of a file name, made of the name of a bag."""
     return re.sub(r"[^\w.-]+", "_", short(run.names[row].rsplit(".", 1)[0], MOST_NAME)).strip("-._") or f"drive-{number}"
 
 
 def ndtd(run: FleetRun, row: int, configuration: str, options: "list[str]") -> str:
-    """The command that replays a drive of a run."""
+    """The command that replays a drive of a run, as text."""
+    note, words = command(run, row, configuration, options)
+    return note + shlex.join(words)
+
+
+def command(run: FleetRun, row: int, configuration: str, options: "list[str]") -> "tuple[str, list[str]]":
+    """What to do before the command that replays a drive (nothing where its recording is a file here), and the command."""
     bag = str(run.texts["bag"][row])
     path = bag[len("file://"):] if bag.startswith("file://") else bag
     note = ""
@@ -88,4 +101,4 @@ def ndtd(run: FleetRun, row: int, configuration: str, options: "list[str]") -> s
     found = next(one for one in run.job.configurations if one.name == configuration)
     config, options_of_import = run.run_folder.config_file(found), run.job.import_options
     words = ["ndtd", "--replay", path, "--map", str(run.map_file or run.job.map), "--config", str(config), *options]
-    return note + shlex.join([*words, *(["--", *options_of_import] if options_of_import else [])])
+    return note, [*words, *(["--", *options_of_import] if options_of_import else [])]

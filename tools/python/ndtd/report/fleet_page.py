@@ -1,6 +1,7 @@
 """The report of a fleet's run: one HTML file that needs nothing else. Whether to ship, and where to survey again, first."""
 import shlex
 from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Optional
@@ -21,13 +22,15 @@ from .page import WORDS as LEVELS
 from .verdict import count
 
 MOST_NAMED, MOST_HINTS = 20, 5
+WriteDrives = Callable[[FleetResults], "Mapping[int, str]"]  # row of a drive -> its page
 
 
 class FleetPage:
     """`sentence`, `is_worse`, `drawings` (in the order of the page) and `html()`."""
 
-    def __init__(self, results: FleetResults):
-        self.results, self.found = results, results.found
+    def __init__(self, results: FleetResults, pages: "Optional[Mapping[int, str]]" = None):
+        """pages: row of a drive -> its own page."""
+        self.results, self.found, self.pages = results, results.found, pages or {}
         told = [f"{coordinates(one)} ({one.bad} of {one.passed} drives)" for one in results.places]
         self.verdict = fleet_totals.judge(results.main, told, len(results.damaged))
         self.survey = SurveySection(results)
@@ -65,7 +68,7 @@ class FleetPage:
         parts = [("against", "Against the other run", self.against.html() if self.against else ""),
                  ("survey", "Where to survey again", self.survey.html()),
                  ("configurations", "Configurations", fleet_against_section.configurations(results)),
-                 ("worst-drives", "Worst drives", fleet_drives_section.worst(results)),
+                 ("worst-drives", "Worst drives", fleet_drives_section.worst(results, self.pages)),
                  ("failed", "Failed and damaged", fleet_drives_section.failed(results)),
                  ("spread", "Distributions", section("spread", "Distributions", figure(self.distributions))),
                  ("run", "This run", self._run())]
@@ -137,9 +140,11 @@ class FleetPage:
 
 
 def write(run: Any, against: Any = None, *, out: Any, configuration: "Optional[str]" = None, margin_m: float = MARGIN_M,
-          margin_deg: float = MARGIN_DEG, figures: Any = None, format: str = "svg") -> FleetPage:
-    """Writes the page, which is complete or absent, and the figures into a folder. run, against: run folders. OSError, FleetError."""
-    page = FleetPage(FleetResults(run, against, configuration, margin_m, margin_deg))
+          margin_deg: float = MARGIN_DEG, figures: Any = None, format: str = "svg", drives: "Optional[WriteDrives]" = None) -> FleetPage:
+    """Writes the page, which is complete or absent, and the figures into a folder. run, against: run folders; drives: writes pages
+    of single drives. OSError, FleetError."""
+    results = FleetResults(run, against, configuration, margin_m, margin_deg)
+    page = FleetPage(results, drives(results) if drives else None)
     html_parts.write(Path(out), page.html(), page.drawings, figures, format)
     return page
 

@@ -2,16 +2,30 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from .._version import __version__
 from .figures import Drawing, escape, theme_css
 
 
+class Link(NamedTuple):
+    """A cell of a table that leads to another page."""
+
+    text: str
+    target: str
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Link):
+        return f'<a href="{escape(quote(value.target))}">{escape(value.text)}</a>'
+    return escape(value)
+
+
 def table(header: "Iterable[Any]", rows: "Iterable[Iterable[Any]]", kind: str = "") -> str:
     """The first column names the row, the others are numbers unless `kind` is "text"."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    body = "".join("<tr>" + "".join(f'<th scope="row">{escape(cell)}</th>' if at == 0 else f"<td>{escape(cell)}</td>"
+    body = "".join("<tr>" + "".join(f'<th scope="row">{_cell(cell)}</th>' if at == 0 else f"<td>{_cell(cell)}</td>"
                                     for at, cell in enumerate(row)) + "</tr>" for row in rows)
     return f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
