@@ -31,7 +31,7 @@ void main() {
     gl_Position = u_clip * vec4(p, 1.0);
     ivec3 side = ivec3(greaterThanEqual(a_position, vec3(0.5)));
     float size = u_spacing[side.x + 2 * side.y + 4 * side.z] * u_scale / gl_Position.w;
-    float most = u_pixels.y * (u_reach > 0.0 ? mix(0.2, 1.0, smoothstep(0.5, 1.1, gl_Position.w / u_reach)) : 1.0);
+    float most = u_pixels.y * (u_reach > 0.0 ? mix(0.3, 1.0, smoothstep(0.5, 1.1, gl_Position.w / u_reach)) : 1.0);
     gl_PointSize = min(max(size, u_pixels.x), most);
     float height = (p.z - u_heights.x) * u_heights.y;
     float level = u_colouring == 1 ? a_intensity : clamp(height, 0.0, 1.0);
