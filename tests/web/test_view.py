@@ -231,4 +231,8 @@ def test_glide(view):
         return { seen, shown: v.shownPose, pose: v.pose, glides: !!v.glide };
     }""")
     assert end["shown"] == pytest.approx(end["pose"]) and not end["glides"]
+    view.page.emulate_media(reduced_motion="reduce")
+    assert not view.evaluate("() => { const v = ndt.view; v.setPose({ pose: [v.pose[0] + 0.5, ...v.pose.slice(1)] }); return v.glide; }")
+    view.page.emulate_media(reduced_motion="no-preference")
+    assert view.evaluate("() => { const v = ndt.view; v.setPose({ pose: [v.pose[0] + 0.5, ...v.pose.slice(1)] }); return v.glide; }")
     assert all(b >= a - 1e-9 for a, b in zip(end["seen"], end["seen"][1:]))
