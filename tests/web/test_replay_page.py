@@ -45,6 +45,34 @@ def test_replay_is_shown(web, open_page, pictures):
     pictures.take(page, "middle")
 
 
+@pytest.mark.parametrize("width, height", [(1280, 800), (390, 844)])
+def test_the_map_ends_above_the_slider(web, open_page, width, height):
+    """The vehicle that is followed is in the middle of what is seen, not behind the player."""
+    page = open_page(web.url, viewport={"width": width, "height": height})
+    page.wait_for_map()
+    page.page.keyboard.press("t")
+    page.settle()
+    view, player = (page.page.locator(name).bounding_box() for name in ("#view", "#player"))
+    assert view["y"] + view["height"] == pytest.approx(player["y"], abs=1)
+    at = page.evaluate("() => ndt.view.project(ndt.view.pose)")
+    assert at == pytest.approx([view["width"] / 2, view["height"] / 2], abs=2)
+
+
+def test_time_of_the_charts(web, open_page):
+    """All of the drive, or a part around the scan that is shown."""
+    page = open_page(web.url)
+    page.wait_for("it is loaded", "n => window.ndt.charts.history.length === n", SCANS)
+    assert page.page.input_value("#span") == "all"
+    page.page.select_option("#span", "30")  # as long as the drive is, at the most
+    page.wait_for("all", "() => Math.abs(ndt.charts.range.to - ndt.charts.range.from - 5.9) < 0.05")
+    page.page.locator("#view").focus()
+    page.evaluate("() => ndt.charts.setSpan(2)")
+    page.page.locator("#player-slider").fill("30")
+    page.wait_for("two seconds about it", "() => Math.abs(ndt.charts.range.from - 2) < 0.05 && Math.abs(ndt.charts.range.to - 4) < 0.05")
+    page.page.locator("#player-slider").fill("59")
+    page.wait_for("the last two", "() => Math.abs(ndt.charts.range.to - 5.9) < 0.05 && Math.abs(ndt.charts.range.from - 3.9) < 0.05")
+
+
 def test_replay_by_keyboard(web, open_page):
     page = open_page(web.url)
     page.wait_for_map()

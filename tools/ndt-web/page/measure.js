@@ -75,7 +75,13 @@ export class Measure {
         if (!place) return;
         if (!this.from || this.isDone) this.#set(place, null);
         else this.#set(this.from, place);
-        this.isDone = Boolean(this.to);
+        this.#finish(Boolean(this.to));
+    }
+
+    /** Told to those who hear the page once, not for every move. */
+    #finish(isDone) {
+        this.isDone = isDone;
+        if (isDone) setText($("announce"), $("ruler-label").textContent);
     }
 
     #listen() {
@@ -83,7 +89,7 @@ export class Measure {
         let pressed = null;
         const pick = (event) => this.view.pick(event.offsetX, event.offsetY);
         overlay.addEventListener("pointerdown", (event) => {
-            if (event.button !== 0) return;
+            if (event.button !== 0 || !event.isPrimary) return;
             event.preventDefault();
             overlay.setPointerCapture(event.pointerId);
             pressed = [event.offsetX, event.offsetY];
@@ -98,7 +104,7 @@ export class Measure {
         overlay.addEventListener("pointerup", (event) => {
             const moved = pressed && Math.hypot(event.offsetX - pressed[0], event.offsetY - pressed[1]) > CLICK_PX;
             pressed = null;
-            if (moved && this.to) this.isDone = true;
+            if (moved && this.to) this.#finish(true);
         });
         overlay.addEventListener("wheel", (event) => {
             event.preventDefault();
