@@ -218,12 +218,20 @@ static void set_option(struct config_reader *reader, const char *name, const str
         refuse(reader, "'%s' is a section, not an option", name);
 }
 
+/* Whether a name may be a parameter of another release of Autoware, whose value does not matter. */
+static int may_be_foreign(const struct config_reader *reader, const char *name)
+{
+    return reader->is_wrapped && !ndtd_option_find(name) && !ndtd_foreign_key_find(name);
+}
+
 /* Adds an item of a list; returns 0 after a fault. */
-static int add_item(const struct config_reader *reader, const char *name, const yaml_event_t *event,
+static int add_item(struct config_reader *reader, const char *name, const yaml_event_t *event,
                     struct ndtd_value *value, char *storage, size_t *used)
 {
     const char *text = event->type == YAML_SCALAR_EVENT ? scalar_text(event) : NULL;
-    if (event->type != YAML_SCALAR_EVENT)
+    if (may_be_foreign(reader, name))
+        refuse_name(reader, name);
+    else if (event->type != YAML_SCALAR_EVENT)
         refuse(reader, "%s: a list inside a list", name);
     else if (!text || value->count == NDTD_VALUE_ITEMS || *used + event->data.scalar.length + 1 > LIST_BYTES)
         refuse(reader, "%s: more than %d values, or %d bytes, or a zero byte", name, NDTD_VALUE_ITEMS, LIST_BYTES);

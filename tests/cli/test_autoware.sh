@@ -119,6 +119,12 @@ run 0 --check-config -c later.yaml
 says stderr "warning: later.yaml:6: 'frame.map_fram' is not an option; did you mean 'frame.map_frame'. .no effect.$"
 says stderr "warning: later.yaml:20: 'initial_pose_estimation.particle_num' is not an option; did you mean .*no effect.$"
 [ "$(wc -l <stderr)" = 3 ] || fail "not two warnings and the summary: $(cat stderr)"
+{ cat theirs.yaml; printf '    later:\n      deep: {er: {key: x}}\n      rows: [[1, 2], [3]]\n      many: [%s 1]\n' "$(printf '1, %.0s' {1..100})"; } >newer.yaml
+run 0 --check-config -c newer.yaml
+for key in later.deep.er.key later.rows later.many; do
+    says stderr "warning: newer.yaml:[0-9]*: '$key' is not an option .no effect.$"
+done
+[ "$(wc -l <stderr)" = 4 ] || fail "not three warnings and the summary: $(cat stderr)"
 printf '/**:\n  ros__parameters:\n    ndt: {step_sise: 0.3}\n' >typo.yaml
 run 2 --check-config -c typo.yaml
 says stderr "typo.yaml:3: 'ndt.step_sise' is not an option; did you mean 'ndt.step_size'"
