@@ -17,7 +17,7 @@ MOST_LISTED, MOST_NAME = 20, 64
 LINES, MOST_LINE = 10, 500  # of a program that failed
 
 
-def worst_of(results: FleetResults) -> "list[fleet_totals.Low]":
+def worst_of(results: FleetResults) -> "list[fleet_totals.BadDrive]":
     """The worst drives, the worst one first."""
     return fleet_totals.worst_drives(results.run, results.totals, results.main.rows, WORST)
 
