@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     how.add_argument("--projector", metavar="FILE", help="map_projector_info.yaml of the map, or its folder: GNSS to the map")
     how.add_argument("--utm", action="store_true", help="the map is in UTM: GNSS to UTM, the zone of the first fix")
     how.add_argument("--calibration", metavar="[TOPIC=]FILE", action="append", default=[],
-                     help="packets: the file of the sensor with its angles (Hesai, RoboSense: CSV; Ouster: JSON); again for each")
+                     help="packets: the file of the sensor with its angles (Hesai: CSV, AT128: .dat; RoboSense: CSV; Ouster: JSON); again for each")
     how.add_argument("--times", metavar="FILE", help="folders: one stamp per line; default: beside the scans")
     how.add_argument("--rate", metavar="HZ", type=float, help="folders without stamps: scans per second")
     how.add_argument("--columns", metavar="N", type=int, choices=(3, 4, 5, 6), help="floats per point of .bin")

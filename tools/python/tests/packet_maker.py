@@ -1,4 +1,5 @@
 """Packets of LiDARs as the manuals lay them out, and captures of them: an encoder that shares nothing with the decoder."""
+import hashlib
 import struct
 from types import SimpleNamespace
 
@@ -16,6 +17,8 @@ HESAI = {
     "XT32M": SimpleNamespace(channels=32, blocks=6, unit=4, mark=b"", head=b"\x06\x01", gap=0, tail="xt", year=1900),
     "QT128": SimpleNamespace(channels=128, blocks=2, unit=4, mark=b"", head=b"\x03\x02", gap=4 + 17, tail="qt128", year=1900),
     "Pandar128": SimpleNamespace(channels=128, blocks=2, unit=4, mark=b"", head=b"\x01\x04", gap=4 + 17, tail="128", year=1900),
+    "JT128": SimpleNamespace(channels=128, blocks=2, unit=4, mark=b"", head=b"\x01\x04\x89", gap=4 + 17, tail="128", year=1900,
+                             azimuths=(160, 270)),
 }
 
 
@@ -23,8 +26,8 @@ def hesai_packet(name, azimuths, distances, us, mode=0x37, reflectivity=50):
     """A packet. azimuths: of each block [0.01 deg]; distances: (blocks, channels) [4 mm]; us: of the second of DATE."""
     model = HESAI[name]
     head = model.head
-    if len(head) == 2:  # protocol; channels, blocks, unit of distances [mm], returns, flags
-        head = b"\xee\xff" + head + bytes([0, 0, model.channels, model.blocks, 0, 4, 1, WEIGHT | SAFETY | 1])
+    if len(head) in (2, 3):  # protocol and, of JT128, version of the states; channels, blocks, unit of distances [mm], returns, flags
+        head = b"\xee\xff" + head.ljust(4, b"\0") + bytes([model.channels, model.blocks, 0, 4, 1, WEIGHT | SAFETY | 1])
     body = b""
     for azimuth, row in zip(azimuths, distances):
         body += model.mark + struct.pack("<H", azimuth)
@@ -47,6 +50,26 @@ def hesai_turn(name, begin_us=0, packets=36, start=0, distance=2500):
         azimuths = [(start + 36000 * (number * model.blocks + block) // (packets * model.blocks)) % 36000 for block in range(model.blocks)]
         us = begin_us + 100_000 * (number + 1) // packets
         yield us, hesai_packet(name, azimuths, np.full((model.blocks, model.channels), distance), us)
+
+
+FIELDS = ((50 * 25600, 165 * 25600), (170 * 25600, 285 * 25600), (290 * 25600, 45 * 25600))  # of an AT128: begin, end [1 / 25600 deg]
+
+
+def at128_correction(angles, adjust, unit=2, fields=FIELDS, version=5):
+    """The .dat of an AT128. angles: azimuth and elevation of each channel [1 / 25600 deg]; adjust: (2, 128, 180) [0.01 deg]."""
+    out = bytes([0xEE, 0xFF, 1, version, 128, 3, len(fields), 1, 2, 4, 0, 0, 0, 0, 0, unit])
+    for numbers, kind in ((np.transpose(fields), "<u4"), (angles, "<i4"), (adjust, "i1")):
+        out += (np.asarray(numbers) // unit).astype(kind).tobytes()
+    return out + hashlib.sha256(out).digest()
+
+
+def at128_packet(encoders, distances, us, mode=0x37, reflectivity=50, sequence=True):
+    """encoders: of both blocks [1 / 25600 deg]; distances: (2, 128) [4 mm]; us: of the second of DATE."""
+    body = b"\xee\xff\x04\x03\0\0" + bytes([128, 2, 0, 4, 1, int(sequence)])
+    for encoder, row in zip(encoders, distances):
+        body += struct.pack("<HB", encoder // 256, encoder % 256) + b"".join(struct.pack("<HBB", distance, reflectivity, 9) for distance in row)
+    tail = bytes(18) + struct.pack("<hI", 2000, us) + bytes([mode, 0x42, DATE[0] - 1900, *DATE[1:]])
+    return body + b"\x03" * 4 + tail + b"\x05" * (8 if sequence else 4)
 
 
 def angles_csv(elevation_deg, azimuth_deg):
@@ -117,7 +140,10 @@ ROBOSENSE = {  # blocks, returns of a block, bytes before the blocks, header, un
     "Bpearl": SimpleNamespace(blocks=12, returns=32, lasers=32, old=(3, 0, 0), unit_m=0.005, block_us=55.52, lens=(0.01473, 0.09427)),
     "Bpearl 4": SimpleNamespace(blocks=12, returns=32, lasers=32, old=(0, 3, 4), unit_m=0.0025, block_us=55.56, lens=(0.01619, 0.09571)),
     "Helios": SimpleNamespace(blocks=12, returns=32, lasers=32, old=None, unit_m=0.0025, block_us=55.56, lens=(0.03498, 0)),
+    "Helios 16P": SimpleNamespace(blocks=12, returns=32, lasers=16, old=None, unit_m=0.0025, block_us=111.12, lens=(0.03498, 0)),
     "Ruby (RS-128)": SimpleNamespace(blocks=3, returns=128, lasers=128, old=None, unit_m=0.005, block_us=55.55, lens=(0.03615, 0)),
+    "Ruby Plus": SimpleNamespace(blocks=3, returns=128, lasers=128, old=None, unit_m=0.005, block_us=55.56, lens=(0.02892, 0)),
+    "Airy": SimpleNamespace(blocks=8, returns=48, lasers=96, old=None, unit_m=0.005, block_us=111.08, lens=(0.01002, 0.04532), parts=2),
 }
 
 
@@ -132,16 +158,18 @@ def robosense_packet(name, azimuths, distances, us, reflectivity=60):
     mark = b"\xff\xee"
     if model.old:
         head = bytes.fromhex("55aa050a5aa550a0") + bytes(12) + (utc if name == "Bpearl 4" else date) + bytes(model.old) + bytes(9)
-    elif name == "Helios":
-        head = bytes.fromhex("55aa055a0001") + bytes(11) + b"\x01" + bytes(2) + utc + b"\0\x06\x01" + bytes(9)
+    elif model.lasers < 128:
+        kind = {"Helios": b"\0\x06\x01", "Helios 16P": b"\0\x06\x03", "Airy": b"\0\0\x02"}[name]
+        head = bytes.fromhex("55aa055a0001") + bytes(11) + (b"\0" if name == "Airy" else b"\x01") + bytes(2) + utc + kind + bytes(9)
     else:
-        head, mark = bytes.fromhex("55aa055a0001") + bytes(4) + utc + bytes(10) + b"\x04\x01" + bytes(48), b"\xfe\x01"
+        kind = {"Ruby (RS-128)": b"\x04\x01\0", "Ruby Plus": b"\0\x05\x01"}[name]
+        head, mark = bytes.fromhex("55aa055a0001") + bytes(4) + utc + bytes(10) + kind + bytes(47), b"\xfe\x01"
     body = b"".join(mark + struct.pack(">H", azimuth) + b"".join(struct.pack(">HB", distance, reflectivity) for distance in row)
                     for azimuth, row in zip(azimuths, distances))
     return (head + body).ljust(1248, b"\0")
 
 
-def difop(name, vertical_deg, horizontal_deg, reverse=False, sentence=b""):
+def difop(name, vertical_deg, horizontal_deg, reverse=False, sentence=b"", mounting=255):
     """The packet with the angles."""
     out = bytearray(1248)
     out[:8] = bytes.fromhex("a5ff005a11115555")
@@ -150,10 +178,12 @@ def difop(name, vertical_deg, horizontal_deg, reverse=False, sentence=b""):
             assert (angle < 0) == (laser < 8)
             out[1165 + 3 * laser:1168 + 3 * laser] = round(abs(angle) * 1e4).to_bytes(3, "big")
         return bytes(out)
-    per_deg = 1000 if name == "RS-LiDAR-32" else 100
-    for at, angle in enumerate([*vertical_deg, *horizontal_deg]):
+    per_deg, more = 1000 if name == "RS-LiDAR-32" else 100, [0.0] * (16 if name == "Helios 16P" else 0)
+    for at, angle in enumerate([*vertical_deg, *more, *horizontal_deg, *more]):
         out[468 + 3 * at:471 + 3 * at] = struct.pack(">BH", int(angle < 0), round(abs(angle) * per_deg))
-    out[337] = reverse
+    out[289] = mounting
+    if name.startswith("Bpearl"):
+        out[337] = reverse
     out[382:382 + len(sentence)] = sentence
     return bytes(out)
 
@@ -163,6 +193,13 @@ def m1_packet(number, us, points, reflectivity=60):
     body = b"".join(bytes([2 * block, 1]) + b"".join(struct.pack(">HHHBBB", d, pitch + 32768, yaw + 32768, reflectivity, 0, 0) for d, pitch, yaw in row)
                     for block, row in enumerate(points))
     return bytes.fromhex("55aa5aa5") + struct.pack(">HH", number, 0) + bytes(2) + _utc(1_700_000_000, us) + bytes(12) + body + bytes(3)
+
+
+def m2_packet(number, us, points, reflectivity=60):
+    """points: (25, 5) of (distance [5 mm], x y z of the direction [1 / 32768])."""
+    body = b"".join(bytes([2 * block, 1]) + b"".join(struct.pack(">HhhhBB", *point, reflectivity, 0) for point in row)
+                    for block, row in enumerate(points))
+    return bytes.fromhex("55aa5aa5") + struct.pack(">HH", number, 0) + bytes(2) + _utc(1_700_000_000, us) + bytes(12) + body + bytes(10)
 
 
 def e1_packet(number, us, points, reflectivity=60):

@@ -32,7 +32,8 @@ def _udp_frame(rows):
 
 def _angles(model, seed=1):
     rng = np.random.default_rng(seed)
-    return np.round(rng.uniform(-25, 15, model.channels), 3), np.round(rng.uniform(-9, 9, model.channels), 3)
+    azimuths = rng.uniform(*getattr(model, "azimuths", (-9, 9)), model.channels)
+    return np.round(rng.uniform(-25, 15, model.channels), 3), np.round(azimuths, 3)
 
 
 def _expected(model, azimuths, distances, angles):
@@ -175,7 +176,8 @@ def test_errors(tmp_path, capsys):
         ([unknown], "a Hesai that is not known here: 7 channels, 8 blocks, protocol 6.1"),
         ([good[:-1]], "a packet of 1075 bytes: those of a XT32 have 1076"),
         ([good[:9] + b"\0" + good[10:]], "whose unit of distances is 0"),
-        ([next(hesai_turn("Pandar128"))[1]], "need the angles of its channels: --calibration FILE"),
+        ([next(hesai_turn("Pandar128"))[1]], "packets of a Pandar128 or OT128 need the angles of its channels: --calibration FILE"),
+        ([next(hesai_turn("JT128"))[1]], "packets of a JT128 need the angles of its channels: --calibration FILE"),
         ([good, next(hesai_turn("XT16"))[1]], "packets of two sensors among one another, Hesai XT32 and Hesai XT16"),
         ([b"\xee\xff"], "packets of 2 bytes, of no sensor that is known here"),
     ]

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from packet_maker import ROBOSENSE, difop, e1_packet, m1_packet, pcap, rmc, robosense_packet, udp_frame
+from packet_maker import ROBOSENSE, difop, e1_packet, m1_packet, m2_packet, pcap, rmc, robosense_packet, udp_frame
 from recording_maker import NS, T0, Messages, import_rows, only, read_bag, run_import, survives, write_bag2
 
 M = Messages()
@@ -17,7 +17,18 @@ def _firing_us(name):
             "RS-LiDAR-32": [2.88 * k for k in range(15)] + [44.64] + [1.44 + 2.88 * k for k in range(15)] + [46.08],
             "Bpearl": [2.56 * (k % 8) + 25.68 * (k // 8 % 2) + 1.28 * (k // 16) for k in range(32)],
             "Bpearl 4": [1.668 * k for k in range(32)], "Helios": [1.73 * k for k in range(32)],
-            "Ruby (RS-128)": [3.236 * (k % 64 // 4) for k in range(128)]}[name]
+            "Helios 16P": [us + begin for begin in (0, 55.56) for us in HELIOS_16P_US],
+            "Ruby (RS-128)": [3.236 * (k % 64 // 4) for k in range(128)],
+            "Ruby Plus": [RUBY_PLUS_US[(k if k < 64 else k - 1) // 4] for k in range(127)] + [53.771],
+            "Airy": [AIRY_US[255][k // 8] for k in range(96)]}[name]
+
+
+HELIOS_16P_US = [0, 3.15, 6.3, 9.45, 13.26, 17.08, 20.56, 23.71, 26.53, 27.77, 31.49, 32.73, 36.46, 38.94, 41.42, 43.91]
+RUBY_PLUS_US = [0, 1.13, 2.13, 3.26, 4.26, 5.38, 6.38, 7.51, 8.51, 10.01, 11.38, 13.31, 15.11, 17.04, 18.85, 21.14, 23.31, 25.61, 27.78, 30.07,
+                32.24, 34.54, 36.7, 38.64, 40.44, 41.94, 43.3, 44.8, 46.17, 47.66, 49.03, 50.53]
+AIRY_US = {0: [0, 5.712, 12.376, 19.04, 25.704, 33.32, 41.888, 50.456, 59.024, 70.448, 81.872, 93.296],  # by its mounting
+           1: [0, 11.424, 22.848, 34.272, 45.696, 54.264, 62.832, 71.4, 79.016, 85.68, 92.344, 99.008],
+           255: [0, 7.616, 16.184, 24.752, 33.32, 42.84, 52.36, 61.88, 71.4, 79.968, 88.536, 97.104]}
 
 
 def _angles(name, seed=1):
@@ -27,19 +38,24 @@ def _angles(name, seed=1):
     return np.round(rng.uniform(-20, 20, lasers), 2), np.round(rng.uniform(-8, 8, lasers), 2)
 
 
-def _expected(name, azimuths, distances, angles, way=1, rate=None):
+def _parts(name):
+    """Blocks of one azimuth."""
+    return getattr(ROBOSENSE[name], "parts", 1)
+
+
+def _expected(name, azimuths, distances, angles, way=1, rate=None, all_us=None):
     model, points, times_us = ROBOSENSE[name], [], []
-    rate = rate or STEP / model.block_us
+    rate, parts, all_us = rate or STEP / model.block_us, _parts(name), all_us or _firing_us(name)
     for block, row in enumerate(distances):
-        for k, distance in enumerate(row):
+        for k, distance in enumerate(row, block % parts * model.returns):
             if distance:
-                firing_us = _firing_us(name)[k]
+                firing_us = all_us[k]
                 turned = math.radians((azimuths[block] + rate * firing_us) / 100) * way
                 vertical, level = math.radians(angles[0][k % model.lasers]), turned + math.radians(angles[1][k % model.lasers]) * way
                 flat = distance * model.unit_m * math.cos(vertical)
                 points.append((flat * math.cos(level) + model.lens[0] * math.cos(turned), -flat * math.sin(level) - model.lens[0] * math.sin(turned),
                                distance * model.unit_m * math.sin(vertical) + model.lens[1]))
-                times_us.append(block * model.block_us + firing_us)
+                times_us.append(block // parts * model.block_us + firing_us)
     return np.array(points), np.array(times_us)
 
 
@@ -50,8 +66,8 @@ def _message(ns, data):
 def _one(name, seed=3):
     """Azimuths and distances of a packet."""
     model, rng = ROBOSENSE[name], np.random.default_rng(seed)
-    azimuths = [9000 + STEP * block for block in range(model.blocks)]
-    return azimuths, rng.integers(100, 30000, (model.blocks, model.returns)) * (rng.random((model.blocks, model.returns)) < 0.8)
+    azimuths = [9000 + STEP * (block // _parts(name)) for block in range(model.blocks)]
+    return azimuths, rng.integers(100, 12000 if name == "Airy" else 30000, (model.blocks, model.returns)) * (rng.random((model.blocks, model.returns)) < 0.8)
 
 
 def _scan(capsys, tmp_path, name, packets, angles, *arguments, info=True, code=0, **flags):
@@ -80,6 +96,33 @@ def test_a_bpearl_that_turns_the_other_way(tmp_path, capsys):
     (azimuths, distances), angles = _one("Bpearl"), _angles("Bpearl")
     scan = _scan(capsys, tmp_path, "Bpearl", [robosense_packet("Bpearl", azimuths, distances, 250_000)], angles, reverse=True)
     assert np.abs(scan["points"] - _expected("Bpearl", azimuths, distances, angles, way=-1)[0]).max() < 6e-3
+
+
+@pytest.mark.parametrize("mounting", [0, 1])
+def test_an_airy_upright_or_on_its_side(mounting, tmp_path, capsys):
+    """The order of its firings follows from how it is mounted, which its own packets tell."""
+    (azimuths, distances), angles = _one("Airy"), _angles("Airy")
+    flags = 0x4000 * np.random.default_rng(4).integers(0, 4, distances.shape) * (distances > 0)  # the upper bits tell what kind of echo it was
+    scan = _scan(capsys, tmp_path, "Airy", [robosense_packet("Airy", azimuths, distances + flags, 0)], angles, mounting=mounting)
+    points, times_us = _expected("Airy", azimuths, distances, angles, all_us=np.repeat(AIRY_US[mounting], 8).tolist())
+    assert np.abs(scan["points"] - points).max() < 1e-4 * 60 and np.abs(scan["time_s"] - times_us * 1e-6).max() < 1e-7
+
+
+def test_two_returns_of_an_airy(tmp_path, capsys):
+    """Four blocks of one azimuth: both halves of the channels, first and second return."""
+    distances = np.zeros((8, 48), int)
+    distances[0, :2], distances[1, 0], distances[2, :2], distances[3, 0] = (1000, 2000), 3000, (1000, 2500), 3000
+    packet = robosense_packet("Airy", [9000 + STEP * (block // 4) for block in range(8)], distances, 0)
+    scan = _scan(capsys, tmp_path, "Airy", [packet], (np.zeros(96), np.zeros(96)))
+    assert len(scan["points"]) == 4 and scan["time_s"].max() < 55e-6  # 1000 and 3000 came twice
+
+
+def test_a_helios_of_older_firmware(tmp_path, capsys):
+    """Its packets have the kind of the sensor one byte before, and no model."""
+    (azimuths, distances), angles = _one("Helios"), _angles("Helios")
+    packet = robosense_packet("Helios", azimuths, distances, 0)
+    scan = _scan(capsys, tmp_path, "Helios", [packet[:30] + b"\x06\0\0" + packet[33:]], angles)
+    assert len(scan["points"]) == (distances > 0).sum()
 
 
 def test_two_returns(tmp_path, capsys):
@@ -148,6 +191,17 @@ def test_m1(tmp_path, capsys):
     _check_solid(capsys, tmp_path, rows, np.array(expected))
 
 
+def test_m2(tmp_path, capsys):
+    rng, rows, expected = np.random.default_rng(9), [], []
+    for frame in range(3):
+        for number in range(1, 1261, 18):
+            us = 100_000 * frame + 100_000 * number // 1261
+            points = [[(int(rng.integers(1, 30000)), *map(int, rng.integers(-32768, 32767, 3))) for _ in range(5)] for _ in range(25)]
+            rows.append(("/rslidar_packets", PACKET, T0 + us * 1000, _message(T0 + us * 1000, m2_packet(number, us, points))))
+            expected += [(frame, us + 2 * block, *(0.005 * d / 32768 * np.array([x, y, z]))) for block, row in enumerate(points) for d, x, y, z in row]
+    _check_solid(capsys, tmp_path, rows, np.array(expected))
+
+
 def test_e1(tmp_path, capsys):
     rng, rows, expected = np.random.default_rng(8), [], []
     for frame in range(3):
@@ -187,21 +241,26 @@ def test_errors(tmp_path, capsys):
     assert "no CSV of vertical and horizontal angles" in error(2, good, "--calibration", tmp_path / "none.csv")
     assert "a RoboSense that is not known here: model 09 00 00" in error(3, good[:30] + b"\x09" + good[31:], info=True)
     helios = bytearray(robosense_packet("Helios", *_one("Helios"), 0))
-    helios[32] = 3  # a Helios 16P
-    assert "a RoboSense that is not known here: model 00 06 03" in error(4, bytes(helios), info=True)
+    helios[30:33] = b"\x07\0\0"  # a Helios-1615 or a 16P of older firmware, which do not say which
+    assert "a RoboSense that is not known here: model 07 00 00" in error(4, bytes(helios), info=True)
     (tmp_path / "csv").mkdir()
     assert len(_scan(capsys, tmp_path / "csv", "RS-LiDAR-32", [good], zeros, "--calibration", tmp_path / "good.csv", info=False)["points"]) > 300
 
 
-@pytest.mark.parametrize("name", [*ROBOSENSE, "M1", "E1"])
+@pytest.mark.parametrize("name", [*ROBOSENSE, "M1", "M2", "E1"])
 def test_packets_of_noise(name, tmp_path, capsys):
     """Right headers, bytes of noise behind them and in the packet with the angles: whatever it becomes, the import goes on."""
     rng, rows = np.random.default_rng(5), []
-    size, good = {"M1": (1210, bytes.fromhex("55aa5aa5")), "E1": (1200, bytes.fromhex("55aa5aa5"))}.get(name, (1248, None))
-    good = good or robosense_packet(name, *_one(name), 0)[:46]
+    size = {"M1": 1210, "M2": 1342, "E1": 1200}.get(name, 1248)
+    good, kept = bytes.fromhex("55aa5aa5"), set(range(4))
+    if name in ROBOSENSE:
+        good, model = robosense_packet(name, *_one(name), 0), ROBOSENSE[name]
+        head, block = 80 if model.lasers == 128 else 42, 4 + 3 * model.returns
+        kept = {*range(head), *(head + block * number + at for number in range(model.blocks) for at in range(2))}
     for number in range(200):
         noise = bytes(rng.integers(0, 256, size, dtype=np.uint8))
-        data = bytes.fromhex("a5ff005a11115555") + noise[8:] if number == 150 else good + noise[len(good):]
+        data = bytes(good[at] if at in kept else byte for at, byte in enumerate(noise))
+        data = bytes.fromhex("a5ff005a11115555") + noise[8:] if number == 150 else data
         rows.append(("/rslidar_packets", PACKET, T0 + number * NS // 100, _message(T0 + number, data[:rng.integers(1, size)] if number % 20 == 7 else data)))
     write_bag2(tmp_path / "r", rows)
     survives(capsys, tmp_path / "r")

@@ -1,9 +1,9 @@
-"""Packets of Hesai's spinning LiDARs: Pandar40P and 40M, Pandar64, PandarQT (QT64), QT128, XT16, XT32, XT32M, Pandar128, OT128.
+"""Packets of Hesai's LiDARs: Pandar40P and 40M, Pandar64, PandarQT (QT64), QT128, XT16, XT32, XT32M, Pandar128, OT128, JT128, AT128.
 
 From the user manuals of the models, "Data Structure" (layout of the packets, little endian) and their appendices "Channel
 Distribution" and "Firing Times"; angles also as Hesai's drivers and Autoware's Nebula have them. Angles of one sensor differ from the
-nominal ones by up to 0.4 deg (Pandar40P): its calibration file, a CSV, says them, and a Pandar128 and an OT128 cannot do without, as
-their packets do not tell which of the two it is.
+nominal ones by up to 0.4 deg (Pandar40P): its calibration file, a CSV, says them, and a Pandar128, an OT128 and a JT128, whose packets
+are the same, cannot do without. An AT128 has a file of another kind: hesai_at128.
 """
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -11,8 +11,9 @@ from typing import List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
-from .points import PointError
+from .hesai_at128 import Correction
 from .packet_points import NS, Points, calendar_ns
+from .points import PointError
 
 
 def _numbers(text):
@@ -73,6 +74,14 @@ _FIRING_QT64 = _numbers("""
     52.78 54.84 56.9 58.95 61.01 63.45 65.52 67.58 69.63 71.69 73.74 75.8 77.86 80.9 82.97 85.02 87.08 89.14 91.19
     93.25 95.3 97.75 99.82 101.87 103.93 105.98 108.04 110.1 112.15 115.2 117.26 119.32 121.38 123.43 125.49 127.54
     129.6 132.05 134.11 136.17 138.22 140.28 142.34 144.39 146.45""")
+_FIRING_AT128 = _numbers("""
+    0 0 8.24 4.112 4.144 8.24 0 0 12.424 4.144 4.112 8.264 12.376 12.376 8.264 12.424 0 0 4.112 8.24 4.144 0 0 4.144
+    12.424 8.264 4.112 12.376 12.376 12.424 8.264 0.848 2.504 4.976 6.616 6.616 9.112 2.504 0.848 10.768 13.28 13.28
+    4.976 9.112 14.928 14.928 10.768 2.504 0.848 6.616 4.976 9.112 6.616 0.848 2.504 13.28 10.768 4.976 13.28 14.928
+    9.112 10.768 14.928 13.28 0.848 9.112 13.28 2.504 4.976 0.848 2.504 14.928 10.768 10.768 14.928 4.976 6.616 6.616
+    9.112 0.848 13.28 13.28 9.112 4.976 2.504 2.504 0.848 10.768 14.928 14.928 10.768 6.616 4.976 9.112 6.616 4.112
+    12.424 0 4.144 0 0 12.424 0 8.264 4.112 4.144 8.24 8.24 8.264 12.376 12.376 12.424 4.112 4.144 0 0 0 0 0 12.424
+    8.264 8.24 4.144 8.264 8.24 12.376 12.376 8.264""")
 _AZIMUTH_40P = np.array([-1.042] * 6 + [3.125, -5.208, -1.042] * 8 + [-1.042] * 10)
 _AZIMUTH_64 = np.array([-1.042] * 6 + [1.042, 3.125, 5.208, -5.208, -3.125, -1.042] * 8 + [-1.042] * 10)
 _FIRING_XT = 0.368 + 1.512 * np.arange(32)
@@ -88,12 +97,12 @@ class Tail(NamedTuple):
 
 
 _TAIL_40P, _TAIL_QT64, _TAIL_XT = Tail(22, 14, 16, 10), Tail(24, 16, 18, 12), Tail(24, 10, 13, 19)
-_TAIL_QT128, _TAIL_128 = Tail(34, 12, 15, 21), Tail(26, 12, 15, 21)
+_TAIL_QT128, _TAIL_128, _TAIL_AT128 = Tail(34, 12, 15, 21), Tail(26, 12, 15, 21), Tail(32, 24, 26, 20)
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Layout and geometry of a model. A block is: mark, azimuth [0.01 deg], and a return of each channel."""
+    """Layout and geometry of a model. A block is: mark, azimuth [0.01 deg], its fraction, and a return of each channel."""
 
     name: str
     channels: int
@@ -110,12 +119,14 @@ class Model:
     start_us: float  # of the last block, or of the first one, since the time of the packet
     block_us: float  # from block to block; blocks of several returns of one firing count once
     from_last: bool = True
+    fraction: int = 0  # bytes of a block behind its azimuth [0.01 / 256 deg]
 
     @cached_property
     def layout(self) -> np.dtype:
         """A packet as a record."""
         unit = np.dtype({"names": ["distance", "reflectivity"], "formats": ["<u2", "u1"], "offsets": [0, 2], "itemsize": self.unit})
-        block = np.dtype([("mark", f"V{self.mark}"), ("azimuth", "<u2"), ("units", unit, (self.channels,))])
+        block = np.dtype([("mark", f"V{self.mark}"), ("azimuth", "<u2"), ("fraction", "u1", (self.fraction,)),
+                          ("units", unit, (self.channels,))])
         at = self.head + self.blocks * block.itemsize + self.gap
         return np.dtype({"names": ["blocks", "returns", "date", "us"],
                          "formats": [(block, (self.blocks,)), "u1", ("u1", (6,)), "<u4"],
@@ -138,13 +149,16 @@ _MODELS = {(one.channels, one.blocks): one for one in (
     Model("QT128", 128, 2, 12, 0, 4, 4 + 17, _TAIL_QT128, (0, 32), _ELEVATION_QT128, _AZIMUTH_QT128, _NONE, 9, 111.11),
 )}
 
+# A number of the packet and a signature may surround its checksum.
+_AT128 = Model("AT128", 128, 2, 12, 0, 4, 4, _TAIL_AT128, (4, 8, 36, 40), None, _NONE, _FIRING_AT128, -9.249 - 41.666, 41.666, fraction=1)
+
 
 @lru_cache(maxsize=None)
-def _pandar128(flags: int) -> Model:
-    """Protocol 1.4, whose flags tell the parts of a packet; firing times within a block (0.05 ms) are left out."""
+def _pandar128(name: str, flags: int) -> Model:
+    """Protocol 1.4, whose flags tell the parts of a packet; firing times within a block (0.1 ms) are left out."""
     more = 4 + (4 if flags & 1 else 0) + (22 if flags & 2 else 0)  # checksum, number of the packet, IMU
     unit = 3 + sum(bool(flags & one) for one in (0x10, 0x20, 0x40))  # confidence, weight, light around
-    return Model("Pandar128 or OT128", 128, 2, 12, 0, unit, 4 + (17 if flags & 4 else 0), _TAIL_128,
+    return Model(name, 128, 2, 12, 0, unit, 4 + (17 if flags & 4 else 0), _TAIL_128,
                  (more, more + 32), None, _NONE, _NONE, 0, 27.778)
 
 
@@ -157,8 +171,10 @@ def model_of(packet: bytes) -> Optional[Model]:
         protocol, key = (packet[2], packet[3]), (packet[6], packet[7])
         if protocol == (64, 6):  # the header of a Pandar64 has no protocol
             found = _MODELS[64, 6]
-        elif key == (128, 2) and protocol == (1, 4):
-            found = _pandar128(packet[11])
+        elif key == (128, 2) and protocol == (1, 4):  # the version of the part with states tells the model, says HesaiLidar_SDK_2.0
+            found = _pandar128("JT128" if packet[4] >= 137 else "OT128" if packet[4] >= 128 else "Pandar128 or OT128", packet[11])
+        elif key == (128, 2) and protocol == (4, 3):
+            found = _AT128
         elif key in _MODELS and (key != (128, 2) or protocol == (3, 2)):
             found = _MODELS[key]
         else:
@@ -187,7 +203,7 @@ def angles_of(text: str, model: Model) -> Tuple[np.ndarray, np.ndarray]:
         except (ValueError, IndexError):
             continue  # titles
     rows = np.array([found.get(channel + 1, (np.nan, np.nan)) for channel in range(model.channels)])
-    if len(found) != model.channels or not (np.abs(rows) <= 180).all():
+    if len(found) != model.channels or not (np.abs(rows) <= 360).all():
         raise PointError(f"the calibration has angles of {len(found)} channels, a {model.name} has {model.channels}")
     return rows[:, 0], rows[:, 1]
 
@@ -198,7 +214,14 @@ class Decoder:
     def __init__(self, model: Model, calibration: Optional[bytes] = None):
         self.name, self._model, self._layout = f"Hesai {model.name}", model, model.layout
         self.notes: Set[str] = set()
-        if calibration is not None:
+        self._correction: Optional[Correction] = None
+        if model is _AT128:
+            if calibration is None:
+                raise PointError("packets of an AT128 need the fields and angles of its mirrors: --calibration FILE, the sensor's own "
+                                 "correction file (.dat)")
+            self._correction = Correction(calibration)
+            elevation_deg, azimuth_deg = _NONE, _NONE
+        elif calibration is not None:
             elevation_deg, azimuth_deg = angles_of(calibration.decode("utf-8", "replace"), model)
         elif model.elevation_deg is None:
             raise PointError(f"packets of a {model.name} need the angles of its channels: --calibration FILE, the sensor's own CSV")
@@ -213,9 +236,10 @@ class Decoder:
         except PointError:
             return False
 
-    @staticmethod
-    def turn(packet: bytes) -> float:
-        """Part of the turn at which the packet begins, 0 to 1."""
+    def turn(self, packet: bytes) -> float:
+        """Part of the turn, of an AT128 of the field of a mirror, at which the packet begins, 0 to 1."""
+        if self._correction:
+            return self._correction.part((packet[12] + 256 * packet[13]) * 256 + packet[14])
         at = 2 if packet[0] == 0xFF else 8 if packet[2] == 64 else 12
         return (packet[at] + 256 * packet[at + 1]) / 36000
 
@@ -225,16 +249,24 @@ class Decoder:
         units, returns = rows["blocks"]["units"], _returns(rows["returns"])
         distance = units["distance"].astype(np.int32)
         _drop_doubles(distance, returns)
+        if self._correction:
+            encoder = rows["blocks"]["azimuth"].astype(np.int32) * 256 + rows["blocks"]["fraction"][..., 0]
+            field, since = self._correction.fields(encoder)
+            distance[field < 0] = 0
         row, block, channel = np.nonzero(distance)
-        azimuth_rad = np.radians(rows["blocks"]["azimuth"] * 0.01)
-        cos_a, sin_a = np.cos(azimuth_rad)[row, block], np.sin(azimuth_rad)[row, block]
-        cos_c, sin_c = np.cos(self._azimuth_rad)[channel], np.sin(self._azimuth_rad)[channel]
         range_m = distance[row, block, channel] * _unit_m(self._model, packets[0][1])
-        flat_m = range_m * np.cos(self._elevation_rad)[channel]
+        if self._correction:
+            azimuth_rad, elevation_rad = self._correction.directions(encoder[row, block], since[row, block], channel)
+            sin_a, cos_a, sin_e, cos_e = np.sin(azimuth_rad), np.cos(azimuth_rad), np.sin(elevation_rad), np.cos(elevation_rad)
+        else:
+            turned_rad = np.radians(rows["blocks"]["azimuth"] * 0.01)
+            cos_t, sin_t = np.cos(turned_rad)[row, block], np.sin(turned_rad)[row, block]
+            cos_c, sin_c = np.cos(self._azimuth_rad)[channel], np.sin(self._azimuth_rad)[channel]
+            sin_a, cos_a = sin_t * cos_c + cos_t * sin_c, cos_t * cos_c - sin_t * sin_c
+            sin_e, cos_e = np.sin(self._elevation_rad)[channel], np.cos(self._elevation_rad)[channel]
+        flat_m = range_m * cos_e
         xyz = np.empty((3, len(row)), np.float32)
-        xyz[0] = flat_m * (sin_a * cos_c + cos_a * sin_c)
-        xyz[1] = flat_m * (cos_a * cos_c - sin_a * sin_c)
-        xyz[2] = range_m * np.sin(self._elevation_rad)[channel]
+        xyz[0], xyz[1], xyz[2] = flat_m * sin_a, flat_m * cos_a, range_m * sin_e
         packet_ns = self._packet_ns(rows)
         time_ns = packet_ns[row] + self._since_packet_ns(returns)[row, block] + (self._model.firing_us * 1000).astype(np.int64)[channel]
         return Points(xyz, units["reflectivity"][row, block, channel].astype(np.float32), time_ns,
