@@ -171,6 +171,14 @@ def test_bad_stamps(text, message, tmp_path, capsys):
     assert message in done.err or "4 stamps for 3 scans" in done.err
 
 
+def test_stamps_beyond_the_limit_are_left(tmp_path, capsys):
+    for stamp in ("1673400149711850138", "4600000000000000001", "9673400149811850138"):
+        _pcd(tmp_path / "s" / f"{stamp}.pcd")
+    summary = run_import(capsys, tmp_path / "s", "-o", tmp_path / "out.bag", "--json").summary
+    assert summary["taken"] == {"scan": 1} and summary["left"] == {"scan: its stamp is beyond the year 2115": 2}
+    assert len(only(read_bag(tmp_path / "out.bag"), "scan")) == 1
+
+
 def test_damaged_scans_are_left(tmp_path, capsys):
     for i in range(3):
         _bin(tmp_path / f"s/{i}.bin", seed=i)

@@ -189,3 +189,35 @@ def test_osf(tmp_path, capsys):
     (tmp_path / "drive.osf").write_bytes((tmp_path / "drive.osf").read_bytes()[:5000])
     done = run_import(capsys, tmp_path / "drive.osf", "-o", tmp_path / "other.bag", code=3)
     assert "drive.osf: " in done.err and len(done.err.strip().split("\n")) == 1
+
+
+def test_osf_of_two_sensors(tmp_path, capsys):
+    """Scans that are not grouped come one by one: the serial number tells the sensor."""
+    core, osf = pytest.importorskip("ouster.sdk.core"), pytest.importorskip("ouster.sdk.osf")
+    infos = [core.SensorInfo(metadata()), core.SensorInfo(metadata())]
+    infos[1].sn = infos[0].sn + 1
+    writer = osf.Writer(str(tmp_path / "drive.osf"), infos)
+    for number in range(5):
+        frame = core.LidarFrame(infos[number % 2])
+        frame.frame_id, frame.status[:] = number, 1
+        frame.field("RANGE")[:] = 5000 + 2000 * (number % 2)
+        frame.timestamp[:] = T0 + number * NS // 20 + np.arange(COLUMNS) * 1000
+        writer.save(number % 2, frame)
+    writer.close()
+    arguments = ("--scan", "sensor 0", "--scan", "sensor 1", "-o", tmp_path / "out.bag", "--json")
+    assert run_import(capsys, tmp_path / "drive.osf", *arguments).summary["taken"] == {"scan": 5}
+    for scan in only(read_bag(tmp_path / "out.bag"), "scan"):
+        away_m = np.median(np.linalg.norm(scan["points"] - np.array([0, 0, 0.03618]), axis=1))
+        assert away_m == pytest.approx({"os_sensor": 5, "os_sensor_1": 7}[scan["frame_id"]], abs=0.01)
+    assert run_import(capsys, tmp_path / "drive.osf", "--scan", "sensor 1", "-o", tmp_path / "1.bag", "--json").summary["taken"] == {"scan": 2}
+
+
+def test_osf_without_times(tmp_path, capsys):
+    core, osf = pytest.importorskip("ouster.sdk.core"), pytest.importorskip("ouster.sdk.osf")
+    info = core.SensorInfo(metadata())
+    writer, frame = osf.Writer(str(tmp_path / "drive.osf"), [info]), core.LidarFrame(info)
+    frame.field("RANGE")[:], frame.status[:] = 5000, 1
+    writer.save(0, frame)
+    writer.close()
+    done = run_import(capsys, tmp_path / "drive.osf", "-o", tmp_path / "out.bag", code=3)
+    assert "no scan in it can be used: 1 scan: a turn without times" in done.err

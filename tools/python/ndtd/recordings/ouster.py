@@ -84,6 +84,27 @@ class Decoder:
         return _points(self._project, images, column_ns, begin_ns)
 
 
+def _frames(source):
+    """The scans of a file with the numbers of their sensors. Sets that the sensors did not fill together have one scan each, and only
+    its serial number tells which sensor it is of."""
+    numbers = {info.sn: at for at, info in enumerate(source.sensor_info)}
+    for frames in source:
+        for at, frame in enumerate(frames):
+            if frame is not None:
+                yield (numbers.get(frame.sensor_info.sn, at) if len(numbers) == len(source.sensor_info) else at), frame
+
+
+def _contents(source):
+    """Scans of each sensor, and the stamps of all [ns]; a file without an index is read for it, as ouster-sdk would write into the file."""
+    if source.is_indexed:
+        return list(source.frames_num), [int(row[0]) for row in source.full_index]
+    counts, stamps = [0] * len(source.sensor_info), []
+    for at, frame in _frames(source):
+        counts[at] += 1
+        stamps.append(int(frame.timestamp.max()))
+    return counts, stamps
+
+
 class OsfRecording:
     """An .osf: scans of one sensor or several, `sensor 0` and so on."""
 
@@ -95,7 +116,7 @@ class OsfRecording:
         try:
             source = self._osf.OsfFrameSetSource(str(path))
             self._project = [self._core.XYZLut(info) for info in source.sensor_info]
-            counts, stamps = list(source.frames_num), [int(row[0]) for row in source.full_index]
+            counts, stamps = _contents(source)
         except Exception as error:  # of the parser: anything
             raise RecordingError(f"{path}: {' '.join(str(error).split())[:300]}") from None
         self.topics = [Topic(f"sensor {at}", "scans of an Ouster", count, kinds=("scan",)) for at, count in enumerate(counts)]
@@ -106,12 +127,11 @@ class OsfRecording:
     def raw(self, wanted: list, start_ns: Optional[int] = None) -> Iterator[Raw]:
         """The scans in the order of the file."""
         try:
-            for frames in self._osf.OsfFrameSetSource(self.name):
-                for at, frame in enumerate(frames):
-                    if frame is not None and self.topics[at] in wanted:
-                        received = frame.packet_timestamp[frame.packet_timestamp > 0]
-                        receive_ns = int(received.max()) if len(received) else int(frame.timestamp.max())
-                        yield Raw(self.topics[at], receive_ns, frame.h * frame.w * 4, partial(self._scan, at, frame, received, receive_ns))
+            for at, frame in _frames(self._osf.OsfFrameSetSource(self.name)):
+                if self.topics[at] in wanted:
+                    received = frame.packet_timestamp[frame.packet_timestamp > 0]
+                    receive_ns = int(received.max()) if len(received) else int(frame.timestamp.max())
+                    yield Raw(self.topics[at], receive_ns, frame.h * frame.w * 4, partial(self._scan, at, frame, received, receive_ns))
         except (MemoryError, OSError, ImportError, GeneratorExit):
             raise
         except Exception as error:  # of the parser: anything
@@ -120,7 +140,9 @@ class OsfRecording:
     def _scan(self, at, frame, received, receive_ns):
         column_ns = frame.timestamp.astype(np.int64)
         images = [[np.asarray(frame.field(name), np.uint32) for name in pair] for pair in _fields(list(frame.fields))]
-        begin_ns = int(column_ns[column_ns > 0].min(initial=np.iinfo(np.int64).max))
+        if not (column_ns > 0).any():
+            raise PointError("a turn without times")
+        begin_ns = int(column_ns[column_ns > 0].min())
         points = _points(self._project[at], images, column_ns, begin_ns)
         frame_id = f"os_sensor_{at}" if at else "os_sensor"
         return [scan_of(points, int(received.min()) if len(received) else begin_ns, (receive_ns, 0, frame_id))]
