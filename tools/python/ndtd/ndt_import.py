@@ -24,7 +24,7 @@ from .recordings.sources import open_recording
 MOST_CALIBRATION = 1 << 20
 EPILOG = """
 Reads ROS 1 bags, ROS 2 recordings (folder, .db3, .mcap), MCAP with Foxglove's messages, captures of networks (.pcap,
-.pcapng), KITTI drives, and folders of .bin (KITTI, nuScenes, MulRan), .pcd or .ply. Topics are found by their types; where
+.pcapng), KITTI drives, and folders of .bin (KITTI, nuScenes, MulRan, NCLT), .pcd or .ply. Topics are found by their types; where
 several could be meant they are listed, and --scan and the others choose. Writes OUT and, where the recording tells more than a bag holds, OUT.yaml for `ndtd -c`.
 An import that was stopped goes on when it is started again. `ndt-import map` makes maps: see its --help.
 
@@ -59,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
                      help="packets: the file of the sensor with its angles (Hesai: CSV, AT128: .dat; RoboSense: CSV; Ouster: JSON); again for each")
     how.add_argument("--times", metavar="FILE", help="folders: one stamp per line; default: beside the scans")
     how.add_argument("--rate", metavar="HZ", type=float, help="folders without stamps: scans per second")
+    how.add_argument("--scene", metavar="NAME", help="nuScenes with its tables: the scene, such as scene-0061")
     how.add_argument("--columns", metavar="N", type=int, choices=(3, 4, 5, 6), help="floats per point of .bin")
     return out
 
@@ -74,7 +75,7 @@ def _options(args) -> topic_rules.Options:
     if args.rate is not None and not 0 < args.rate < 1e6:
         raise UsageError(f"--rate: {args.rate} is no rate in Hz")
     return topic_rules.Options(topics=topics, time_unit_s=UNITS.get(args.time_unit), calibration=_calibrations(args.calibration),
-                               times=args.times, rate_hz=args.rate, columns=args.columns, only_list=args.list)
+                               times=args.times, rate_hz=args.rate, columns=args.columns, scene=args.scene, only_list=args.list)
 
 
 def _calibrations(given: List[str]) -> dict:
@@ -92,7 +93,7 @@ def _calibrations(given: List[str]) -> dict:
 def _key(args) -> dict:
     """The options that change the bag."""
     names = [f"topics_{kind}" for kind in topic_rules.KINDS] + ["every_pose", "base_frame", "time_unit", "projector", "utm",
-                                                               "times", "rate", "columns"]
+                                                               "times", "rate", "columns", "scene"]
     calibrations = {name: hashlib.sha256(data).hexdigest() for name, data in _calibrations(args.calibration).items()}
     return {**{name: getattr(args, name) for name in names}, "calibration": calibrations}
 

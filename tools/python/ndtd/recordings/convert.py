@@ -9,7 +9,6 @@ from . import messages as m
 from .sensor_frames import Frames
 
 MOST_REASONS = 50
-MOST_STAMP_NS = 4_600_000_000_000_000_000  # since 1970: NDT_LIMIT_STAMP_NS
 
 
 @dataclass
@@ -70,7 +69,7 @@ class Converter:
 
     def write(self, message: Any, kind: str) -> None:
         """Writes one message of a topic of this kind; a message that ndtd would refuse is counted with the reason."""
-        if max(abs(message.stamp_ns), abs(message.receive_ns)) > MOST_STAMP_NS:
+        if max(abs(message.stamp_ns), abs(message.receive_ns)) > m.MOST_STAMP_NS:
             self.report.leave(kind, "its stamp is beyond the year 2115")
             return
         writers = {m.Scan: self._scan, m.Odometry: self._odometry, m.Imu: self._imu, m.Gnss: self._gnss, m.Pose: self._pose}

@@ -1,20 +1,21 @@
-"""Folders of scans: KITTI odometry (velodyne/, times.txt, poses), nuScenes and MulRan (stamps as names), .bin, .pcd, .ply."""
+"""Folders of scans: .bin, .pcd, .ply with stamps beside them or as names; datasets tells what lies beside those of known data sets."""
 import re
-from functools import partial
 from pathlib import Path
-from typing import Iterator, List, Optional
+from typing import Any, Iterator, List, Optional
 
 import numpy as np
 
 from .._core import read_cloud
-from ..poses import pose_of
 from . import topics
-from .messages import Pose, Raw, RecordingError, Scan, Topic
+from .datasets import Extras, extras, unpack_nclt
+from .messages import MOST_STAMP_NS, Raw, RecordingError, Scan, Topic
 from .points import only, returns
+from .tracks import Track, merged, static_track
 
 SUFFIXES = (".bin", ".pcd", ".ply")
 NS = 1_000_000_000
-SCANS_AND_TIMES = (("velodyne", "times.txt"), ("sensor_data/Ouster", ""), ("Ouster", ""), ("samples/LIDAR_TOP", ""),
+SCANS_AND_TIMES = (("velodyne", "times.txt"), ("sensor_data/Ouster", ""), ("Ouster", ""), ("velodyne_sync", ""),
+                   ("raw_format/ouster_scan", ""), ("ouster_scan", ""), ("samples/LIDAR_TOP", ""),
                    ("sweeps/LIDAR_TOP", ""), ("LIDAR_TOP", ""), ("data", "timestamps.txt"), ("scans", "times.txt"),
                    (".", "times.txt"), (".", "timestamps.txt"), (".", "../times.txt"), (".", "../timestamps.txt"), (".", ""))
 
@@ -64,8 +65,11 @@ def number_of(path: Path) -> Optional[int]:
 
 
 def _stamp_in_name(path):
-    """MulRan: ns; nuScenes: us; others: seconds with decimals."""
+    """MulRan: ns; nuScenes, NCLT: us; Newer College: seconds and nanoseconds, `cloud_S_NS`; others: seconds with decimals."""
     stem = path.name[: -len(path.suffix)]
+    both = re.fullmatch(r"cloud_(\d{9,10})_(\d{1,9})", stem)
+    if both:
+        return int(both.group(1)) * NS + int(both.group(2))
     seconds = re.search(r"(?<!\d)(\d{9,10})[._](\d{6,9})(?!\d)", stem)
     if seconds:
         return _decimal_ns(seconds.group(1) + "." + seconds.group(2))
@@ -115,10 +119,11 @@ def stamps_of(files: list, times: Optional[Path], rate_hz: Optional[float], wher
 
 
 class ScanFiles:
-    """Reads the scans of a folder; columns: floats per point of a .bin, 4 or 5."""
+    """Reads the scans of a folder; columns: floats per point of a .bin, 4 or 5; packing "nclt": its .bin have no floats."""
 
-    def __init__(self, files: list, columns: Optional[int]):
-        self._columns = columns or self._guess(files)
+    def __init__(self, files: list, columns: Optional[int], packing: Optional[str] = None):
+        self._packing = None if columns else packing
+        self._columns = 0 if self._packing else columns or self._guess(files)
 
     @staticmethod
     def _guess(files):
@@ -138,6 +143,10 @@ class ScanFiles:
         """(points, intensity, time_s) of a file; ValueError, OSError where it is damaged."""
         if path.suffix == ".bin":
             size = path.stat().st_size
+            if self._packing:
+                if size % 8:
+                    raise ValueError(f"{path.name}: {size} bytes are no whole number of points of 8 bytes")
+                return (*unpack_nclt(path.read_bytes()), None)
             if size % (4 * self._columns):
                 raise ValueError(f"{path.name}: {size} bytes are no whole number of points of {self._columns} floats")
             data = np.fromfile(path, np.float32).reshape(-1, self._columns)
@@ -168,108 +177,47 @@ def _sweeps(folder):
     return sorted_scans(sweeps) if folder.parent.name == "samples" and sweeps.is_dir() else []
 
 
+def scan_track(name: str, files: List[Path], stamps: List[int], reader: ScanFiles, frame_id: str) -> Track:
+    """The scans of files. Numbers in their names count as sequence numbers where they grow with the stamps."""
+    most = MOST_STAMP_NS + 1  # beyond, it does not matter by how much
+    at = np.array([max(-most, min(stamp, most)) for stamp in stamps], np.int64)
+    numbers = np.array([number_of(one) or 0 for one in np.array(files, object)[np.argsort(at, kind="stable")]])
+    has_numbers = bool((np.diff(numbers) > 0).all() and numbers[-1] < 10**9)
+
+    def read(number: int, stamp_ns: int) -> Scan:
+        scan = reader.scan(files[number], stamp_ns, frame_id)
+        scan.seq = scan.seq if has_numbers else None
+        return scan
+    return Track(Topic(name, "folder of scans", len(files), kinds=("scan",)), at, read, lambda number: files[number].stat().st_size)
+
+
 class FolderRecording:
-    """A folder of scans, and for KITTI odometry and MulRan the true poses beside them."""
+    """A folder of scans, and what a known data set has beside them."""
 
     seeks = True
 
     def __init__(self, path: Path, options: topics.Options):
         folder, times = _layout(path)
-        self.name = str(path)
-        self.files = sorted_scans(folder) + _sweeps(folder)
-        stamps = stamps_of(self.files, Path(options.times) if options.times else times, options.rate_hz, folder)
-        self._seq_by_number = len({number_of(one) for one in self.files}) == len(self.files) and \
-            all((number_of(one) or 0) < 10**9 for one in self.files)
-        self._reader = ScanFiles(self.files, options.columns)
-        self._scans = Topic(folder.name, "folder of scans", len(self.files), kinds=("scan",))
-        self._events = [(stamp, 1, self._scans, file) for file, stamp in zip(self.files, stamps)]
-        self.topics = [self._scans]
-        self._add_truth(path, stamps)
-        self._events.sort(key=lambda event: event[:2])
-        self.start_ns = self._events[0][0]
-        self.duration_s = (self._events[-1][0] - self.start_ns) * 1e-9
+        files = sorted_scans(folder) + _sweeps(folder)
+        times = Path(options.times) if options.times else times
+        stamps = stamps_of(files, times, options.rate_hz, folder)
+        back = sum(b < a for a, b in zip(stamps, stamps[1:])) if times else 0
+        self.notes = [f"{times}: {back} of {len(stamps)} stamps are earlier than those before them: scans are in the order of their "
+                      "stamps, not of their names"] if back else []
+        found: Extras = extras(path, folder, stamps)
+        scans = scan_track(folder.name, files, stamps, ScanFiles(files, options.columns, found.read), found.frame)
+        self.open(path, files, scans, found, options)
+
+    def open(self, path: Path, files: List[Path], scans: Track, found: Extras, options: topics.Options) -> None:
+        """Chooses among the scans and what there is besides."""
+        tracks = [scans, *found.tracks, *([static_track(found.places)] if found.places else [])]
+        self.name, self.files, self._tracks = str(path), files + found.files, tracks
+        self.topics = [track.topic for track in tracks]
+        spans: List[Any] = [track.stamps for track in tracks if track.topic.kinds != ("tf",) and len(track.stamps)]
+        self.start_ns = min(int(stamps.min()) for stamps in spans)
+        self.duration_s = (max(int(stamps.max()) for stamps in spans) - self.start_ns) * 1e-9
         topics.choose(self.topics, options, self.name, self.duration_s)
-
-    def _add_truth(self, path, stamps):
-        poses = _kitti_poses(path, stamps) or _mulran_poses(path)
-        if poses:
-            truth = Topic("poses", "file of poses", len(poses), kinds=("truth", "odometry"))
-            self.topics.append(truth)
-            self._events += [(stamp, 0, truth, T) for stamp, T in poses]
-
-    def _message(self, topic, stamp_ns, what):
-        if topic is self._scans:
-            scan = self._reader.scan(what, stamp_ns)
-            scan.seq = scan.seq if self._seq_by_number else None
-            return [scan]
-        return [Pose(stamp_ns, stamp_ns, "map", pose_of(what))]
 
     def raw(self, wanted: list, start_ns: Optional[int] = None) -> Iterator[Raw]:
         """The messages of topics in the order of their stamps, from start_ns on."""
-        for stamp_ns, _, topic, what in self._events:
-            if topic in wanted and (start_ns is None or stamp_ns >= start_ns):
-                size = what.stat().st_size if isinstance(what, Path) else 128
-                yield Raw(topic, stamp_ns, size, partial(self._message, topic, stamp_ns, what))
-
-
-def read_matrices(path: Path) -> np.ndarray:
-    """(N, 4, 4) from lines of 12 numbers."""
-    try:
-        rows = np.loadtxt(path, ndmin=2)
-    except ValueError as error:
-        raise RecordingError(f"{path}: {error}") from None
-    if rows.size == 0 or rows.shape[1] != 12:
-        raise RecordingError(f"{path}: lines of 12 numbers are expected")
-    out = np.tile(np.eye(4), (len(rows), 1, 1))
-    out[:, :3] = rows.reshape(-1, 3, 4)
-    return out
-
-
-def read_calibration(path: Path) -> dict:
-    """Lines `name: numbers` of KITTI."""
-    out = {}
-    for line in path.read_text().split("\n"):
-        name, colon, rest = line.partition(":")
-        try:
-            out[name.strip()] = np.array([float(word) for word in rest.split()])
-        except ValueError:
-            continue  # calib_time
-    return out
-
-
-def _kitti_poses(path, stamps):
-    """KITTI odometry: poses of the camera, ../../poses/NN.txt or poses.txt, with Tr of calib.txt."""
-    number = path.resolve().name
-    file = next((one for one in (path / "poses.txt", path / f"{number}.txt", path.parent.parent / "poses" / f"{number}.txt",
-                                 path.parent / "poses" / f"{number}.txt") if one.exists()), None)
-    calibration = path / "calib.txt"
-    if file is None or not (path / "velodyne").is_dir():
-        return []
-    T_camera_lidar = np.eye(4)
-    if calibration.exists():
-        tr = read_calibration(calibration).get("Tr")
-        if tr is None or tr.size != 12:
-            raise RecordingError(f"{calibration}: no line 'Tr:' of 12 numbers")
-        T_camera_lidar[:3] = tr.reshape(3, 4)
-    else:
-        raise RecordingError(f"{calibration}: missing: without it {file.name} says nothing about the LiDAR")
-    poses = np.linalg.inv(T_camera_lidar) @ read_matrices(file) @ T_camera_lidar
-    return list(zip(stamps, poses))
-
-
-def _mulran_poses(path):
-    """MulRan: global_pose.csv, a stamp [ns] and 12 numbers per line."""
-    file = path / "global_pose.csv"
-    if not file.exists():
-        return []
-    out = []
-    for number, line in enumerate(file.read_text().split("\n"), 1):
-        words = line.replace(",", " ").split()
-        if not words:
-            continue
-        if len(words) != 13:
-            raise RecordingError(f"{file}: line {number}: a stamp and 12 numbers are expected")
-        T = np.eye(4)
-        T[:3] = np.array([float(word) for word in words[1:]]).reshape(3, 4)
-        out.append((int(words[0]), T))
-    return out
+        return merged(self._tracks, wanted, start_ns)

@@ -7,7 +7,8 @@ import numpy as np
 
 from ..poses import from_euler, pose_of, rotation
 from . import topics
-from .folders import ScanFiles, number_of, read_calibration, read_stamps, sorted_scans, stamps_of
+from .datasets import read_calibration
+from .folders import ScanFiles, number_of, read_stamps, sorted_scans, stamps_of
 from .messages import Gnss, Imu, Odometry, Raw, RecordingError, Topic, Transform
 
 EARTH_M = 6378137.0

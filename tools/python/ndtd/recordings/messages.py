@@ -4,6 +4,8 @@ from typing import Callable, Iterable, NamedTuple, Optional
 
 import numpy as np
 
+MOST_STAMP_NS = 4_600_000_000_000_000_000  # since 1970: NDT_LIMIT_STAMP_NS
+
 
 class RecordingError(ValueError):
     """A recording that cannot be read; one line that names it and the reason."""

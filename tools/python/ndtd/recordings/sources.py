@@ -50,6 +50,9 @@ def _open(paths: List[Path], options, stack):
     if path.suffix in CAPTURES:
         from .pcap import PcapRecording
         return PcapRecording(path, options, stack)
+    if path.name == "velodyne_hits.bin":
+        from .nclt_hits import HitsRecording
+        return HitsRecording(path, options)
     if path.suffix == ".osf":
         from .ouster import OsfRecording
         return OsfRecording(path, options, stack)
@@ -89,7 +92,7 @@ def _open_ros2(path, options, stack):
 
 
 def _open_folder(path, options, stack):
-    from . import folders, kitti
+    from . import folders, kitti, nuscenes
     if (path / "metadata.yaml").exists():
         return _open_ros2(path, options, stack)
     if kitti.is_drive(path):
@@ -101,4 +104,7 @@ def _open_folder(path, options, stack):
         raise RecordingError(f"{path}: {len(below) + len(files)} recordings in it; name one: {names}")
     if below or files:
         return _open((below + files)[:1], options, stack)
-    return folders.FolderRecording(path, options)
+    if (path / "velodyne_hits.bin").is_file() and not (path / "velodyne_sync").is_dir():
+        return _open([path / "velodyne_hits.bin"], options, stack)
+    tables = nuscenes.tables_of(path)
+    return nuscenes.NuScenes(path, tables, options) if tables else folders.FolderRecording(path, options)

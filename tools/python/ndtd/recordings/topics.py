@@ -20,6 +20,7 @@ class Options:
     times: Optional[str] = None  # folders: file of stamps
     rate_hz: Optional[float] = None  # folders: where there are no stamps
     columns: Optional[int] = None  # of .bin: floats per point
+    scene: Optional[str] = None  # nuScenes with its tables
     calibration: dict = field(default_factory=dict)  # packets: bytes of the file of a sensor, by topic; "": of all others
     only_list: bool = False  # topics that could be meant are marked instead of refused: "scan?"
 
