@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
 RESULTS: what `ndtd --replay ... --results FILE` or `ndt-echo --format json > FILE` wrote, or a TUM file of `ndtd --out`. The
 format of OUT follows its name: .tum .txt (TUM), .kitti, .csv (EuRoC), .geojson, .mcap (Foxglove; --to ros2 for messages of ROS 2),
 and a name without a suffix is a folder of ROS 2. Poses that ndtd does not trust are left out, as in `ndtd --out`; --all keeps
-them. Stamps are those of the scans; T_map_base, or with --of sensor T_map_sensor.""")
+them. What follows -- are options of ndt-import, as for ndtd --replay, where --bag is no bag. Stamps are those of the scans; T_map_base, or with --of sensor T_map_sensor.""")
     add_version(out)
     out.add_argument("results", metavar="RESULTS")
     out.add_argument("out", metavar="OUT")
@@ -54,7 +54,8 @@ them. Stamps are those of the scans; T_map_base, or with --of sensor T_map_senso
     out.add_argument("--T-base-sensor", metavar="LIST", dest="T_base_sensor", help="pose of the sensor on the vehicle: "
                      "x,y,z,roll,pitch,yaw (m, rad), x,y,z,qx,qy,qz,qw or 16 numbers; default: frames of -c, else what RESULTS says")
     out.add_argument("-c", "--config", metavar="FILE", help="configuration of ndtd: takes frames.T_base_sensor and frames.sensors")
-    out.add_argument("--bag", metavar="BAG", help="bag of the replay: its scans are written in the map (foxglove, ros2)")
+    out.add_argument("--bag", metavar="BAG", help="what was replayed, a bag or another recording: its scans are written in the map "
+                     "(foxglove, ros2)")
     out.add_argument("--scan-points", type=int, default=20_000, metavar="N", help="at most N points of a scan; 0: all (default: 20000)")
     out.add_argument("--map", metavar="MAP", help="map: cloud or folder of tiles; written once (foxglove, ros2), and tells the projector")
     out.add_argument("--map-points", type=int, default=500_000, metavar="N", help="at most N points of the map (default: 500000)")
@@ -198,12 +199,14 @@ class Export:
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.out)) from None
         try:
-            scans = Scans(self.args.bag, self.sensors, self.args.scan_points) if self.args.bag else None
+            scans = Scans(self.args.bag, self.sensors, self.args.scan_points, self.args.import_options) if self.args.bag else None
             writer = self._recording_writer() if self.kind in ("foxglove", "ros2") else self._text_writer()
             try:
                 self._write(writer, scans)
             finally:
                 writer.close()
+                if scans:
+                    scans.close()
             if self.poses == 0 and self.kind in ("tum", "kitti", "euroc", "geojson"):
                 raise ResultError(f"{self.args.results}: no pose to write among {self.results} results" +
                                   ("" if self.args.all else "; --all writes those that are not trusted"))
@@ -246,9 +249,22 @@ class Export:
         return lines
 
 
+def _parse(given: "list[str]") -> argparse.Namespace:
+    """The arguments, and as import_options what follows --."""
+    own = given[:given.index("--")] if "--" in given else given
+    args = parser().parse_args(join_negative(own, [], "--T-base-sensor"))
+    args.import_options = given[len(own) + 1:]
+    refused = next((word for word in args.import_options if word in ("-o", "--out", "--list", "--json", "-h", "--help")), None)
+    if refused:
+        parser().error(f"{refused} is not for an export: ndt-import RECORDING {refused}")
+    if args.import_options and not args.bag:
+        parser().error("what follows -- is for ndt-import: --bag RECORDING")
+    return args
+
+
 def main(arguments: "Optional[list[str]]" = None) -> int:
     """Returns the exit code."""
-    args = parser().parse_args(join_negative(arguments, sys.argv[1:], "--T-base-sensor"))
+    args = _parse(sys.argv[1:] if arguments is None else arguments)
 
     def work() -> None:
         export = Export(args)
@@ -262,7 +278,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 def command(arguments: "Optional[list[str]]" = None) -> int:
     """The console command: main in a process of its own, since --map reads files of others."""
     given = sys.argv[1:] if arguments is None else arguments
-    args = parser().parse_args(join_negative(given, [], "--T-base-sensor"))
+    args = _parse(given)
     return _child.run(lambda: main(given), "ndt-export", args.map or args.results, Path(args.out))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import ndtd
+from drive_bags import scans_of
 from ndtd import _core, map_import, ndt_export
 from ndtd.export import sensor_poses as frames
 from ndtd.poses import compose, rotation
@@ -673,6 +674,41 @@ def test_wrong_command_lines(replay, tmp_path, refused):
 def test_a_bag_is_no_results(replay, tmp_path, refused):
     text = refused(ndt_export.main, 3, replay.drive.bag, tmp_path / "a.tum")
     assert "drive.bag: no results, but a binary file; `ndtd --replay BAG --map MAP --results FILE`" in text
+
+
+def _as_folder(bag, folder):
+    """The scans of a bag as a folder of .bin with times.txt."""
+    (folder / "scans").mkdir(parents=True)
+    stamps = []
+    for scan in scans_of(bag):
+        assert scan["seq"] == len(stamps)
+        points = (scan["points"] + scan["origin"]).astype(np.float32)
+        np.column_stack([points, np.zeros(len(points), np.float32)]).tofile(folder / f"scans/{len(stamps):06d}.bin")
+        stamps.append(f"{scan['stamp_ns'] // 10**9}.{scan['stamp_ns'] % 10**9:09d}")
+    (folder / "times.txt").write_text("\n".join(stamps))
+    return folder
+
+
+def test_what_replay_accepts_is_a_bag(replay, tmp_path, refused):
+    """--bag FOLDER: ndt-import reads it, and gets the options behind --."""
+    foxglove = pytest.importorskip("mcap_protobuf.decoder")
+    pytest.importorskip("foxglove")
+    folder = _as_folder(replay.drive.bag, tmp_path / "drive")
+    assert run(replay.results, tmp_path / "a.mcap", "--bag", folder, "-q", "--", "--columns", "4") == 0
+    *_, messages = read_mcap(tmp_path / "a.mcap", foxglove.DecoderFactory(), json_factory())
+    scans = [message for topic, _, _, message in messages if topic == "/scan"]
+    assert len(scans) == len(replay.rows) and {scan.frame_id for scan in scans} == {"map"}
+    short = tmp_path / "short.jsonl"  # the rest of the recording is not read
+    short.write_text("\n".join(json.dumps(row) for row in replay.rows[:2]))
+    assert run(short, tmp_path / "b.mcap", "--bag", folder, "-q") == 0
+    assert "ndt-export: " in refused(ndt_export.main, 2, short, tmp_path / "c.mcap", "--bag", folder, "--", "--list")
+    assert "--bag RECORDING" in refused(ndt_export.main, 2, short, tmp_path / "c.mcap", "--", "--columns", "4")
+    assert "which a bag does not need" in refused(ndt_export.main, 3, short, tmp_path / "c.mcap", "--bag", replay.drive.bag, "--", "--columns", "4")
+    text = refused(ndt_export.main, 3, short, tmp_path / "c.mcap", "--bag", folder, "--", "--scan", "/top")
+    assert "there is no topic /top for --scan" in text and text.count("ndt-") == 1
+    (tmp_path / "empty").mkdir()
+    text = refused(ndt_export.main, 3, short, tmp_path / "c.mcap", "--bag", tmp_path / "empty")
+    assert "no recording in it" in text and "options of ndt-import follow --" in text and not (tmp_path / "c.mcap").exists()
 
 
 def test_bag_of_another_drive(replay, tmp_path, refused):

@@ -3,7 +3,7 @@ import sys
 
 import numpy as np
 import pytest
-from recording_maker import NS, T0, Messages, import_rows, only, run_import, write_bag1, write_bag2
+from recording_maker import NS, T0, Messages, goes_on, import_rows, only, run_import, write_bag1, write_bag2
 
 from ndtd.poses import matrix
 
@@ -260,3 +260,41 @@ def test_settings_of_the_user_stay(tmp_path, capsys):
     settings.write_text("mine: true\n")
     import_rows(capsys, tmp_path, _scans())
     assert settings.read_text() == "mine: true\n"
+
+
+def _sector(yaw_deg, number, count=400):
+    """A sensor that sees 120 deg around a direction."""
+    rng = np.random.default_rng(number)
+    angle, up = np.radians(yaw_deg + rng.uniform(-60, 60, count)), rng.uniform(-0.3, 0.2, count)
+    out = np.zeros(count, [("x", "<f4"), ("y", "<f4"), ("z", "<f4")])
+    out["x"], out["y"], out["z"] = 8 * np.cos(angle), 8 * np.sin(angle), 8 * up
+    return out
+
+
+@pytest.mark.parametrize("yaws,is_told", [((60, -120), True), ((60,), False), ((60, 70), False)])
+def test_two_sensors_under_one_frame(yaws, is_told, tmp_path, capsys, monkeypatch):
+    """One topic, no frame_id: scans of the left and the right by turns; a sensor that stands and sees the same again and again is none."""
+    rows = []
+    for number in range(40):
+        ns = T0 + number * NS // 20
+        rows.append(("/points", "sensor_msgs/msg/PointCloud2", ns, M.cloud(ns, "", _sector(yaws[number % len(yaws)], number))))
+    write_bag2(tmp_path / "r", rows)
+    goes_on(capsys, monkeypatch, 15, tmp_path / "r", tmp_path)
+    summary = run_import(capsys, tmp_path / "r", "-o", tmp_path / "json.bag", "--json").summary
+    told = [note for note in summary["notes"] if "two sensors in one topic" in note]
+    assert told == (["every other scan of lidar looks elsewhere: two sensors in one topic whose frame_id does not tell which, or half turns; "
+                     "ndtd takes them for one"] if is_told else [])
+
+
+def test_a_sensor_that_stands(tmp_path, capsys):
+    """The same scan each time."""
+    rows = [("/points", "sensor_msgs/msg/PointCloud2", T0 + k * NS // 10, M.cloud(T0 + k * NS // 10, "lidar", _sector(0, 1))) for k in range(30)]
+    summary, records = import_rows(capsys, tmp_path, rows)
+    assert len(only(records, "scan")) == 30 and summary["left"] == {} and not any("scan" in note for note in summary["notes"])
+
+
+def test_shuffled_stamps_are_told(tmp_path, capsys):
+    rows = [("/points", "sensor_msgs/msg/PointCloud2", T0 + k * NS // 10, M.cloud(T0 + shuffled * NS // 10, "lidar", _sector(0, 1)))
+            for k, shuffled in enumerate([0, 3, 1, 2, 4, 4])]
+    summary, _ = import_rows(capsys, tmp_path, rows)
+    assert summary["steps_back"] == 2 and "2 scans are not later than the scan before them" in summary["notes"]

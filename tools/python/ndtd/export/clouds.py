@@ -1,12 +1,13 @@
 """Clouds for viewers: scans of a bag in the map frame, a map thinned to a number of points."""
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
 from .. import _core
 from ..maps.point_files import find_files
+from .bag_records import Records
 from .sensor_poses import IDENTITY, Sensors, apply, undo_motion
 from .result_lines import ResultError, ResultLine
 
@@ -31,10 +32,10 @@ class Cloud:
 
 
 class Scans:
-    """The scans of a bag (ndt-import, ndtd --record) beside their results: read once, in order."""
+    """The scans of a bag or another recording beside their results: read once, in order."""
 
-    def __init__(self, path: Any, sensors: Sensors, most_points: int):
-        self._records = iter(_core.BagReader(path))
+    def __init__(self, path: Any, sensors: Sensors, most_points: int, import_options: Sequence[str] = ()):
+        self._records = Records(path, import_options)
         self._sensors, self._most = sensors, most_points
         self._waiting: "OrderedDict[tuple[int, int], dict[str, Any]]" = OrderedDict()
         self.missing = 0  # results whose scan is not in the bag
@@ -58,6 +59,9 @@ class Scans:
             points = undo_motion(points, scan["time_s"][keep].astype(np.float64), result.twist)
         intensity = None if scan["intensity"] is None else scan["intensity"][keep]
         return frame_id, Cloud(apply(result.pose, points), intensity)
+
+    def close(self) -> None:
+        self._records.close()
 
     def _take(self, key: "tuple[int, int]") -> "Optional[dict[str, Any]]":
         """The scan with this number and stamp among those that wait and the next ones of the bag."""

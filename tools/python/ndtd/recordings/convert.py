@@ -6,6 +6,7 @@ import numpy as np
 
 from ..poses import matrix, pose_of
 from . import messages as m
+from .mixed_sensors import MixedSensors
 from .sensor_frames import Frames
 
 MOST_REASONS = 50
@@ -27,6 +28,7 @@ class Report:
     sensors: list = field(default_factory=list)  # frames of scans
     damage: str = ""  # where the recording ends before its end
     rotated: list = field(default_factory=list)  # frames whose motion became that of the base
+    mixed: list = field(default_factory=list)  # frames whose scans are those of two sensors, by turns
 
     def take(self, kind: str) -> None:
         self.taken[kind] = self.taken.get(kind, 0) + 1
@@ -58,14 +60,16 @@ class Converter:
         self._bag, self._frames, self._project, self._every_pose = bag, frames, project, every_pose
         self._seq = 0
         self._transforms: List[str] = []
+        self._mixed = MixedSensors()
         self.report = Report()
 
     def state(self) -> dict:
         """The state that a later Converter needs to go on, as JSON."""
-        return {"seq": self._seq, "transforms": self._transforms, "report": asdict(self.report)}
+        return {"seq": self._seq, "transforms": self._transforms, "mixed": self._mixed.state(), "report": asdict(self.report)}
 
     def restore(self, state: dict) -> None:
         self._seq, self._transforms, self.report = state["seq"], state["transforms"], Report(**state["report"])
+        self._mixed.restore(state["mixed"])
 
     def write(self, message: Any, kind: str) -> None:
         """Writes one message of a topic of this kind; a message that ndtd would refuse is counted with the reason."""
@@ -113,6 +117,8 @@ class Converter:
                        seq=self._seq if scan.seq is None else scan.seq, frame_id=frame, receive_ns=scan.receive_ns)
         self._seq += 1
         _once(report.sensors, frame)
+        if self._mixed.add(frame, scan.points):
+            _once(report.mixed, frame)
         report.points += len(scan.points)
         report.timed_scans += scan.time_s is not None
         report.steps_back += report.last_ns is not None and scan.stamp_ns <= report.last_ns

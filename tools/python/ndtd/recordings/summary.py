@@ -66,6 +66,8 @@ def _notes(recording, frames, report) -> List[str]:
     if report.rotated:
         notes.append(f"odometry and poses of {', '.join(report.rotated)} are written as those of {frames.base}")
     notes += _other_clocks(report.spans)
+    notes += [f"every other scan of {name} looks elsewhere: two sensors in one topic whose frame_id does not tell which, or half turns; "
+              "ndtd takes them for one" for name in report.mixed]
     if report.steps_back:
         notes.append(f"{report.steps_back} scans are not later than the scan before them")
     return notes
