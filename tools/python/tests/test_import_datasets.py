@@ -34,6 +34,17 @@ def _transforms(records):
     return {one["frame_id"]: matrix(np.array(one["pose"])) for one in only(records, "transform")}
 
 
+def test_stamps_of_any_size(tmp_path, capsys):
+    sequence = tmp_path / "sequences/08"
+    for at in range(2):
+        _floats(sequence / f"velodyne/{at:06d}.bin", seed=at)
+    (sequence / "times.txt").write_text("1.0\n99999999999999999999\n")
+    (sequence / "calib.txt").write_text("Tr: 0 -1 0 0.1 0 0 -1 0.2 1 0 0 0.3\n")
+    (sequence / "poses.txt").write_text("1 0 0 0 0 1 0 0 0 0 1 0\n" * 2)
+    summary, _ = _import(capsys, sequence, tmp_path)
+    assert summary["taken"] == {"scan": 1, "truth": 1} and sum(summary["left"].values()) == 2
+
+
 def test_semantic_kitti(tmp_path, capsys):
     """Poses of the camera lie within the sequence; labels lie beside and are of no use."""
     sequence = tmp_path / "sequences/08"
@@ -266,6 +277,8 @@ def test_nuscenes_with_parts_of_its_files(tmp_path, capsys):
 @pytest.mark.parametrize("name,text,why", [
     ("ego_pose", "[]", "2 records are missing that another table names"), ("sample_data", '[{"token": "a"}]', "not those of nuScenes: KeyError"),
     ("sample", '[{"token": "a", "scene_token": "scene0"}, {"tok', "sample.json: damaged: no table of records"), ("scene", "", "scene.json: damaged"),
+    ("sample_data", "[{\"token\": 1, \"sample_token\": \"sample0\", \"calibrated_sensor_token\": \"s1c0\", \"timestamp\": \"x\", \"filename\": \"a\"}]",
+     "1 scans of scene-0061 in its tables, and none of their files"),
     ("sample", "{}", "not those of nuScenes: KeyError 'scene_token'"), ("scene", "[1, 2]", "scene.json: damaged"),
 ])
 def test_nuscenes_damaged_tables(name, text, why, tmp_path, capsys):

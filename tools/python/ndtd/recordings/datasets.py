@@ -5,13 +5,13 @@ read_vel_sync.py and Table 4 of its paper have it; Newer College, as KISS-ICP re
 """
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Callable, Dict, List, Optional
 
 import numpy as np
 
 from ..poses import from_euler, pose_of
 from .messages import Gnss, Imu, Odometry, Pose, RecordingError
-from .tracks import Track, read_table, table_track
+from .tracks import Track, read_table, stamps_ns, table_track
 
 MS = 1_000_000  # ns
 US = 1000
@@ -77,10 +77,9 @@ def read_calibration(path: Path) -> dict:
     return out
 
 
-def _truth(stamps, pose, name="poses"):
-    """A track of true poses; pose(number): 7 numbers."""
-    return table_track(name, ("truth", "odometry"), np.asarray(stamps, np.int64),
-                       lambda number, stamp_ns: Pose(stamp_ns, stamp_ns, "map", pose(number)))
+def true_poses(stamps: np.ndarray, pose: Callable, name: str = "poses") -> Track:
+    """A track of T_map_base; pose(number): 7 numbers."""
+    return table_track(name, ("truth", "odometry"), stamps, lambda number, stamp_ns: Pose(stamp_ns, stamp_ns, "map", pose(number)))
 
 
 # ---- KITTI ----
@@ -102,7 +101,7 @@ def _kitti_poses(path, stamps):
     T_camera_lidar[:3] = tr.reshape(3, 4)
     poses = np.linalg.inv(T_camera_lidar) @ read_matrices(file) @ T_camera_lidar
     count = min(len(stamps), len(poses))
-    return _truth(stamps[:count], lambda at: pose_of(poses[at]))
+    return true_poses(stamps_ns(stamps[:count]), lambda at: pose_of(poses[at]))
 
 
 # ---- MulRan ----
@@ -125,7 +124,7 @@ def _mulran(path):
 
 def _mulran_truth(stamps, numbers):
     poses = _matrices(numbers)
-    return _truth(stamps, lambda at: pose_of(poses[at]))
+    return true_poses(stamps, lambda at: pose_of(poses[at]))
 
 
 def _mulran_imu(stamps, numbers):  # orientation as quaternion and angles, rates, accelerations, magnetic field
@@ -174,7 +173,7 @@ def _nclt_pose(row):
 def _nclt_truth(stamps, numbers):
     good = np.isfinite(numbers).all(axis=1)
     stamps, numbers = stamps[good], numbers[good]
-    return _truth(stamps, lambda at: _nclt_pose(numbers[at]), "groundtruth")
+    return true_poses(stamps, lambda at: _nclt_pose(numbers[at]), "groundtruth")
 
 
 def _nclt_odometry(stamps, numbers):
@@ -197,6 +196,7 @@ def _newer_college(path, folder):
     file = _first(*(up / name for up in (path, folder.parent, folder.parent.parent) for name in names))
     if file:
         seconds_ns, numbers = read_table(file, 9, 1000 * MS)
-        out.tracks.append(_truth(seconds_ns + numbers[:, 0].astype(np.int64), lambda at: numbers[at, 1:8]))
+        nanoseconds = np.clip(np.nan_to_num(numbers[:, 0]), 0, 1e9).astype(np.int64)
+        out.tracks.append(true_poses(seconds_ns + nanoseconds, lambda at: numbers[at, 1:8]))
         out.files.append(file)
     return out

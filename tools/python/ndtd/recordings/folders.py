@@ -8,9 +8,9 @@ import numpy as np
 from .._core import read_cloud
 from . import topics
 from .datasets import Extras, extras, unpack_nclt
-from .messages import MOST_STAMP_NS, Raw, RecordingError, Scan, Topic
+from .messages import Raw, RecordingError, Scan, Topic
 from .points import only, returns
-from .tracks import Track, merged, static_track
+from .tracks import Track, merged, stamps_ns, static_track
 
 SUFFIXES = (".bin", ".pcd", ".ply")
 NS = 1_000_000_000
@@ -179,8 +179,7 @@ def _sweeps(folder):
 
 def scan_track(name: str, files: List[Path], stamps: List[int], reader: ScanFiles, frame_id: str) -> Track:
     """The scans of files. Numbers in their names count as sequence numbers where they grow with the stamps."""
-    most = MOST_STAMP_NS + 1  # beyond, it does not matter by how much
-    at = np.array([max(-most, min(stamp, most)) for stamp in stamps], np.int64)
+    at = stamps_ns(stamps)
     numbers = np.array([number_of(one) or 0 for one in np.array(files, object)[np.argsort(at, kind="stable")]])
     has_numbers = bool((np.diff(numbers) > 0).all() and numbers[-1] < 10**9)
 

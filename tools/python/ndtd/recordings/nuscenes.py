@@ -9,10 +9,10 @@ from typing import Iterator, List, Optional
 import numpy as np
 
 from . import topics
-from .datasets import Extras
+from .datasets import Extras, true_poses
 from .folders import FolderRecording, ScanFiles, scan_track
-from .messages import Pose, RecordingError
-from .tracks import Track, table_track
+from .messages import RecordingError
+from .tracks import Track, stamps_ns
 
 US = 1000  # ns
 CHANNEL = "LIDAR_TOP"
@@ -71,7 +71,9 @@ class NuScenes(FolderRecording):
         self.notes: List[str] = []
         try:
             self._open(path, tables, options)
-        except (KeyError, TypeError, UnicodeDecodeError) as error:
+        except RecordingError:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise RecordingError(f"{tables}: its tables are not those of nuScenes: {type(error).__name__} {error}") from None
 
     def _open(self, path, tables, options):
@@ -108,5 +110,4 @@ def _truth(tables, rows) -> Track:
     """The poses of the vehicle, at the stamps of the scans."""
     poses = _by_token(tables / "ego_pose.json", {record["ego_pose_token"] for record in rows})
     numbers = [_pose(poses[record["ego_pose_token"]]) for record in rows]
-    return table_track("ego_pose", ("truth", "odometry"), np.array([record["timestamp"] * US for record in rows], np.int64),
-                       lambda at, stamp_ns: Pose(stamp_ns, stamp_ns, "map", numbers[at]))
+    return true_poses(stamps_ns(record["timestamp"] * US for record in rows), lambda at: numbers[at], "ego_pose")

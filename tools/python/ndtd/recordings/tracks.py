@@ -3,7 +3,7 @@ import warnings
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional
+from typing import Callable, Dict, Iterable, Iterator, List, Optional
 
 import numpy as np
 
@@ -20,6 +20,12 @@ class Track:
     stamps: np.ndarray  # int64
     read: Callable
     size: Callable[[int], int] = lambda number: 128
+
+
+def stamps_ns(stamps: Iterable[int]) -> np.ndarray:
+    """Whole numbers of any size as int64: beyond the limit, where ndtd refuses them, it does not matter by how much."""
+    most = MOST_STAMP_NS + 1
+    return np.array([max(-most, min(int(stamp), most)) for stamp in stamps], np.int64)
 
 
 def table_track(name: str, kinds: tuple, stamps: np.ndarray, read: Callable) -> Track:
