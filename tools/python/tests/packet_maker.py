@@ -17,6 +17,7 @@ HESAI = {
     "XT32M": SimpleNamespace(channels=32, blocks=6, unit=4, mark=b"", head=b"\x06\x01", gap=0, tail="xt", year=1900),
     "QT128": SimpleNamespace(channels=128, blocks=2, unit=4, mark=b"", head=b"\x03\x02", gap=4 + 17, tail="qt128", year=1900),
     "Pandar128": SimpleNamespace(channels=128, blocks=2, unit=4, mark=b"", head=b"\x01\x04", gap=4 + 17, tail="128", year=1900),
+    "OT128": SimpleNamespace(channels=128, blocks=2, unit=4, mark=b"", head=b"\x01\x04\x80", gap=4 + 17, tail="128", year=1900),
     "JT128": SimpleNamespace(channels=128, blocks=2, unit=4, mark=b"", head=b"\x01\x04\x89", gap=4 + 17, tail="128", year=1900,
                              azimuths=(160, 270)),
 }

@@ -2,8 +2,8 @@
 
 From the user manuals of the models, "Data Structure" (layout of the packets, little endian) and their appendices "Channel
 Distribution" and "Firing Times"; angles also as Hesai's drivers and Autoware's Nebula have them. Angles of one sensor differ from the
-nominal ones by up to 0.4 deg (Pandar40P): its calibration file, a CSV, says them, and a Pandar128, an OT128 and a JT128, whose packets
-are the same, cannot do without. An AT128 has a file of another kind: hesai_at128.
+nominal ones by up to 0.4 deg (Pandar40P): its calibration file, a CSV, says them, and a Pandar128 and a JT128 cannot do without; of an
+OT128, whose packets are the same, HesaiLidar_SDK_2.0 tells nominal ones and how to know it. An AT128 has a file of another kind: hesai_at128.
 """
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -59,6 +59,23 @@ _AZIMUTH_QT128 = _numbers("""
     6.89 6.966 7.047 7.134 7.227 7.327 -6.25 -6.285 -6.323 -6.363 -6.405 -6.45 -6.498 -6.549 -6.602 -6.66 -6.721
     -6.785 -6.854 -6.928 -7.006 -7.09 -7.18 -7.277 -7.38 -7.492 -7.612 -7.743 -7.885 -8.04 -8.209 -8.396 -8.603
     -8.833 -9.091 -9.384 -9.72 -10.108""")
+_ELEVATION_OT128 = _numbers("""
+    14.985 13.283 11.758 10.483 9.836 9.171 8.496 7.812 7.462 7.115 6.767 6.416 6.064 5.71 5.355 4.998 4.643 4.282
+    3.921 3.558 3.194 2.829 2.463 2.095 1.974 1.854 1.729 1.609 1.487 1.362 1.242 1.12 0.995 0.875 0.75 0.625 0.5 0.375
+    0.25 0.125 0 -0.125 -0.25 -0.375 -0.5 -0.626 -0.751 -0.876 -1.001 -1.126 -1.251 -1.377 -1.502 -1.627 -1.751 -1.876
+    -2.001 -2.126 -2.251 -2.376 -2.501 -2.626 -2.751 -2.876 -3.001 -3.126 -3.251 -3.376 -3.501 -3.626 -3.751 -3.876
+    -4.001 -4.126 -4.25 -4.375 -4.501 -4.626 -4.751 -4.876 -5.001 -5.126 -5.252 -5.377 -5.502 -5.626 -5.752 -5.877
+    -6.002 -6.378 -6.754 -7.13 -7.507 -7.882 -8.257 -8.632 -9.003 -9.376 -9.749 -10.121 -10.493 -10.864 -11.234 -11.603
+    -11.975 -12.343 -12.709 -13.075 -13.439 -13.803 -14.164 -14.525 -14.879 -15.237 -15.593 -15.948 -16.299 -16.651 -17
+    -17.347 -17.701 -18.386 -19.063 -19.73 -20.376 -21.653 -23.044 -24.765""")
+_AZIMUTH_OT128 = _numbers("""
+    0.186 0.185 1.335 1.343 0.148 0.147 0.146 0.146 1.335 1.336 1.337 1.338 1.339 1.34 1.341 1.342 0.128 0.128 0.127
+    0.127 0.107 0.106 0.105 0.105 -3.118 1.315 4.529 -3.121 1.316 4.532 -3.124 1.317 4.536 -3.127 1.317 4.539 -3.13
+    1.318 4.542 -3.133 0.103 2.935 -1.517 0.103 2.937 -1.519 0.103 2.939 -1.52 0.103 2.941 -1.521 0.102 2.943 -1.523
+    0.102 2.945 -1.524 0.102 2.946 -1.526 0.102 2.948 -1.526 1.324 4.57 -3.155 1.325 4.573 -3.157 1.326 4.575 -3.159
+    1.326 4.578 -3.161 1.327 4.581 -3.163 1.328 4.583 -3.165 1.329 4.586 -3.167 1.329 4.588 -3.168 0.102 0.103 0.103
+    0.103 0.104 0.104 0.104 0.104 1.337 1.337 1.338 1.339 1.34 1.341 1.341 1.342 0.108 0.108 0.109 0.109 0.13 0.131
+    0.131 0.132 1.384 1.384 1.385 1.385 1.386 1.386 1.387 1.387 0.151 0.153 0.154 0.156 1.388 1.408 0.196 0.286""")
 _FIRING_40P = _numbers("""
     -42.22 -28.47 -16.04 -3.62 -45.49 -31.74 -47.46 -54.67 -20.62 -33.71 -40.91 -8.19 -20.62 -27.16 -50.73 -8.19
     -14.74 -36.98 -45.49 -52.7 -23.89 -31.74 -38.95 -11.47 -18.65 -25.19 -48.76 -6.23 -12.77 -35.01 -21.92 -9.5
@@ -158,8 +175,9 @@ def _pandar128(name: str, flags: int) -> Model:
     """Protocol 1.4, whose flags tell the parts of a packet; firing times within a block (0.1 ms) are left out."""
     more = 4 + (4 if flags & 1 else 0) + (22 if flags & 2 else 0)  # checksum, number of the packet, IMU
     unit = 3 + sum(bool(flags & one) for one in (0x10, 0x20, 0x40))  # confidence, weight, light around
+    elevation, azimuth = (_ELEVATION_OT128, _AZIMUTH_OT128) if name == "OT128" else (None, _NONE)
     return Model(name, 128, 2, 12, 0, unit, 4 + (17 if flags & 4 else 0), _TAIL_128,
-                 (more, more + 32), None, _NONE, _NONE, 0, 27.778)
+                 (more, more + 32), elevation, azimuth, _NONE, 0, 27.778)
 
 
 def model_of(packet: bytes) -> Optional[Model]:
