@@ -44,7 +44,7 @@ def index_turns(data: Union[bytes, mmap.mmap]) -> Tuple[List[Tuple[int, int, int
             stamp_us = us
         elif abs(turned) >= 2 * np.pi or abs(us - last_us) > _MOST_GAP_US:
             turns.append((begin, at, stamp_us))
-            begin, stamp_us, turned = at, us, 0.0
+            begin, stamp_us, turned = at, us, float(np.fmod(turned, 2 * np.pi))
         last, last_us, at = azimuth, us, end
     return turns, at  # the last turn has no end
 
