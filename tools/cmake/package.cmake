@@ -78,12 +78,13 @@ if(NDT_PYTHON)
   list(APPEND CPACK_COMPONENTS_ALL python)
   ndt_package(python python3-ndtd python "NDT localiser: Python package, importers, exporters and reports"
     "Maps, alignment, replay and the client of the daemon from Python, and the
-commands ndt-import, ndt-export, ndt-report, ndt-tune, ndt-fleet and
-ndt-ros2-bridge.")
+commands ndt-import, ndt-export, ndt-report, ndt-tune, ndt-fleet,
+ndt-ros1-bridge and ndt-ros2-bridge.")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
   math(EXPR next "${Python_VERSION_MINOR} + 1")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.${Python_VERSION_MINOR}), python3 (<< 3.${next}), python3-numpy")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "ndtd, python3-matplotlib, python3-msgpack, python3-pyproj, python3-yaml, python3-zmq")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-rospy") # ndt-ros1-bridge
   set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${debian}/python/postinst ${debian}/python/prerm)
 endif()
 

@@ -10,9 +10,9 @@ from typing import List, Optional
 from ._arguments import Parser
 from ._extras import MissingPackage, need
 
-COMMANDS = {"ndt-import": "ndt_import", "ndt-export": "ndt_export", "ndt-ros2-bridge": "ndt_ros2_bridge",
-            "ndt-report": "ndt_report", "ndt-fleet": "ndt_fleet", "ndt-map-build": "ndt_map_build", "ndt-tune": "ndt_tune",
-            "ndt-foxglove": "ndt_foxglove"}
+COMMANDS = {"ndt-import": "ndt_import", "ndt-export": "ndt_export", "ndt-ros1-bridge": "ndt_ros1_bridge",
+            "ndt-ros2-bridge": "ndt_ros2_bridge", "ndt-report": "ndt_report", "ndt-fleet": "ndt_fleet",
+            "ndt-map-build": "ndt_map_build", "ndt-tune": "ndt_tune", "ndt-foxglove": "ndt_foxglove"}
 SHELLS = ("bash", "zsh", "tcsh")
 
 

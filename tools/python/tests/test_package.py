@@ -80,7 +80,7 @@ def test_the_clients_need_no_compiled_part(tmp_path):
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
 
 
-@pytest.mark.parametrize("command", ["ndt_import", "ndt_export", "map_import", "ndt_ros2_bridge", "ndt_report", "ndt_fleet"])
+@pytest.mark.parametrize("command", ["ndt_import", "ndt_export", "map_import", "ndt_ros1_bridge", "ndt_ros2_bridge", "ndt_report", "ndt_fleet"])
 def test_commands_tell_the_version(command, capsys):
     with pytest.raises(SystemExit) as end:
         importlib.import_module(f"ndtd.{command}").main(["--version"])

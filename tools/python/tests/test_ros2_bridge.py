@@ -18,7 +18,7 @@ from ndtd import BagReader, decode_scan, ndt_ros2_bridge
 from ndtd.recordings import messages as m
 from ndtd.recordings.sensor_frames import Frames
 from ndtd.poses import compose, inverse, matrix
-from ndtd.ros2 import from_ndtd, initial_pose, link, mounting, rmw, tf_buffer, to_ndtd
+from ndtd.ros import from_ndtd, initial_pose, link, mounting, msgtypes, rmw, tf_buffer, to_ndtd
 from ros2_peer import msg
 
 STAMP_NS = 1_700_000_000_250_000_000
@@ -33,14 +33,14 @@ def test_names():
     assert rmw.dds_topic("/sensing/points") == "rt/sensing/points"
     assert rmw.ros_topic("rt/sensing/points") == "/sensing/points"
     assert rmw.ros_topic("rq/service") is None and rmw.ros_topic("ros_discovery_info") is None
-    assert rmw.dds_type(rmw.CLOUD) == "sensor_msgs::msg::dds_::PointCloud2_"
-    assert rmw.ros_type("sensor_msgs::msg::dds_::PointCloud2_") == rmw.CLOUD
+    assert rmw.dds_type(msgtypes.CLOUD) == "sensor_msgs::msg::dds_::PointCloud2_"
+    assert rmw.ros_type("sensor_msgs::msg::dds_::PointCloud2_") == msgtypes.CLOUD
     assert rmw.ros_type("Plain") == "Plain"
 
 
 def test_hash_of_a_type(types):
     # The hash that ROS 2 Iron and later publish for sensor_msgs/msg/PointCloud2.
-    assert types.user_data(rmw.CLOUD) == b"typehash=RIHS01_9198cabf7da3796ae6fe19c4cb3bdd3525492988c70522628af5daa124bae2b5;"
+    assert types.user_data(msgtypes.CLOUD) == b"typehash=RIHS01_9198cabf7da3796ae6fe19c4cb3bdd3525492988c70522628af5daa124bae2b5;"
 
 
 def ros_header(types, frame_id="lidar"):
@@ -51,7 +51,7 @@ def ros_imu(types, rng):
     vector = types["geometry_msgs/msg/Vector3"]
     covariance = [rng.standard_normal(9) for _ in range(3)]
     turn, force = rng.standard_normal(3), rng.standard_normal(3)
-    message = types[rmw.IMU](ros_header(types, "imu"), types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0), covariance[0],
+    message = types[msgtypes.IMU](ros_header(types, "imu"), types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0), covariance[0],
                              vector(*turn), covariance[1], vector(*force), covariance[2])
     same = msg.Imu(msg.Header(peer.stamp(STAMP_NS), "imu"), msg.Quaternion(0, 0, 0, 1), list(covariance[0]),
                    msg.Vector3(*turn), list(covariance[1]), msg.Vector3(*force), list(covariance[2]))
@@ -89,8 +89,8 @@ def test_a_pose_beyond_the_map_is_used_with_a_warning():
 
 
 @pytest.mark.parametrize("make, name, idl", [
-    (ros_imu, rmw.IMU, msg.Imu), (ros_pose, rmw.POSE, msg.PoseWithCovarianceStamped), (ros_tf, rmw.TF, msg.TFMessage),
-    (ros_diagnostics, rmw.DIAGNOSTICS, msg.DiagnosticArray)])
+    (ros_imu, msgtypes.IMU, msg.Imu), (ros_pose, msgtypes.POSE, msg.PoseWithCovarianceStamped), (ros_tf, msgtypes.TF, msg.TFMessage),
+    (ros_diagnostics, msgtypes.DIAGNOSTICS, msg.DiagnosticArray)])
 def test_cdr_in_both_directions(types, rng, make, name, idl):
     """The bytes of the bridge are those of cyclonedds with types written by hand, and each reads the other's."""
     message, same = make(types, rng)
@@ -102,8 +102,8 @@ def test_cdr_in_both_directions(types, rng, make, name, idl):
     assert types.encode(types.decode(theirs, name), name) == ours
 
 
-@pytest.mark.parametrize("name", [rmw.CLOUD, rmw.IMU, rmw.FIX, rmw.ODOMETRY, rmw.TWIST, rmw.TWIST_COVARIANCE, rmw.POSE, rmw.TF,
-                                  rmw.DIAGNOSTICS, rmw.CLOCK])
+@pytest.mark.parametrize("name", [msgtypes.CLOUD, msgtypes.IMU, msgtypes.FIX, msgtypes.ODOMETRY, msgtypes.TWIST, msgtypes.TWIST_COVARIANCE, msgtypes.POSE, msgtypes.TF,
+                                  msgtypes.DIAGNOSTICS, msgtypes.CLOCK])
 def test_idl_of_a_type(types, name):
     idl = types.idl(name)
     assert idl.__idl__.idl_transformed_typename == rmw.dds_type(name)
@@ -118,18 +118,18 @@ def test_cloud_of_a_real_recording(types, shared_data):
     count = 0
     store = typesys.get_typestore(typesys.Stores.ROS1_NOETIC)
     with highlevel.AnyReader([shared_data / "ros_recordings/luminar_ros1/test.bag"], default_typestore=store) as reader:
-        clouds = [one for one in reader.connections if one.msgtype == rmw.CLOUD]
+        clouds = [one for one in reader.connections if one.msgtype == msgtypes.CLOUD]
         for connection, _, raw in reader.messages(clouds[:1]):
             ros1 = reader.deserialize(raw, connection.msgtype)
             header = types["std_msgs/msg/Header"](ros1.header.stamp, ros1.header.frame_id)
             fields = [types["sensor_msgs/msg/PointField"](f.name, f.offset, f.datatype, f.count) for f in ros1.fields]
-            cdr = types.encode(types[rmw.CLOUD](header, ros1.height, ros1.width, fields, ros1.is_bigendian, ros1.point_step,
-                                                ros1.row_step, ros1.data, ros1.is_dense), rmw.CLOUD)
+            cdr = types.encode(types[msgtypes.CLOUD](header, ros1.height, ros1.width, fields, ros1.is_bigendian, ros1.point_step,
+                                                ros1.row_step, ros1.data, ros1.is_dense), msgtypes.CLOUD)
             again = msg.PointCloud2.deserialize(cdr)
             assert (again.width, again.point_step, again.fields[0].name) == (ros1.width, ros1.point_step, ros1.fields[0].name)
             theirs = again.serialize(use_version_2=False)
             assert cdr[:len(theirs)] == theirs
-            frame = scan_frame(types, types.decode(cdr, rmw.CLOUD))
+            frame = scan_frame(types, types.decode(cdr, msgtypes.CLOUD))
             decoded = decode_scan(frame)
             assert decoded["points"].shape == (ros1.width * ros1.height, 3)
             assert decoded["time_s"].max() <= 1e-3 < -decoded["time_s"].min() < 0.2  # the stamp is that of the last point
@@ -142,7 +142,7 @@ def scan_frame(types, message, times=1):
     """The frame that a cloud becomes; the second one of a topic may go as it is."""
     sent = []
     inbound = to_ndtd.Inbound(types, lambda frame: sent.append(bytes(frame)) or True, Frames(), None)
-    topic = m.Topic("/points", rmw.CLOUD, 0, "scan")
+    topic = m.Topic("/points", msgtypes.CLOUD, 0, "scan")
     for _ in range(times):
         inbound.cloud(message, topic, 0)
     assert [msgpack.unpackb(frame)["seq"] for frame in sent] == list(range(times))
@@ -152,7 +152,7 @@ def scan_frame(types, message, times=1):
 def cloud(types, fields, points, stamp_ns=STAMP_NS, row_padding=0):
     """A decoded PointCloud2 with one row."""
     cdr = peer.cloud(stamp_ns, "lidar", fields, points.itemsize, points.tobytes())
-    return types.decode(cdr, rmw.CLOUD)
+    return types.decode(cdr, msgtypes.CLOUD)
 
 
 def test_cloud_by_hand_equals_the_serializer():
@@ -340,32 +340,32 @@ def test_motion(types, rng):
             inbound.motion(message, topic)
 
     message, same = ros_imu(types, rng)
-    take(rmw.IMU, "imu", same.serialize(use_version_2=False))
+    take(msgtypes.IMU, "imu", same.serialize(use_version_2=False))
     turn = same.angular_velocity
     assert sent[-1]["type"] == "imu" and sent[-1]["frame_id"] == "imu" and sent[-1]["stamp_ns"] == STAMP_NS
     assert sent[-1]["angular_velocity"] == [turn.x, turn.y, turn.z]
     vector, header = types["geometry_msgs/msg/Vector3"], ros_header(types, "base_link")
     twist = types["geometry_msgs/msg/Twist"](vector(5.0, 0.0, 0.0), vector(0.0, 0.0, 0.1))
-    take(rmw.TWIST, "odometry", types.encode(types[rmw.TWIST](header, twist), rmw.TWIST))
+    take(msgtypes.TWIST, "odometry", types.encode(types[msgtypes.TWIST](header, twist), msgtypes.TWIST))
     assert sent[-1]["type"] == "odometry" and "pose" not in sent[-1] and sent[-1]["twist"] == [5.0, 0, 0, 0, 0, 0.1]
-    turned = types[rmw.TWIST](ros_header(types, "imu"), types["geometry_msgs/msg/Twist"](vector(5.0, 0.0, 0.0), vector(0.0, 0.0, 0.1)))
-    take(rmw.TWIST, "odometry", types.encode(turned, rmw.TWIST))
+    turned = types[msgtypes.TWIST](ros_header(types, "imu"), types["geometry_msgs/msg/Twist"](vector(5.0, 0.0, 0.0), vector(0.0, 0.0, 0.1)))
+    take(msgtypes.TWIST, "odometry", types.encode(turned, msgtypes.TWIST))
     np.testing.assert_allclose(sent[-1]["twist"], [-5.0, -0.1, 0, 0, 0, 0.1], atol=1e-12)
-    velocity = types[rmw.VELOCITY[0]](header, 4.0, 0.5, 0.25)
-    take(rmw.VELOCITY[0], "odometry", types.encode(velocity, rmw.VELOCITY[0]))
+    velocity = types[msgtypes.VELOCITY[0]](header, 4.0, 0.5, 0.25)
+    take(msgtypes.VELOCITY[0], "odometry", types.encode(velocity, msgtypes.VELOCITY[0]))
     assert sent[-1]["twist"] == [4.0, 0.5, 0, 0, 0, 0.25]
-    fix = types[rmw.FIX](header, types["sensor_msgs/msg/NavSatStatus"](0, 1), 1.0, 2.0, 3.0, np.diag([4.0, 9, 16]).ravel(), 2)
-    take(rmw.FIX, "gnss", types.encode(fix, rmw.FIX))
+    fix = types[msgtypes.FIX](header, types["sensor_msgs/msg/NavSatStatus"](0, 1), 1.0, 2.0, 3.0, np.diag([4.0, 9, 16]).ravel(), 2)
+    take(msgtypes.FIX, "gnss", types.encode(fix, msgtypes.FIX))
     assert sent[-1]["type"] == "gnss" and sent[-1]["position"] == [10, 20, 3] and sent[-1]["deviation"] == [2, 3, 4]
     assert sent[-1]["antenna"] == "base_link"
     with pytest.raises(to_ndtd.Refused, match="finite"):
         bad = types["geometry_msgs/msg/Twist"](vector(np.nan, 0.0, 0.0), vector(0.0, 0.0, 0.0))
-        take(rmw.TWIST, "odometry", types.encode(types[rmw.TWIST](header, bad), rmw.TWIST))
+        take(msgtypes.TWIST, "odometry", types.encode(types[msgtypes.TWIST](header, bad), msgtypes.TWIST))
 
 
 def test_livox(types):
     """livox_ros_driver2/msg/CustomMsg: 100 000 points without an object for each."""
-    name = rmw.LIVOX[0]
+    name = msgtypes.LIVOX[0]
     count = 100_000
     point = np.zeros(count, [("offset_time", "<u4"), ("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("rest", "u1", 3), ("pad", "u1")])
     point["offset_time"], point["x"] = np.arange(count) * 1000, np.arange(count) + 1
@@ -387,10 +387,10 @@ def test_livox(types):
 def test_discovery_by_variables_of_ros(variables, tmp_path):
     """Two processes on the loopback find each other by the variables alone."""
     code = ("import sys, time\n"
-            "from ndtd.ros2 import dds, rmw\n"
+            "from ndtd.ros import dds, graph, msgtypes, rmw\n"
             "types = rmw.Types()\n"
             "participant = dds.Participant(9, types)\n"
-            "writer = participant.writer('/' + sys.argv[1], rmw.CLOCK, dds.Quality(transient_local=True))\n"
+            "writer = participant.writer('/' + sys.argv[1], msgtypes.CLOCK, graph.Quality(transient_local=True))\n"
             "end = time.monotonic() + 30\n"
             "while time.monotonic() < end:\n"
             "    participant.wait(0.1)\n"

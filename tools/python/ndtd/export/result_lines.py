@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ..ros2.from_ndtd import is_trusted
+from ..ros.from_ndtd import is_trusted
 
 MOST_STAMP_NS = 4_600_000_000_000_000_000  # of the wire schema
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from .._extras import need
 from ..georeference import Projector
-from ..ros2 import rmw
-from ..ros2.from_ndtd import Messages, localisation_status
+from ..ros import msgtypes
+from ..ros.from_ndtd import Messages, localisation_status
 from .clouds import CLOUD_FIELDS, Cloud
 from .result_lines import ResultError, ResultLine
 
@@ -92,7 +92,7 @@ class RosWriter:
         static = [self._transform(stamp_ns, self._names.map, NEAR_FRAME, near)] if self._origin_m.any() else []
         static += [self._transform(stamp_ns, self._names.base, name, pose) for name, pose in mounts.items()]
         if static:
-            self._write("/tf_static", rmw.TF, self._new(rmw.TF, static), stamp_ns, latched=True)
+            self._write("/tf_static", msgtypes.TF, self._new(msgtypes.TF, static), stamp_ns, latched=True)
 
     def map(self, stamp_ns: int, cloud: Cloud) -> None:
         self._cloud("/map", stamp_ns, cloud, latched=True)
@@ -104,7 +104,7 @@ class RosWriter:
         if result.pose is not None:
             self._add_pose(result, result.pose)
         array = self._messages.diagnostics(result.stamp_ns, [localisation_status(result.values, {})])
-        self._write("/diagnostics", rmw.DIAGNOSTICS, array, result.stamp_ns)
+        self._write("/diagnostics", msgtypes.DIAGNOSTICS, array, result.stamp_ns)
 
     def _add_pose(self, result: ResultLine, pose: np.ndarray) -> None:
         stamp_ns, names = result.stamp_ns, self._names
@@ -112,20 +112,20 @@ class RosWriter:
         if result.covariance is not None:
             shown["covariance"] = result.covariance.reshape(36)
         message = self._messages.pose(shown, names.map)
-        self._write("/tf", rmw.TF, self._messages.transform(stamp_ns, names.map, names.base, pose), stamp_ns)
+        self._write("/tf", msgtypes.TF, self._messages.transform(stamp_ns, names.map, names.base, pose), stamp_ns)
         if result.covariance is not None:
-            self._write("/localization/pose_estimator/pose_with_covariance", rmw.POSE, message, stamp_ns)
+            self._write("/localization/pose_estimator/pose_with_covariance", msgtypes.POSE, message, stamp_ns)
         twist = np.zeros(6) if result.twist is None else result.twist
         moving = self._new("geometry_msgs/msg/Twist", self._vector(twist[:3]), self._vector(twist[3:]))
         with_covariance = self._new("geometry_msgs/msg/TwistWithCovariance", moving, np.zeros(36))
-        self._write("/localization/odometry", rmw.ODOMETRY,
-                    self._new(rmw.ODOMETRY, message.header, names.base, message.pose, with_covariance), stamp_ns)
+        self._write("/localization/odometry", msgtypes.ODOMETRY,
+                    self._new(msgtypes.ODOMETRY, message.header, names.base, message.pose, with_covariance), stamp_ns)
         if self._projector is not None:
             latitude, longitude, altitude = self._projector.inverse(*map(float, pose[:3]))
             status = self._new("sensor_msgs/msg/NavSatStatus", 0, 1)
             header = self._header(stamp_ns, names.base)
-            fix = self._new(rmw.FIX, header, status, latitude, longitude, altitude, np.zeros(9), 0)
-            self._write("/localization/fix", rmw.FIX, fix, stamp_ns)
+            fix = self._new(msgtypes.FIX, header, status, latitude, longitude, altitude, np.zeros(9), 0)
+            self._write("/localization/fix", msgtypes.FIX, fix, stamp_ns)
 
     def scan(self, stamp_ns: int, frame_id: str, cloud: Cloud) -> None:
         self._cloud("/localization/scan", stamp_ns, cloud)
@@ -133,9 +133,9 @@ class RosWriter:
     def _cloud(self, topic: str, stamp_ns: int, cloud: Cloud, latched: bool = False) -> None:
         records = cloud.records(self._origin_m)
         fields = [self._new("sensor_msgs/msg/PointField", name, 4 * at, 7, 1) for at, name in enumerate(CLOUD_FIELDS)]
-        message = self._new(rmw.CLOUD, self._header(stamp_ns, self._cloud_frame), 1, len(records), fields, False,
+        message = self._new(msgtypes.CLOUD, self._header(stamp_ns, self._cloud_frame), 1, len(records), fields, False,
                             records.itemsize, records.nbytes, np.frombuffer(records.tobytes(), np.uint8), True)
-        self._write(topic, rmw.CLOUD, message, stamp_ns, latched)
+        self._write(topic, msgtypes.CLOUD, message, stamp_ns, latched)
 
     def close(self) -> None:
         self._writer.close()

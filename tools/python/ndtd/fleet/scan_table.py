@@ -17,7 +17,7 @@ import numpy as np
 from .._extras import need
 from ..report.pose_errors import differences
 from ..report.run import ARRAYS, MOST_LINE, MOST_M, MOST_NUMBER, MOST_STAMP_NS, OFF_DEG, OFF_M, truth_at
-from ..ros2.from_ndtd import TRUSTED_STATES
+from ..ros.from_ndtd import TRUSTED_STATES
 from .run_folder import FleetError
 
 pa: Any = need("pyarrow", "fleet")

@@ -15,7 +15,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ..ros2.from_ndtd import TRUSTED_STATES
+from ..ros.from_ndtd import TRUSTED_STATES
 from . import bag_records
 from .pose_errors import interpolate
 

@@ -12,31 +12,14 @@ from xml.sax.saxutils import quoteattr
 
 from .._extras import need
 from . import rmw
+from .graph import Endpoint, Quality
 
 # A cloud is hundreds of datagrams: the usual buffer of 208 kB loses some of them. The system's net.core.rmem_max caps it.
 RECEIVE_BUFFER = ("<CycloneDDS><Domain><Internal><SocketReceiveBufferSize min='default' max='16MB'/></Internal>"
                   "</Domain></CycloneDDS>")
 
 
-@dataclass(frozen=True)
-class Quality:
-    """QoS of a reader or a writer."""
-    reliable: bool = True
-    transient_local: bool = False
-    depth: int = 10
-
-
 ANSWER_WAIT_S = 0.1  # as rmw_cyclonedds
-SENSOR = Quality(reliable=False, depth=5)
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """A writer of another participant."""
-    topic: str
-    type: str
-    reliable: bool
-    transient_local: bool
 
 
 def configuration() -> str:
@@ -55,7 +38,11 @@ def configuration() -> str:
 class Participant:
     """A participant of a domain (ROS_DOMAIN_ID). OSError: the network cannot be used."""
 
+    name, advice = "ROS 2", "ROS_DOMAIN_ID, CYCLONEDDS_URI"
+    loss, loss_advice = "scans_lost_on_dds", "net.core.rmem_max, see docs/ros2.md"
+
     def __init__(self, domain_id: int, types: rmw.Types) -> None:
+        self.place = f"in the domain {domain_id}"
         self._core = need("cyclonedds.core", "dds")
         domain = need("cyclonedds.domain", "dds")
         self._policy = need("cyclonedds.qos", "dds")
@@ -106,6 +93,9 @@ class Participant:
     def _writer(self, name: str, type_name: str, qos: Any) -> Any:
         return need("cyclonedds.pub", "dds").DataWriter(self._participant, self._topic(name, type_name), qos)
 
+    def expect(self, topic: str, types: tuple[str, ...], quality: Quality) -> None:
+        """Discovery finds the writers of a topic at once."""
+
     def reader(self, topic: str, type_name: str, quality: Quality) -> "Reader":
         """A reader that wait() watches."""
         qos = self._qos(quality, self._types.user_data(type_name), False)
@@ -151,6 +141,13 @@ class Participant:
     def endpoints(self) -> list[Endpoint]:
         """All writers of ROS 2 topics that are known now."""
         return list(self._known.values())
+
+    def close(self) -> None:
+        """The end of the process does it."""
+
+    def ended(self) -> str:
+        """DDS ends nobody."""
+        return ""
 
     def _endpoint(self, sample: Any) -> Optional[Endpoint]:
         topic = rmw.ros_topic(sample.topic_name or "")

@@ -1,4 +1,4 @@
-"""Messages of ROS 2 to frames of the `scans` socket (proto/SCHEMA.md), by the readers and the Converter of ndt-import."""
+"""Messages of ROS to frames of the `scans` socket (proto/SCHEMA.md), by the readers and the Converter of ndt-import."""
 import struct
 from typing import Any, Callable, Optional
 
@@ -11,7 +11,7 @@ from ..recordings import ros
 from ..recordings.convert import Converter
 from ..recordings.sensor_frames import Frames
 from ..recordings.topics import Options
-from . import rmw
+from . import graph
 
 FLOATS = {4: 7, 8: 8}  # FLOAT32 and FLOAT64 of sensor_msgs/PointField, by their bytes
 WIDEST_AS_IT_IS = 32  # bytes of a point: beyond, writing fewer bytes takes less time than sending more
@@ -67,13 +67,13 @@ class FrameSender:
 
 
 class Inbound:
-    """Messages of ROS 2 to ndtd. frames: where the sensors are, as it becomes known. One thread.
+    """Messages of ROS to ndtd. frames: where the sensors are, as it becomes known. One thread.
 
     ndtd reads any layout of points, but not every driver's times. A PointCloud2 whose points, intensity and times ndtd reads as
     they should be goes as it is, with the fields named as ndtd wants them; any other one is written anew, as ndt-import does.
     """
 
-    def __init__(self, types: rmw.Types, send: Callable[[bytes], bool], frames: Frames, project: Optional[Callable]) -> None:
+    def __init__(self, types: graph.Types, send: Callable[[bytes], bool], frames: Frames, project: Optional[Callable]) -> None:
         self._types = types
         self.sender = FrameSender(send)
         self._converter = Converter(self.sender, frames, project)
@@ -81,9 +81,9 @@ class Inbound:
         self._as_is: dict[Any, Optional[list[list[Any]]]] = {}  # layout: the fields of the frame, None: written anew
         self._seq = 0
 
-    def read(self, cdr: bytes, topic: m.Topic, receive_ns: int) -> list[Any]:
+    def read(self, raw: bytes, topic: m.Topic, receive_ns: int) -> list[Any]:
         """The messages of ndtd.recordings in a message."""
-        return list(ros.read(topic.type, self._types.decode, cdr, True, receive_ns, topic, self._options))
+        return list(ros.read(topic.type, self._types.decode, raw, self._types.is_ros2, receive_ns, topic, self._options))
 
     def motion(self, message: Any, topic: m.Topic) -> None:
         """Odometry, Imu or Gnss. Refused: ndtd cannot use it."""

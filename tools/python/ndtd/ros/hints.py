@@ -1,7 +1,7 @@
 """Hints of the log about topics on which nothing comes."""
 from typing import Optional
 
-from . import dds, rmw
+from . import graph, msgtypes
 from .options import Log, Options
 from .receiver import Input, Receiver
 
@@ -12,10 +12,10 @@ def tell(receiver: Receiver, options: Options, log: Log, now_s: float, begin_s: 
     """Prints one line per topic and minute; times are monotonic."""
     if now_s - begin_s < AFTER_S:
         return
-    endpoints = receiver.endpoints()
+    participant = receiver.participant
+    endpoints = participant.endpoints()
     if not options.scans:
-        log.seldom("no scans", f"no publisher of {rmw.CLOUD} in the domain {options.domain_id}: {_seen(endpoints)}; "
-                   "ROS_DOMAIN_ID, CYCLONEDDS_URI")
+        log.seldom("no scans", f"no publisher of {msgtypes.CLOUD} {participant.place}: {_seen(participant)}; {participant.advice}")
     # Topics that need not be published, or come only once.
     quiet = (options.initial_pose, options.tf_static_topic, options.tf_topic if options.tf != "map-odom" else None)
     for one in list(receiver.inputs):
@@ -24,31 +24,32 @@ def tell(receiver: Receiver, options: Options, log: Log, now_s: float, begin_s: 
         if now_s - max(one.last_s, begin_s) < AFTER_S:
             log.forget(one.topic)
         else:
-            log.seldom(one.topic, _why_silent(one, endpoints, options))
+            log.seldom(one.topic, _why_silent(one, participant, options))
 
 
-def _seen(endpoints: list[dds.Endpoint]) -> str:
-    topics = sorted({endpoint.topic for endpoint in endpoints})
-    return f"{len(topics)} topics of ROS 2 are seen" if topics else "no topic of ROS 2 is seen at all"
+def _seen(participant: graph.Participant) -> str:
+    topics = {endpoint.topic for endpoint in participant.endpoints()}
+    return f"{len(topics)} topics of {participant.name} are seen" if topics else f"no topic of {participant.name} is seen at all"
 
 
-def _why_silent(one: Input, endpoints: list[dds.Endpoint], options: Options) -> str:
+def _why_silent(one: Input, participant: graph.Participant, options: Options) -> str:
+    endpoints = participant.endpoints()
     writers = [endpoint for endpoint in endpoints if endpoint.topic == one.topic]
-    wanted = rmw.CLOUD if one.is_scan else " or ".join(one.types)
+    wanted = msgtypes.CLOUD if one.is_scan else " or ".join(one.types)
     if not writers:
         others = sorted({endpoint.topic for endpoint in endpoints if endpoint.type in one.types})
-        hint = f"that type is on {', '.join(others)}" if others else _seen(endpoints)
-        return f"no publisher of {one.topic} ({wanted}) in the domain {options.domain_id}: {hint}"
+        hint = f"that type is on {', '.join(others)}" if others else _seen(participant)
+        return f"no publisher of {one.topic} ({wanted}) {participant.place}: {hint}"
     if one.reader is None:
         return f"{one.topic} has the type {writers[0].type}, not {wanted}"
     if one.received == 0 and one.reader.lost() == 0:
         mismatch = _mismatch(one, writers[0], options)
         return f"nothing comes on {one.topic}, though it is advertised" + (f": {mismatch}" if mismatch else "")
     return f"nothing comes on {one.topic} any more, {one.received} messages came, {one.reader.lost()} were lost: " \
-        "net.core.rmem_max, see docs/ros2.md"
+        f"{participant.loss_advice}"
 
 
-def _mismatch(one: Input, writer: dds.Endpoint, options: Options) -> Optional[str]:
+def _mismatch(one: Input, writer: graph.Endpoint, options: Options) -> Optional[str]:
     if one.is_scan and options.reliable and not writer.reliable:
         return "its writer is best effort, leave --reliable out"
     return None

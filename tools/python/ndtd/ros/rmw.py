@@ -10,23 +10,8 @@ from typing import Any, Optional
 
 from .._extras import need
 from ..recordings import ros_types
+from . import msgtypes
 
-CLOUD = "sensor_msgs/msg/PointCloud2"
-IMU = "sensor_msgs/msg/Imu"
-FIX = "sensor_msgs/msg/NavSatFix"
-ODOMETRY = "nav_msgs/msg/Odometry"
-TWIST = "geometry_msgs/msg/TwistStamped"
-TWIST_COVARIANCE = "geometry_msgs/msg/TwistWithCovarianceStamped"
-POSE = "geometry_msgs/msg/PoseWithCovarianceStamped"
-TF = "tf2_msgs/msg/TFMessage"
-DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
-CLOCK = "rosgraph_msgs/msg/Clock"
-VELOCITY = ("autoware_vehicle_msgs/msg/VelocityReport", "autoware_auto_vehicle_msgs/msg/VelocityReport")
-LIVOX = ("livox_ros_driver2/msg/CustomMsg", "livox_ros_driver/msg/CustomMsg", "livox_interfaces/msg/CustomMsg")
-PACKETS = ("velodyne_msgs/msg/VelodyneScan", "nebula_msgs/msg/NebulaPackets")
-SCANS = (CLOUD, *LIVOX, *PACKETS)
-FLOAT32, INT32 = "autoware_internal_debug_msgs/msg/Float32Stamped", "autoware_internal_debug_msgs/msg/Int32Stamped"
-STAMPED_POSE = "geometry_msgs/msg/PoseStamped"
 ALIGN = "autoware_internal_localization_msgs/srv/PoseWithCovarianceStamped"
 SET_BOOL = "std_srvs/srv/SetBool"
 REQUEST, RESPONSE = "_Request", "_Response"
@@ -34,8 +19,6 @@ SERVICES = {ALIGN: ("geometry_msgs/PoseWithCovarianceStamped pose_with_covarianc
                     "bool success\nbool reliable\ngeometry_msgs/PoseWithCovarianceStamped pose_with_covariance\n"),
             SET_BOOL: ("bool data\n", "bool success\nstring message\n")}
 SERVICE_HEADER = "uint64 guid\nint64 seq\n"  # cdds_request_header_t of rmw_cyclonedds
-LIVOX_POINT = "uint32 offset_time\nfloat32 x\nfloat32 y\nfloat32 z\nuint8 reflectivity\nuint8 tag\nuint8 line\n"
-LIVOX_SCAN = "std_msgs/Header header\nuint64 timebase\nuint32 point_num\nuint8 lidar_id\nuint8[3] rsvd\nCustomPoint[] points\n"
 
 
 def dds_topic(name: str) -> str:
@@ -67,28 +50,22 @@ def ros_type(name: str) -> str:
     return "/".join(parts[:-2] + [parts[-1][:-1]])
 
 
-def _definitions() -> dict[str, str]:
-    """What rosbags does not know: the text of each message, and of each half of a service."""
-    found = {FLOAT32: "builtin_interfaces/Time stamp\nfloat32 data\n", INT32: "builtin_interfaces/Time stamp\nint32 data\n"}
+def _services() -> dict[str, str]:
+    """The text of each half of a service."""
+    found = {}
     for name, (request, response) in SERVICES.items():
         found[name + REQUEST], found[name + RESPONSE] = SERVICE_HEADER + request, SERVICE_HEADER + response
-    for name in LIVOX:
-        package = name.split("/")[0]
-        found[f"{package}/msg/CustomPoint"] = LIVOX_POINT
-        found[name] = LIVOX_SCAN.replace("CustomPoint", f"{package}/CustomPoint")
     return found
 
 
 class Types:
     """Message classes, their CDR and their IDL. Threads: any, after the first use of a type."""
 
+    is_ros2 = True
+
     def __init__(self) -> None:
-        typesys = need("rosbags.typesys", "dds")
         self._store = ros_types.default_store()
-        for name, text in _definitions().items():
-            known = typesys.get_types_from_msg(text, name)
-            self._store.register({name: next(iter(known.values()))})  # rosbags names a half of a service anew
-        self._fields = getattr(self._store, "fielddefs", None) or self._store.FIELDDEFS  # rosbags before 0.10
+        self._fields = msgtypes.register(self._store, _services())
         self._idl_types = need("cyclonedds.idl.types", "dds")
         self._idl_module = need("cyclonedds.idl", "dds")
         self._structs: dict[str, Any] = {}

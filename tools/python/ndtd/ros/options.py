@@ -1,4 +1,4 @@
-"""Options and log of ndt-ros2-bridge."""
+"""Options and log of a bridge."""
 import sys
 import threading
 import time
@@ -39,7 +39,6 @@ class Options:
     scores: dict[str, str] = field(default_factory=dict)  # name: topic
     use_sim_time: bool = False
     reliable: bool = False
-    domain_id: int = 0
     daemon: link.Daemon = field(default_factory=link.Daemon)
     projector: Optional[Callable] = None
 
@@ -47,13 +46,14 @@ class Options:
 class Log:
     """Lines on standard error; the same cause at most once a minute."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str) -> None:
+        self._program = program
         self._last: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def __call__(self, text: str) -> None:
         """One line, whatever strangers have sent."""
-        print(f"ndt-ros2-bridge: {' '.join(text.split())[:LONGEST_LINE]}", file=sys.stderr, flush=True)
+        print(f"{self._program}: {' '.join(text.split())[:LONGEST_LINE]}", file=sys.stderr, flush=True)
 
     def seldom(self, cause: str, text: str) -> None:
         now = time.monotonic()

@@ -11,12 +11,12 @@ import zmq
 
 from ..recordings import messages as m
 from ..recordings import ros
-from . import dds, from_ndtd, initial_pose, link, rmw, to_ndtd
+from . import dds, from_ndtd, graph, initial_pose, link, msgtypes, rmw, to_ndtd
 from .options import Log, Options
 
 # What Autoware's displays and monitors plot, with the types of the topics.
-SCORES = {"exe_time_ms": rmw.FLOAT32, "iteration_num": rmw.INT32, "transform_probability": rmw.FLOAT32,
-          "nearest_voxel_transformation_likelihood": rmw.FLOAT32, "initial_to_result_distance": rmw.FLOAT32, "pose": rmw.STAMPED_POSE}
+SCORES = {"exe_time_ms": msgtypes.FLOAT32, "iteration_num": msgtypes.INT32, "transform_probability": msgtypes.FLOAT32,
+          "nearest_voxel_transformation_likelihood": msgtypes.FLOAT32, "initial_to_result_distance": msgtypes.FLOAT32, "pose": msgtypes.STAMPED_POSE}
 
 
 class Trigger:
@@ -48,11 +48,11 @@ class Trigger:
 class Align:
     """The service ndt_align_srv: run() is the thread; counts may be read by all."""
 
-    def __init__(self, options: Options, log: Log, types: rmw.Types, participant: dds.Participant, context: zmq.Context) -> None:
+    def __init__(self, options: Options, log: Log, types: graph.Types, participant: dds.Participant, context: zmq.Context) -> None:
         self._name, self._map_frame, self._log, self._messages = options.align_service, options.map_frame, log, from_ndtd.Messages(types)
         self._control = link.Control(context, options.daemon)
         self._service = participant.service(options.align_service, rmw.ALIGN)
-        self._topic = m.Topic(options.align_service, rmw.POSE, 0, "pose")
+        self._topic = m.Topic(options.align_service, msgtypes.POSE, 0, "pose")
         self.counts = {"align_requests": 0}
 
     def run(self, stop: threading.Event) -> None:
@@ -83,9 +83,9 @@ def _refuse(log: Log, name: str, error: Exception) -> None:
 class Scores:
     """The topics of SCORES that options.scores names."""
 
-    def __init__(self, options: Options, types: rmw.Types, participant: dds.Participant) -> None:
+    def __init__(self, options: Options, types: graph.Types, participant: graph.Participant) -> None:
         self._types, self._messages, self._frame = types, from_ndtd.Messages(types), options.map_frame
-        self._writers = {name: participant.writer(topic, SCORES[name], dds.Quality(depth=10)) for name, topic in options.scores.items()}
+        self._writers = {name: participant.writer(topic, SCORES[name], graph.Quality(depth=10)) for name, topic in options.scores.items()}
 
     def write(self, result: dict[str, Any]) -> None:
         """All topics of a result with a pose."""
@@ -96,6 +96,6 @@ class Scores:
             values["initial_to_result_distance"] = np.linalg.norm(np.subtract(result["pose"][:3], result["guess"][:3]))
         stamp = self._messages.time(result["stamp_ns"])
         for name, value in values.items():
-            data = int(value) if SCORES[name] == rmw.INT32 else float(value)
+            data = int(value) if SCORES[name] == msgtypes.INT32 else float(value)
             self._writers[name].write(self._types[SCORES[name]](stamp=stamp, data=data))
         self._writers["pose"].write(self._messages.stamped_pose(result, self._frame))

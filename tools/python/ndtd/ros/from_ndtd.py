@@ -1,9 +1,9 @@
-"""Results of ndtd to messages of ROS 2."""
+"""Results of ndtd to messages of ROS."""
 from typing import Any, Optional
 
 import numpy as np
 
-from . import rmw
+from . import msgtypes
 
 TRUSTED_STATES = ("tracking", "coasting", "extending", None)  # None: a daemon that does not tell
 OK, WARN, ERROR, STALE = range(4)
@@ -20,7 +20,7 @@ class Messages:
     """Builds messages; stamps in ns, poses x y z qx qy qz qw."""
 
     def __init__(self, types: Any) -> None:
-        """types: classes by the names of messages, such as rmw.Types."""
+        """types: classes by the names of messages, such as graph.Types."""
         self._types = types
         self._unknown = np.zeros(36)
 
@@ -43,7 +43,7 @@ class Messages:
 
     def stamped_pose(self, result: dict[str, Any], frame_id: str) -> Any:
         """geometry_msgs/PoseStamped of a result with a pose."""
-        return self._make(rmw.STAMPED_POSE, header=self.header(result["stamp_ns"], frame_id), pose=self.plain_pose(result["pose"]))
+        return self._make(msgtypes.STAMPED_POSE, header=self.header(result["stamp_ns"], frame_id), pose=self.plain_pose(result["pose"]))
 
     def _with_covariance(self, result: dict[str, Any]) -> Any:
         pose = self.plain_pose(result["pose"])
@@ -52,14 +52,14 @@ class Messages:
 
     def pose(self, result: dict[str, Any], frame_id: str) -> Any:
         """geometry_msgs/PoseWithCovarianceStamped of a result with a pose; an unknown covariance is zeros."""
-        return self._make(rmw.POSE, header=self.header(result["stamp_ns"], frame_id), pose=self._with_covariance(result))
+        return self._make(msgtypes.POSE, header=self.header(result["stamp_ns"], frame_id), pose=self._with_covariance(result))
 
     def odometry(self, moment: dict[str, Any], frame_id: str, child_frame_id: str) -> Any:
         """nav_msgs/Odometry of a pose between scans; the covariance of the twist is unknown, zeros."""
         numbers = moment.get("twist", [0.0] * 6)
         twist = self._make("geometry_msgs/msg/Twist", linear=self._vector("Vector3", numbers[:3]), angular=self._vector("Vector3", numbers[3:]))
         with_covariance = self._make("geometry_msgs/msg/TwistWithCovariance", twist=twist, covariance=self._unknown)
-        return self._make(rmw.ODOMETRY, header=self.header(moment["stamp_ns"], frame_id), child_frame_id=child_frame_id,
+        return self._make(msgtypes.ODOMETRY, header=self.header(moment["stamp_ns"], frame_id), child_frame_id=child_frame_id,
                           pose=self._with_covariance(moment), twist=with_covariance)
 
     def transform(self, stamp_ns: int, parent: str, child: str, pose: Any) -> Any:
@@ -68,7 +68,7 @@ class Messages:
                                rotation=self._vector("Quaternion", pose[3:]))
         stamped = self._make("geometry_msgs/msg/TransformStamped", header=self.header(stamp_ns, parent),
                              child_frame_id=child, transform=transform)
-        return self._make(rmw.TF, transforms=[stamped])
+        return self._make(msgtypes.TF, transforms=[stamped])
 
     def diagnostics(self, stamp_ns: int, statuses: list[tuple[str, int, str, dict[str, Any]]]) -> Any:
         """diagnostic_msgs/DiagnosticArray of (name, level, message, values)."""
@@ -77,7 +77,7 @@ class Messages:
             pairs = [self._make("diagnostic_msgs/msg/KeyValue", key=key, value=_text(value)) for key, value in values.items()]
             array.append(self._make("diagnostic_msgs/msg/DiagnosticStatus", level=level, name=name, message=text,
                                     hardware_id="ndtd", values=pairs))
-        return self._make(rmw.DIAGNOSTICS, header=self.header(stamp_ns, ""), status=array)
+        return self._make(msgtypes.DIAGNOSTICS, header=self.header(stamp_ns, ""), status=array)
 
 
 def _text(value: Any) -> str:

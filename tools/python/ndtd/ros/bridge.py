@@ -1,4 +1,4 @@
-"""The threads of ndt-ros2-bridge: receiver, publishers, services, and the main one, which asks ndtd for its status and for poses.
+"""The threads of a bridge: receiver, publishers, services, and the main one, which asks ndtd for its status and for poses.
 
 Scans go through as they come; where something cannot keep up, the newest ones win and the others are counted.
 """
@@ -11,26 +11,26 @@ import numpy as np
 import zmq
 
 from ..recordings import messages as m
-from . import autoware, dds, from_ndtd, hints, initial_pose, link, rmw
+from . import autoware, dds, from_ndtd, graph, hints, initial_pose, link, msgtypes
 from .options import Log, Options
 from .pose_publisher import PosePublisher, StreamPublisher
 from .receiver import Receiver
 
 
 class Bridge:
-    """Runs until stop() is called. OSError: no DDS; UsageError: which scans?"""
+    """Runs until `stop` is set, or the graph wants it to end. UsageError: which scans?"""
 
-    def __init__(self, options: Options, log: Log) -> None:
-        self._options, self._log = options, log
-        types = rmw.Types()
+    def __init__(self, options: Options, log: Log, types: graph.Types, participant: graph.Participant,
+                 stop: threading.Event) -> None:
+        self._options, self._log, self._participant = options, log, participant
         self._messages = from_ndtd.Messages(types)
         _warm_up(types, self._messages)
-        participant = dds.Participant(options.domain_id, types)
         context = zmq.Context()
         self._control = link.Control(context, options.daemon)
         self._receiver = Receiver(options, log, types, participant, context)
         self._trigger = self._align = scores = None
         if options.align_service:
+            assert isinstance(participant, dds.Participant)  # services are those of ROS 2
             self._trigger = autoware.Trigger(options, log, participant)
             self._align = autoware.Align(options, log, types, participant, context)
             scores = autoware.Scores(options, types, participant)
@@ -39,8 +39,8 @@ class Bridge:
         self._stream = StreamPublisher(options, types, participant, context, self._publisher.transforms, is_active)
         self._diagnostics = None
         if options.diagnostics:
-            self._diagnostics = participant.writer(options.diagnostics, rmw.DIAGNOSTICS, dds.Quality(depth=10))
-        self._stop = threading.Event()
+            self._diagnostics = participant.writer(options.diagnostics, msgtypes.DIAGNOSTICS, graph.Quality(depth=10))
+        self._stop = stop
         self._failure: Optional[BaseException] = None
         self._is_there = False  # ndtd
         self._begin_s = time.monotonic()
@@ -58,11 +58,9 @@ class Bridge:
             self._stop.set()
             for thread in threads:
                 thread.join(2.0)
+            self._participant.close()
         if self._failure is not None:
             raise self._failure
-
-    def stop(self, *_: Any) -> None:
-        self._stop.set()
 
     def summary(self) -> str:
         return ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in self._counts().items())
@@ -85,6 +83,9 @@ class Bridge:
             if time.monotonic() >= next_s:
                 next_s = time.monotonic() + 1.0
                 self._report()
+            if self._participant.ended():
+                self._log(self._participant.ended())
+                self._stop.set()
         self._control.close()
 
     # ---- initial pose ----
@@ -127,19 +128,19 @@ class Bridge:
                 **(self._trigger.counts if self._trigger else {}), **(self._align.counts if self._align else {})}
 
 
-def _warm_up(types: rmw.Types, messages: from_ndtd.Messages) -> None:
+def _warm_up(types: graph.Types, messages: from_ndtd.Messages) -> None:
     """rosbags writes the code of a type at its first use: 50 ms that the first pose must not wait for."""
     result: dict[str, Any] = {"stamp_ns": 0, "pose": [0.0] * 6 + [1.0]}
-    types.encode(messages.pose(result, ""), rmw.POSE)
-    types.encode(messages.odometry(result, "", ""), rmw.ODOMETRY)
-    types.encode(messages.transform(0, "", "", result["pose"]), rmw.TF)
-    types.encode(messages.diagnostics(0, [("", 0, "", {"": ""})]), rmw.DIAGNOSTICS)
-    types.encode(messages.stamped_pose(result, ""), rmw.STAMPED_POSE)
-    for name in (rmw.FLOAT32, rmw.INT32):
+    types.encode(messages.pose(result, ""), msgtypes.POSE)
+    types.encode(messages.odometry(result, "", ""), msgtypes.ODOMETRY)
+    types.encode(messages.transform(0, "", "", result["pose"]), msgtypes.TF)
+    types.encode(messages.diagnostics(0, [("", 0, "", {"": ""})]), msgtypes.DIAGNOSTICS)
+    types.encode(messages.stamped_pose(result, ""), msgtypes.STAMPED_POSE)
+    for name in (msgtypes.FLOAT32, msgtypes.INT32):
         types.encode(types[name](stamp=messages.time(0), data=0), name)
     header, field = messages.header(0, ""), types["sensor_msgs/msg/PointField"]("x", 0, 7, 1)
-    cloud = types[rmw.CLOUD](header, 1, 1, [field], False, 4, 4, np.zeros(4, np.uint8), True)
-    types.decode(types.encode(cloud, rmw.CLOUD), rmw.CLOUD)
+    cloud = types[msgtypes.CLOUD](header, 1, 1, [field], False, 4, 4, np.zeros(4, np.uint8), True)
+    types.decode(types.encode(cloud, msgtypes.CLOUD), msgtypes.CLOUD)
 
 
 def _daemon_status(status: Optional[dict[str, Any]], problem: str) -> tuple[str, int, str, dict[str, Any]]:
