@@ -40,6 +40,9 @@ def options(args: argparse.Namespace) -> tuple[Any, str]:
     for name, variable in VARIABLES.items():
         if name in remap:
             os.environ[variable] = remap.pop(name)
+    namespace = os.environ.get("ROS_NAMESPACE", "")
+    if namespace.strip("/") and not re.fullmatch(r"/?[A-Za-z]\w*(/\w+)*/?", namespace, re.ASCII):
+        raise ValueError(f"'{namespace}' is no name of a namespace: letters, digits and _ between slashes")
     node = remap.pop("__name", NODE)
     if not re.fullmatch(r"[A-Za-z]\w*", node, re.ASCII):
         raise ValueError(f"__name '{node}' is no name of a node: letters, digits and _")
@@ -48,7 +51,7 @@ def options(args: argparse.Namespace) -> tuple[Any, str]:
     private = next((name for name in remap if name.startswith("_")), None)
     if private is not None:
         raise ValueError(f"{private}: of parameters only _use_sim_time is known; options are named in --help")
-    names = command.Names(os.environ.get("ROS_NAMESPACE", ""), node, remap)
+    names = command.Names(namespace, node, remap)
     return command.options(args, names, use_sim_time=sim_time), node
 
 

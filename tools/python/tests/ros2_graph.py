@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from ros_processes import Processes, initial_pose
 
 PEER = Path(__file__).with_name("ros2_peer.py")
 
@@ -35,29 +36,16 @@ def _free_domain():
     raise OSError("every DDS domain from 10 to 99 is in use")
 
 
-class Graph:
+class Graph(Processes):
     """Processes in a DDS domain of their own. folder: for sockets, logs and CDR files."""
 
+    bridge_module = "ndtd.ndt_ros2_bridge"
+
     def __init__(self, ndtd, map_path, folder, deskew="time", dds=""):
-        self.folder, self.ndtd, self._map, self._deskew = Path(folder), ndtd, map_path, deskew
-        self.folder.mkdir(parents=True, exist_ok=True)
         self.domain, self._domain_keeper = _free_domain()
         self.configuration = CONFIGURATION + ("," + dds if dds else "")
-        self._environment = {**os.environ, "ROS_DOMAIN_ID": str(self.domain), "CYCLONEDDS_URI": self.configuration,
-                             "RUNTIME_DIRECTORY": str(self.folder), "PYTHONUNBUFFERED": "1", "ROS_LOCALHOST_ONLY": "0"}
-        self._processes = {}
-
-    def start(self, name, *command):
-        out = open(self.folder / f"{name}.out", "ab")
-        err = open(self.folder / f"{name}.err", "ab")
-        self._processes[name] = subprocess.Popen([str(part) for part in command], stdout=out, stderr=err,
-                                                 env=self._environment)
-
-    def start_ndtd(self, *options):
-        self.start("ndtd", self.ndtd, "--map", self._map, "--set", f"preprocess.deskew={self._deskew}", *options)
-
-    def start_bridge(self, *options):
-        self.start("bridge", sys.executable, "-m", "ndtd.ndt_ros2_bridge", *options)
+        super().__init__(ndtd, map_path, folder, deskew, ROS_DOMAIN_ID=str(self.domain), CYCLONEDDS_URI=self.configuration,
+                         ROS_LOCALHOST_ONLY="0")
 
     def start_listener(self):
         self.start("listener", sys.executable, PEER, "listen")
@@ -66,48 +54,9 @@ class Graph:
     def start_driver(self, *options):
         self.start("driver", sys.executable, PEER, "publish", self.folder / "scans", *options)
 
-    def stop(self, name, how=signal.SIGTERM):
-        process = self._processes.pop(name, None)
-        if process is not None and process.poll() is None:
-            process.send_signal(how)
-            process.wait(20)
-        return process.returncode if process else None
-
-    def finish(self, name, timeout_s):
-        """Waits for the end of a process."""
-        code = self._processes[name].wait(timeout_s)
-        del self._processes[name]
-        return code
-
     def close(self):
-        for name in list(self._processes):
-            self.stop(name, signal.SIGKILL)
+        super().close()
         self._domain_keeper.close()
-
-    def lines(self, name, stream="out"):
-        path = self.folder / f"{name}.{stream}"
-        return path.read_text().splitlines() if path.exists() else []
-
-    def wait_for(self, name, text, timeout_s, stream="out"):
-        end = time.monotonic() + timeout_s
-        while time.monotonic() < end:
-            if any(text in line for line in self.lines(name, stream)):
-                return
-            time.sleep(0.05)
-        raise TimeoutError(f"{name}: no '{text}' within {timeout_s} s: {self.lines(name, 'err')[-5:]}")
-
-    def wait_for_poses(self, count, timeout_s):
-        """Waits until the listener has got so many; a limit, so that a test ends that waits for what does not come."""
-        end = time.monotonic() + timeout_s
-        while len(self.received("pose")) < count:
-            if time.monotonic() > end:
-                raise TimeoutError(f"{len(self.received('pose'))} of {count} poses within {timeout_s} s: {self.lines('bridge', 'err')[-5:]}")
-            time.sleep(0.05)
-
-    def received(self, kind):
-        """Columns of what the listener got: (stamp_ns, monotonic_ns, rest)."""
-        rows = [line.split() for line in self.lines("listener")]
-        return [(int(row[1]), int(row[2]), row[3:]) for row in rows if row[0] == kind and len(row) > 3]
 
     def published(self):
         """stamp_ns: monotonic_ns."""
@@ -117,14 +66,6 @@ class Graph:
         """Delay of each pose, from just before the cloud is written to DDS to when the pose was taken from it."""
         published = self.published()
         return np.array([(at - published[stamp]) * 1e-6 for stamp, at, _ in self.received("pose") if stamp in published])
-
-
-def initial_pose(bag):
-    """Initial pose of a simulated drive, for --initial-pose."""
-    import msgpack
-    from ndtd import BagReader
-    record = next(record for record in BagReader(str(bag)) if record.type == "initial_pose")
-    return ",".join(str(value) for value in msgpack.unpackb(record.payload)["pose"])
 
 
 def pack(bag, folder, limit):

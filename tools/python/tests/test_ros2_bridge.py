@@ -20,6 +20,7 @@ from ndtd.recordings.sensor_frames import Frames
 from ndtd.poses import compose, inverse, matrix
 from ndtd.ros import from_ndtd, initial_pose, link, mounting, msgtypes, rmw, tf_buffer, to_ndtd
 from ros2_peer import msg
+from ros_processes import truth
 
 STAMP_NS = 1_700_000_000_250_000_000
 
@@ -434,12 +435,6 @@ def graph(bin_dir, drive_120k, tmp_path):
     graph = ros2_graph.Graph(bin_dir / "ndtd", drive.map, tmp_path)
     yield graph
     graph.close()
-
-
-def truth(bag):
-    """Positions by stamp."""
-    rows = [msgpack.unpackb(record.payload) for record in BagReader(str(bag)) if record.type == "truth"]
-    return {row["stamp_ns"]: row["pose"][:3] for row in rows}
 
 
 def test_scans_in_poses_out(graph, drive_120k):

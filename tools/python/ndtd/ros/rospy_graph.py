@@ -33,20 +33,26 @@ BUFFER = 1 << 22  # bytes that rospy takes at once: a cloud
 def import_rospy() -> Any:
     """rospy: of this Python, or else that of the system, whose folder is searched after all others."""
     try:
-        return importlib.import_module("rospy")
+        return _rospy()
     except ImportError as error:
         missing = error.name or "rospy"
     for folder in FOLDERS:
         if (Path(folder) / "rospy").is_dir():
             sys.path.append(folder)
             try:
-                return importlib.import_module("rospy")
+                return _rospy()
             except ImportError as error:
                 missing = f"{error.name}, which rospy in {folder} needs,"
                 sys.path.remove(folder)
     raise MissingPackage(f"{missing} is not installed. rospy is a package of ROS 1, not of PyPI: apt install python3-rospy (Debian 12, "
                          "Ubuntu 22.04), or source setup.bash of ROS Noetic; its Python and this one "
                          f"({sys.version_info.major}.{sys.version_info.minor}) have to be the same")
+
+
+def _rospy() -> Any:
+    rospy = importlib.import_module("rospy")
+    importlib.import_module("rosgraph").network.get_local_addresses()  # imports netifaces, which is compiled for one Python, late
+    return rospy
 
 
 def ros1_name(name: str) -> str:
@@ -122,7 +128,8 @@ class MasterError(OSError):
 
 def master_uri() -> str:
     """ROS_MASTER_URI; where it is not set, it becomes that of this machine."""
-    return os.environ.setdefault("ROS_MASTER_URI", MASTER_URI)
+    os.environ["ROS_MASTER_URI"] = os.environ.get("ROS_MASTER_URI") or MASTER_URI
+    return os.environ["ROS_MASTER_URI"]
 
 
 def connect(node: str, types: Types, log: Log, stop: threading.Event) -> "Optional[Participant]":
@@ -133,6 +140,7 @@ def connect(node: str, types: Types, log: Log, stop: threading.Event) -> "Option
     while not stop.is_set():
         try:
             master.ask("getPid")
+            log.forget("no master")
             return Participant(node, types, log, uri)
         except MasterError as error:
             log.seldom("no master", f"{error} (ROS_MASTER_URI); waiting for it")
