@@ -3,7 +3,7 @@
     ros1_peer.py listen                             a line `pose stamp_ns monotonic_ns x y z frame seq` for each pose, `odometry ...`,
                                                     `tf ...`, `tf2 ...` (map -> base_link at the stamp of a pose), `diagnostics ...`
     ros1_peer.py publish FOLDER --rate 10           plays serialised clouds; a line `stamp_ns monotonic_ns` before each
-    ros1_peer.py advertise TOPIC=PACKAGE/TYPE...    empty messages, 5 per second
+    ros1_peer.py advertise TOPIC=PACKAGE/TYPE...    empty messages, 5 per second; TOPIC:=...: a latched one, once
     ros1_peer.py click FRAME X Y YAW                the tool 2D Pose Estimate of rviz, to whoever listens
     ros1_peer.py recode PACKAGE/TYPE                a serialised message as hex in, its MD5 sum, its text and the same bytes out
 """
@@ -108,11 +108,14 @@ def publish(folder, rate, skip, limit):
 def advertise(topics):
     rospy.init_node("advertiser", anonymous=True, disable_rostime=True)
     kinds = [(name, message_class(kind)) for name, kind in (topic.split("=") for topic in topics)]
-    publishers = [(rospy.Publisher(name, kind, queue_size=5), kind) for name, kind in kinds]
+    publishers = [(rospy.Publisher(name.rstrip(":"), kind, queue_size=5, latch=name[-1] == ":"), kind) for name, kind in kinds]
+    for publisher, kind in publishers:
+        publisher.publish(kind())
     say("ready")
     while not rospy.is_shutdown():
         for publisher, kind in publishers:
-            publisher.publish(kind())
+            if not publisher.impl.is_latch:
+                publisher.publish(kind())
         time.sleep(0.2)
 
 

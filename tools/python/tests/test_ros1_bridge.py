@@ -293,6 +293,17 @@ def test_which_scans(graph):
 
 
 @has_ros
+def test_a_map_is_no_scan(graph):
+    """What is latched is not what a LiDAR sees."""
+    graph.start_master()
+    graph.start_peer("others", "advertise", "/map_cloud:=sensor_msgs/PointCloud2", "/points=sensor_msgs/PointCloud2")
+    graph.wait_for("others", "ready", 30)
+    graph.start_bridge()
+    graph.wait_for("bridge", "reads /points", 60, "err")
+    assert graph.stop("bridge") == 0
+
+
+@has_ros
 def test_another_bridge_of_the_same_name(graph):
     """As for any node of ROS: the later one stays."""
     graph.start_master()

@@ -629,6 +629,15 @@ def test_list_of_topics(graph, robot):
     del keep
 
 
+def test_a_map_is_no_scan(graph, robot):
+    """What late subscribers get is not what a LiDAR sees."""
+    keep = robot("/map", msg.PointCloud2, latched=True)
+    graph.start_driver("--limit", 1)
+    graph.start_bridge()
+    graph.wait_for("bridge", "reads /points", 30, "err")
+    del keep
+
+
 def test_hints(graph):
     """No daemon, no cloud on the named topic, another one elsewhere: three lines."""
     graph.start_driver("--topic", "/elsewhere", "--limit", 1)

@@ -115,7 +115,11 @@ class Receiver:
         self._log(f"reads {one.topic} ({name})")
 
     def _choose_scan(self) -> None:
-        clouds = sorted({writer.topic for writer in self.participant.endpoints() if writer.type == msgtypes.CLOUD})
+        found = [writer for writer in self.participant.endpoints() if writer.type == msgtypes.CLOUD]
+        for topic in {writer.topic for writer in found}:
+            self.participant.expect(topic, msgtypes.SCANS, graph.SENSOR)
+        # What late subscribers get is a map, not what a LiDAR sees.
+        clouds = sorted({writer.topic for writer in found} - {writer.topic for writer in found if writer.transient_local})
         now_s = time.monotonic()
         self._first_cloud_s = (self._first_cloud_s or now_s) if clouds else None
         if self._first_cloud_s is None or now_s - self._first_cloud_s < SETTLE_S:

@@ -14,6 +14,7 @@ import threading
 import time
 import xmlrpc.client
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -192,7 +193,7 @@ class Participant:
         """Subscribes at once: a recording begins to play 0.2 s after its topics appear."""
         with self._lock:
             if topic not in self._readers:
-                self._readers[topic] = Reader(types, quality, lambda name: self._seen(Endpoint(topic, name)), self._wake)
+                self._readers[topic] = Reader(types, quality, lambda *what: self._seen(Endpoint(topic, *what)), self._wake)
                 self._readers[topic].subscription = self._rospy.Subscriber(
                     topic, self._rospy.AnyMsg, self._readers[topic].put, buff_size=BUFFER, tcp_nodelay=True)
 
@@ -255,7 +256,7 @@ class Participant:
         found = {Endpoint(topic, ros_types.ros2_name(types[topic])) for topic, nodes in publishers
                  if types.get(topic, "*") != "*" and set(nodes) - {self._me}}
         with self._lock:
-            self._known &= found
+            self._known = {one for one in self._known if replace(one, transient_local=False) in found}  # connections tell latching
         for endpoint in found:
             self._seen(endpoint)
         self._register(*(wanted - {topic for topic, nodes in rows if self._me in nodes}
@@ -276,7 +277,7 @@ class Reader:
     """Keeps the newest messages of a topic, as bytes, until they are taken."""
 
     def __init__(self, types: tuple[str, ...], quality: Quality, seen: Any, wake: threading.Event) -> None:
-        """seen: is told the type of each message."""
+        """seen: is told type, reliability and latching of each message."""
         self.types = types
         self.subscription: Any = None
         self._seen, self._wake = seen, wake
@@ -285,8 +286,9 @@ class Reader:
 
     def put(self, message: Any) -> None:
         """Of rospy's threads."""
-        name = ros_types.ros2_name(message._connection_header["type"])
-        self._seen(name)
+        header = message._connection_header
+        name = ros_types.ros2_name(header["type"])
+        self._seen(name, True, header.get("latching") == "1")
         if name in self.types:
             self._lost += len(self._waiting) == self._waiting.maxlen
             self._waiting.append(message._buff)
