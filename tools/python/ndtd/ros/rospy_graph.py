@@ -32,22 +32,20 @@ BUFFER = 1 << 22  # bytes that rospy takes at once: a cloud
 
 
 def import_rospy() -> Any:
-    """rospy: of this Python, or else that of the system, whose folder is searched after all others."""
-    try:
-        return _rospy()
-    except ImportError as error:
-        missing = error.name or "rospy"
-    for folder in FOLDERS:
-        if (Path(folder) / "rospy").is_dir():
-            sys.path.append(folder)
-            try:
-                return _rospy()
-            except ImportError as error:
-                missing = f"{error.name}, which rospy in {folder} needs,"
-                sys.path.remove(folder)
-    raise MissingPackage(f"{missing} is not installed. rospy is a package of ROS 1, not of PyPI: apt install python3-rospy (Debian 12, "
-                         "Ubuntu 22.04), or source setup.bash of ROS Noetic; its Python and this one "
-                         f"({sys.version_info.major}.{sys.version_info.minor}) have to be the same")
+    """rospy: of this Python, or else that of the system, whose folder is searched after all others. MissingPackage tells how to get it."""
+    for folder in (None, *FOLDERS):
+        if folder and not (Path(folder) / "rospy").is_dir():
+            continue
+        sys.path += [folder] if folder else []
+        try:
+            return _rospy()
+        except ImportError as error:
+            sys.path = [path for path in sys.path if path != folder]
+            if error.name and error.name != "rospy":
+                raise MissingPackage(f"{error.name} is not installed, which rospy needs: pip install {error.name}, or use the Python that rospy "
+                                     f"is made for (this is {sys.version_info.major}.{sys.version_info.minor})", name=error.name) from None
+    raise MissingPackage("rospy is not installed, which is a part of ROS 1 and not on PyPI: apt install python3-rospy (Debian 12, Ubuntu 22.04), "
+                         "or source setup.bash of ROS Noetic", name="rospy")
 
 
 def _rospy() -> Any:
