@@ -10,7 +10,8 @@ from ._arguments import Parser, add_version
 from .ros import command
 
 PROGRAM, NODE = "ndt-ros1-bridge", "ndt_ros1_bridge"
-EPILOG = """Topics: a name without a slash gets the namespace. FROM:=TO, __name, __ns, __master, __ip, __hostname and _use_sim_time work as for nodes of ROS.
+EPILOG = """Topics: a name without a slash gets the namespace. FROM:=TO, __name, __ns, __master, __ip, __hostname
+and _use_sim_time work as for nodes of ROS.
 Exit status: 0 stopped by a signal or from the graph, 2 wrong usage, 3 no rospy, or a package that is missing. More: docs/ros1.md"""
 
 VARIABLES = {"__ns": "ROS_NAMESPACE", "__master": "ROS_MASTER_URI", "__ip": "ROS_IP", "__hostname": "ROS_HOSTNAME"}

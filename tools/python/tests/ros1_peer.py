@@ -1,7 +1,8 @@
 """Nodes of ROS 1 that know nothing of ndtd: rospy, tf2_ros and messages of the system, whose python3 runs this file.
 
     ros1_peer.py listen                             a line `pose stamp_ns monotonic_ns x y z frame seq` for each pose, `odometry ...`,
-                                                    `tf ...`, `tf2 ...` (map -> base_link at the stamp of a pose), `diagnostics ...`
+                                                    `contract ...` (its quaternion squared, its covariance), `tf ...`, `tf2 ...`
+                                                    (map -> base_link at its stamp), `diagnostics ...`
     ros1_peer.py publish FOLDER --rate 10           plays serialised clouds; a line `stamp_ns monotonic_ns` before each
     ros1_peer.py advertise TOPIC=PACKAGE/TYPE...    empty messages, 5 per second; TOPIC:=...: a latched one, once
     ros1_peer.py click FRAME X Y YAW                the tool 2D Pose Estimate of rviz, to whoever listens
@@ -35,6 +36,8 @@ def _on_pose(message, wanted):
     now, p = time.monotonic_ns(), message.pose.pose.position
     wanted.append(message.header.stamp)
     say("pose", message.header.stamp.to_nsec(), now, p.x, p.y, p.z, message.header.frame_id, message.header.seq)
+    q = message.pose.pose.orientation
+    say("contract", message.header.stamp.to_nsec(), now, q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w, *message.pose.covariance)
 
 
 def _on_odometry(message):

@@ -203,6 +203,9 @@ def test_recording_with_tf_and_initial_pose(graph, recording):
     assert len(poses) > SCANS / 3, lines
     check_poses(poses, true, 0.15)
     assert [int(rest[4]) for _, _, rest in poses] == list(range(1, len(poses) + 1)) and {rest[3] for _, _, rest in poses} == {"map"}
+    for _, _, (length2, *covariance) in graph.received("contract"):  # what robot_localization expects
+        covariance = np.array(covariance, float).reshape(6, 6)
+        assert float(length2) == pytest.approx(1) and np.allclose(covariance, covariance.T) and (np.linalg.eigvalsh(covariance) > 0).all()
     tf = [rest for _, _, rest in graph.received("tf") if rest[3] == "map"]
     assert {rest[4] for rest in tf} == {"odom"} and len(tf) == len(poses)
     of_tf2 = graph.received("tf2")

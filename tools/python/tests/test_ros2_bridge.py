@@ -103,8 +103,8 @@ def test_cdr_in_both_directions(types, rng, make, name, idl):
     assert types.encode(types.decode(theirs, name), name) == ours
 
 
-@pytest.mark.parametrize("name", [msgtypes.CLOUD, msgtypes.IMU, msgtypes.FIX, msgtypes.ODOMETRY, msgtypes.TWIST, msgtypes.TWIST_COVARIANCE, msgtypes.POSE, msgtypes.TF,
-                                  msgtypes.DIAGNOSTICS, msgtypes.CLOCK])
+@pytest.mark.parametrize("name", [msgtypes.CLOUD, msgtypes.IMU, msgtypes.FIX, msgtypes.ODOMETRY, msgtypes.TWIST, msgtypes.TWIST_COVARIANCE,
+                                  msgtypes.POSE, msgtypes.TF, msgtypes.DIAGNOSTICS, msgtypes.CLOCK])
 def test_idl_of_a_type(types, name):
     idl = types.idl(name)
     assert idl.__idl__.idl_transformed_typename == rmw.dds_type(name)
@@ -388,10 +388,10 @@ def test_livox(types):
 def test_discovery_by_variables_of_ros(variables, tmp_path):
     """Two processes on the loopback find each other by the variables alone."""
     code = ("import sys, time\n"
-            "from ndtd.ros import dds, graph, msgtypes, rmw\n"
+            "from ndtd.ros import dds, msgtypes, rmw, transport\n"
             "types = rmw.Types()\n"
             "participant = dds.Participant(9, types)\n"
-            "writer = participant.writer('/' + sys.argv[1], msgtypes.CLOCK, graph.Quality(transient_local=True))\n"
+            "writer = participant.writer('/' + sys.argv[1], msgtypes.CLOCK, transport.Quality(transient_local=True))\n"
             "end = time.monotonic() + 30\n"
             "while time.monotonic() < end:\n"
             "    participant.wait(0.1)\n"

@@ -11,7 +11,7 @@ import zmq
 
 from ..recordings import messages as m
 from ..recordings import ros
-from . import dds, from_ndtd, graph, initial_pose, link, msgtypes, rmw, to_ndtd
+from . import dds, from_ndtd, initial_pose, link, msgtypes, rmw, to_ndtd, transport
 from .options import Log, Options
 
 # What Autoware's displays and monitors plot, with the types of the topics.
@@ -48,7 +48,7 @@ class Trigger:
 class Align:
     """The service ndt_align_srv: run() is the thread; counts may be read by all."""
 
-    def __init__(self, options: Options, log: Log, types: graph.Types, participant: dds.Participant, context: zmq.Context) -> None:
+    def __init__(self, options: Options, log: Log, types: transport.Types, participant: dds.Participant, context: zmq.Context) -> None:
         self._name, self._map_frame, self._log, self._messages = options.align_service, options.map_frame, log, from_ndtd.Messages(types)
         self._control = link.Control(context, options.daemon)
         self._service = participant.service(options.align_service, rmw.ALIGN)
@@ -83,9 +83,9 @@ def _refuse(log: Log, name: str, error: Exception) -> None:
 class Scores:
     """The topics of SCORES that options.scores names."""
 
-    def __init__(self, options: Options, types: graph.Types, participant: graph.Participant) -> None:
+    def __init__(self, options: Options, types: transport.Types, participant: transport.Participant) -> None:
         self._types, self._messages, self._frame = types, from_ndtd.Messages(types), options.map_frame
-        self._writers = {name: participant.writer(topic, SCORES[name], graph.Quality(depth=10)) for name, topic in options.scores.items()}
+        self._writers = {name: participant.writer(topic, SCORES[name], transport.Quality(depth=10)) for name, topic in options.scores.items()}
 
     def write(self, result: dict[str, Any]) -> None:
         """All topics of a result with a pose."""

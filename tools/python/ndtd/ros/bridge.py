@@ -11,7 +11,7 @@ import numpy as np
 import zmq
 
 from ..recordings import messages as m
-from . import autoware, dds, from_ndtd, graph, hints, initial_pose, link, msgtypes
+from . import autoware, dds, from_ndtd, hints, initial_pose, link, msgtypes, transport
 from .options import Log, Options
 from .pose_publisher import PosePublisher, StreamPublisher
 from .receiver import Receiver
@@ -20,7 +20,7 @@ from .receiver import Receiver
 class Bridge:
     """Runs until `stop` is set, or the graph wants it to end. UsageError: which scans?"""
 
-    def __init__(self, options: Options, log: Log, types: graph.Types, participant: graph.Participant,
+    def __init__(self, options: Options, log: Log, types: transport.Types, participant: transport.Participant,
                  stop: threading.Event) -> None:
         self._options, self._log, self._participant = options, log, participant
         self._messages = from_ndtd.Messages(types)
@@ -39,7 +39,7 @@ class Bridge:
         self._stream = StreamPublisher(options, types, participant, context, self._publisher.transforms, is_active)
         self._diagnostics = None
         if options.diagnostics:
-            self._diagnostics = participant.writer(options.diagnostics, msgtypes.DIAGNOSTICS, graph.Quality(depth=10))
+            self._diagnostics = participant.writer(options.diagnostics, msgtypes.DIAGNOSTICS, transport.Quality(depth=10))
         self._stop = stop
         self._failure: Optional[BaseException] = None
         self._is_there = False  # ndtd
@@ -128,7 +128,7 @@ class Bridge:
                 **(self._trigger.counts if self._trigger else {}), **(self._align.counts if self._align else {})}
 
 
-def _warm_up(types: graph.Types, messages: from_ndtd.Messages) -> None:
+def _warm_up(types: transport.Types, messages: from_ndtd.Messages) -> None:
     """rosbags writes the code of a type at its first use: 50 ms that the first pose must not wait for."""
     result: dict[str, Any] = {"stamp_ns": 0, "pose": [0.0] * 6 + [1.0]}
     types.encode(messages.pose(result, ""), msgtypes.POSE)

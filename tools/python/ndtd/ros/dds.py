@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 from .._extras import need
 from . import rmw
-from .graph import Endpoint, Quality
+from .transport import Endpoint, Quality
 
 # A cloud is hundreds of datagrams: the usual buffer of 208 kB loses some of them. The system's net.core.rmem_max caps it.
 RECEIVE_BUFFER = ("<CycloneDDS><Domain><Internal><SocketReceiveBufferSize min='default' max='16MB'/></Internal>"

@@ -20,7 +20,7 @@ class Messages:
     """Builds messages; stamps in ns, poses x y z qx qy qz qw."""
 
     def __init__(self, types: Any) -> None:
-        """types: classes by the names of messages, such as graph.Types."""
+        """types: classes by the names of messages, such as transport.Types."""
         self._types = types
         self._unknown = np.zeros(36)
 

@@ -1,7 +1,7 @@
 """Hints of the log about topics on which nothing comes."""
 from typing import Optional
 
-from . import graph, msgtypes
+from . import msgtypes, transport
 from .options import Log, Options
 from .receiver import Input, Receiver
 
@@ -27,12 +27,12 @@ def tell(receiver: Receiver, options: Options, log: Log, now_s: float, begin_s: 
             log.seldom(one.topic, _why_silent(one, participant, options))
 
 
-def _seen(participant: graph.Participant) -> str:
+def _seen(participant: transport.Participant) -> str:
     topics = {endpoint.topic for endpoint in participant.endpoints()}
     return f"{len(topics)} topics of {participant.name} are seen" if topics else f"no topic of {participant.name} is seen at all"
 
 
-def _why_silent(one: Input, participant: graph.Participant, options: Options) -> str:
+def _why_silent(one: Input, participant: transport.Participant, options: Options) -> str:
     endpoints = participant.endpoints()
     writers = [endpoint for endpoint in endpoints if endpoint.topic == one.topic]
     wanted = msgtypes.CLOUD if one.is_scan else " or ".join(one.types)
@@ -49,7 +49,7 @@ def _why_silent(one: Input, participant: graph.Participant, options: Options) ->
         f"{participant.loss_advice}"
 
 
-def _mismatch(one: Input, writer: graph.Endpoint, options: Options) -> Optional[str]:
+def _mismatch(one: Input, writer: transport.Endpoint, options: Options) -> Optional[str]:
     if one.is_scan and options.reliable and not writer.reliable:
         return "its writer is best effort, leave --reliable out"
     return None

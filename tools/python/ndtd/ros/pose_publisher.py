@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional
 import zmq
 
 from ..poses import compose, inverse
-from . import from_ndtd, graph, link, msgtypes
+from . import from_ndtd, link, msgtypes, transport
 from .options import Log, Options
 from .receiver import Receiver
 
@@ -18,10 +18,10 @@ STREAM_S = 0.5  # poses between scans have ceased: the transform follows from re
 class TransformWriter:
     """The transform of a pose; used by two threads, of which the results step back while poses between scans come."""
 
-    def __init__(self, options: Options, log: Log, messages: from_ndtd.Messages, participant: graph.Participant,
+    def __init__(self, options: Options, log: Log, messages: from_ndtd.Messages, participant: transport.Participant,
                  receiver: Receiver) -> None:
         self._options, self._log, self._messages, self._receiver = options, log, messages, receiver
-        self._tf = participant.writer(options.tf_topic, msgtypes.TF, graph.Quality(depth=100)) if options.tf != "none" else None
+        self._tf = participant.writer(options.tf_topic, msgtypes.TF, transport.Quality(depth=100)) if options.tf != "none" else None
         self._stream_s = -STREAM_S
 
     def write(self, stamp_ns: int, T_map_base: Any, is_stream: bool) -> None:
@@ -48,7 +48,7 @@ class TransformWriter:
 class StreamPublisher:
     """Poses between scans, where ndtd has output.rate_hz: run() is the thread."""
 
-    def __init__(self, options: Options, types: graph.Types, participant: graph.Participant, context: zmq.Context,
+    def __init__(self, options: Options, types: transport.Types, participant: transport.Participant, context: zmq.Context,
                  transforms: TransformWriter, is_active: Callable[[], bool]) -> None:
         """is_active: whether anything is published."""
         o = self._options = options
@@ -56,7 +56,7 @@ class StreamPublisher:
         self._messages, self._transforms = from_ndtd.Messages(types), transforms
         self._poses = link.Results(context, o.daemon, "motion", "pose")
         self.counts = {"poses_between_scans": 0}
-        self._odometry = participant.writer(o.odometry_out, msgtypes.ODOMETRY, graph.Quality(depth=10)) if o.odometry_out else None
+        self._odometry = participant.writer(o.odometry_out, msgtypes.ODOMETRY, transport.Quality(depth=10)) if o.odometry_out else None
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -72,7 +72,7 @@ class StreamPublisher:
 class PosePublisher:
     """run() is the thread; counts and newest() may be read by all."""
 
-    def __init__(self, options: Options, log: Log, types: graph.Types, participant: graph.Participant, context: zmq.Context,
+    def __init__(self, options: Options, log: Log, types: transport.Types, participant: transport.Participant, context: zmq.Context,
                  receiver: Receiver, is_active: Callable[[], bool], scores: Any) -> None:
         """is_active: whether poses are published. scores: what is published beside them, or None."""
         self._options, self._receiver, self._is_active, self._scores = options, receiver, is_active, scores
@@ -82,7 +82,7 @@ class PosePublisher:
         self._last: Optional[tuple[float, dict[str, Any]]] = None  # when it came, monotonic
         self.counts = {"results": 0, "poses": 0}
         o = options
-        self._pose = participant.writer(o.pose, msgtypes.POSE, graph.Quality(depth=10)) if o.pose else None
+        self._pose = participant.writer(o.pose, msgtypes.POSE, transport.Quality(depth=10)) if o.pose else None
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():

@@ -10,7 +10,7 @@ import zmq
 from ..recordings import messages as m
 from ..recordings import ros
 from ..recordings.points import Times
-from . import graph, initial_pose, link, mounting, msgtypes, tf_buffer, to_ndtd
+from . import initial_pose, link, mounting, msgtypes, tf_buffer, to_ndtd, transport
 from .options import Log, Options, UsageError
 
 SETTLE_S = 1.0  # topics of one robot are discovered within this time of each other
@@ -25,23 +25,23 @@ class Input:
     topic: str
     types: tuple[str, ...]
     handle: Callable[[bytes, m.Topic], None]
-    quality: Callable[[list[graph.Endpoint]], graph.Quality]  # of a reader for these writers
+    quality: Callable[[list[transport.Endpoint]], transport.Quality]  # of a reader for these writers
     is_scan: bool = False
-    reader: Optional[graph.Reader] = None
+    reader: Optional[transport.Reader] = None
     state: Optional[m.Topic] = None  # of the functions that read it
     received: int = 0
     last_s: float = 0.0  # of a message, monotonic
 
 
-def _as_offered(depth: int) -> Callable[[list[graph.Endpoint]], graph.Quality]:
+def _as_offered(depth: int) -> Callable[[list[transport.Endpoint]], transport.Quality]:
     """The quality that all writers of a topic can meet."""
-    return lambda writers: graph.Quality(all(one.reliable for one in writers), all(one.transient_local for one in writers), depth)
+    return lambda writers: transport.Quality(all(one.reliable for one in writers), all(one.transient_local for one in writers), depth)
 
 
 class Receiver:
     """run() is the thread; the other functions and the attributes may be read by all."""
 
-    def __init__(self, options: Options, log: Log, types: graph.Types, participant: graph.Participant, context: zmq.Context) -> None:
+    def __init__(self, options: Options, log: Log, types: transport.Types, participant: transport.Participant, context: zmq.Context) -> None:
         self._options, self._log, self._types, self.participant = options, log, types, participant
         self.odometry = tf_buffer.Buffer()
         self.wanted_pose: queue.Queue[m.Pose] = queue.Queue(maxsize=1)  # from RViz, the newest one
@@ -59,19 +59,19 @@ class Receiver:
         if o.tf != "none":
             inputs.append(Input(o.tf_topic, TRANSFORMS, self._on_tf, _as_offered(100)))
         if o.tf_static_topic:
-            latched = graph.Quality(transient_local=True, depth=100)
+            latched = transport.Quality(transient_local=True, depth=100)
             inputs.append(Input(o.tf_static_topic, TRANSFORMS, self._on_tf_static, lambda writers: latched))
         if o.initial_pose:
             inputs.append(Input(o.initial_pose, (msgtypes.POSE,), self._on_initial_pose, _as_offered(1)))
         if o.use_sim_time:
-            inputs.append(Input("/clock", (msgtypes.CLOCK,), self._on_clock, lambda writers: graph.SENSOR))
+            inputs.append(Input("/clock", (msgtypes.CLOCK,), self._on_clock, lambda writers: transport.SENSOR))
         inputs += [self._scan_input(topic) for topic in o.scans]
         for one in inputs:
             self.participant.expect(one.topic, one.types, one.quality([]))
         return inputs
 
     def _scan_input(self, topic: str) -> Input:
-        quality = graph.Quality(depth=2) if self._options.reliable else graph.SENSOR
+        quality = transport.Quality(depth=2) if self._options.reliable else transport.SENSOR
         return Input(topic, msgtypes.SCANS, self._on_scan, lambda writers: quality, is_scan=True)
 
     # ---- thread ----
@@ -106,7 +106,7 @@ class Receiver:
             if one.reader is None and writers:
                 self._open_reader(one, writers)
 
-    def _open_reader(self, one: Input, writers: list[graph.Endpoint]) -> None:
+    def _open_reader(self, one: Input, writers: list[transport.Endpoint]) -> None:
         name = writers[0].type
         kind = "scan" if one.is_scan else ros.READERS[name][0][0] if name in ros.READERS else None
         one.state = m.Topic(one.topic, name, 0, kind)
@@ -117,7 +117,7 @@ class Receiver:
     def _choose_scan(self) -> None:
         found = [writer for writer in self.participant.endpoints() if writer.type == msgtypes.CLOUD]
         for topic in {writer.topic for writer in found}:
-            self.participant.expect(topic, msgtypes.SCANS, graph.SENSOR)
+            self.participant.expect(topic, msgtypes.SCANS, transport.SENSOR)
         # What late subscribers get is a map, not what a LiDAR sees.
         clouds = sorted({writer.topic for writer in found} - {writer.topic for writer in found if writer.transient_local})
         now_s = time.monotonic()

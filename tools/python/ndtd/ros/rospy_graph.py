@@ -21,7 +21,7 @@ from typing import Any, Optional
 from .._extras import MissingPackage
 from ..recordings import ros_types
 from . import msgtypes
-from .graph import Endpoint, Quality
+from .transport import Endpoint, Quality
 from .options import Log
 
 FOLDERS = ("/opt/ros/noetic/lib/python3/dist-packages", "/usr/lib/python3/dist-packages")

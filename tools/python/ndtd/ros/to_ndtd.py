@@ -11,7 +11,7 @@ from ..recordings import ros
 from ..recordings.convert import Converter
 from ..recordings.sensor_frames import Frames
 from ..recordings.topics import Options
-from . import graph
+from . import transport
 
 FLOATS = {4: 7, 8: 8}  # FLOAT32 and FLOAT64 of sensor_msgs/PointField, by their bytes
 WIDEST_AS_IT_IS = 32  # bytes of a point: beyond, writing fewer bytes takes less time than sending more
@@ -73,7 +73,7 @@ class Inbound:
     they should be goes as it is, with the fields named as ndtd wants them; any other one is written anew, as ndt-import does.
     """
 
-    def __init__(self, types: graph.Types, send: Callable[[bytes], bool], frames: Frames, project: Optional[Callable]) -> None:
+    def __init__(self, types: transport.Types, send: Callable[[bytes], bool], frames: Frames, project: Optional[Callable]) -> None:
         self._types = types
         self.sender = FrameSender(send)
         self._converter = Converter(self.sender, frames, project)
