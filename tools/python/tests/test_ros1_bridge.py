@@ -1,5 +1,6 @@
 """ndt-ros1-bridge among the real thing: roscore, rosbag play, nodes of rospy, tf2. Skipped where ROS 1 is not installed."""
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -278,11 +279,25 @@ def test_hints(graph):
     lines = "\n".join(graph.lines("bridge", "err"))
     assert "that type is on /imu" in lines and "ndtd does not answer" in lines
     graph.wait_for("bridge", "/imu has the type sensor_msgs/msg/PointCloud2, not sensor_msgs/msg/Imu", 30, "err")
-    graph.wait_for("bridge", f"at {graph.master_uri}", 30, "err")
     graph.start("list", sys.executable, "-m", "ndtd.ndt_ros1_bridge", "--list")
     assert graph.finish("list", 30) == 0
     assert any(line.startswith("/elsewhere  sensor_msgs/NavSatFix  /advertiser_") for line in graph.lines("list"))
     assert graph.stop("bridge") == 0
+
+
+@has_ros
+def test_a_node_that_is_gone(graph):
+    """The master knows the topics of a node that was killed, too; and one that hangs does not keep the bridge."""
+    graph.start_master()
+    graph.start_peer("others", "advertise", "/points=sensor_msgs/PointCloud2")
+    graph.wait_for("others", "ready", 30)
+    graph.stop("others", signal.SIGKILL)
+    graph.start_bridge("--scan", "/points")
+    graph.wait_for("bridge", "nothing comes on /points, though it is advertised: is its node alive", 30, "err")
+    master = graph.master().getPid("/test")[2]
+    os.kill(master, signal.SIGSTOP)
+    assert graph.stop("bridge") == 0
+    os.kill(master, signal.SIGCONT)
 
 
 @has_ros

@@ -39,7 +39,7 @@ class Participant:
     """A participant of a domain (ROS_DOMAIN_ID). OSError: the network cannot be used."""
 
     name, advice = "ROS 2", "ROS_DOMAIN_ID, CYCLONEDDS_URI"
-    loss, loss_advice = "scans_lost_on_dds", "net.core.rmem_max, see docs/ros2.md"
+    loss, loss_advice, silence_advice = "scans_lost_on_dds", "net.core.rmem_max, see docs/ros2.md", ""
 
     def __init__(self, domain_id: int, types: rmw.Types) -> None:
         self.place = f"in the domain {domain_id}"

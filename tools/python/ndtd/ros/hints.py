@@ -43,7 +43,7 @@ def _why_silent(one: Input, participant: transport.Participant, options: Options
     if one.reader is None:
         return f"{one.topic} has the type {writers[0].type}, not {wanted}"
     if one.received == 0 and one.reader.lost() == 0:
-        mismatch = _mismatch(one, writers[0], options)
+        mismatch = _mismatch(one, writers[0], options) or participant.silence_advice
         return f"nothing comes on {one.topic}, though it is advertised" + (f": {mismatch}" if mismatch else "")
     return f"nothing comes on {one.topic} any more, {one.received} messages came, {one.reader.lost()} were lost: " \
         f"{participant.loss_advice}"

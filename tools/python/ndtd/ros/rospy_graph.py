@@ -152,6 +152,7 @@ class Participant:
 
     name, advice = "ROS 1", "ROS_MASTER_URI"
     loss, loss_advice = "scans_overtaken", "newer ones came before they were taken"
+    silence_advice = "is its node alive, and do the hosts know each other (rosnode ping; ROS_IP, ROS_HOSTNAME)?"
 
     def __init__(self, node: str, types: Types, log: Log, uri: str) -> None:
         self._rospy = import_rospy()
@@ -175,8 +176,10 @@ class Participant:
         log(f"node {self._me} at {uri}")
 
     def close(self) -> None:
-        """Leaves the graph."""
-        self._rospy.signal_shutdown("stopped")
+        """Leaves the graph. rospy would wait for ever for a master that does not answer."""
+        leaving = threading.Thread(target=self._rospy.signal_shutdown, args=("stopped",), daemon=True)
+        leaving.start()
+        leaving.join(ANSWER_S)
 
     def ended(self) -> str:
         """Another node of this name has come, or somebody has ended this one."""

@@ -58,6 +58,7 @@ class Participant(Protocol):
     advice: str  # what decides whom it meets
     loss: str  # the count of lost scans
     loss_advice: str
+    silence_advice: str  # why nothing may come from a writer that is known
 
     def expect(self, topic: str, types: tuple[str, ...], quality: Quality) -> None:
         """Tells that a reader of one of these types will be wanted: what needs a while may begin."""
