@@ -296,8 +296,10 @@ def test_a_node_that_is_gone(graph):
     graph.wait_for("bridge", "nothing comes on /points, though it is advertised: is its node alive", 30, "err")
     master = graph.master().getPid("/test")[2]
     os.kill(master, signal.SIGSTOP)
-    assert graph.stop("bridge") == 0
-    os.kill(master, signal.SIGCONT)
+    try:
+        assert graph.stop("bridge") == 0
+    finally:
+        os.kill(master, signal.SIGCONT)
 
 
 @has_ros
