@@ -68,7 +68,7 @@ def list_topics() -> None:
 
 
 def main(arguments: Optional[list[str]] = None) -> int:
-    args = parser().parse_args(arguments)
+    args = parser().parse_intermixed_args(arguments)  # roslaunch appends __name and __log
 
     def work(log: Any, stop: threading.Event) -> Any:
         chosen, node = options(args)

@@ -39,9 +39,9 @@ def types():
 def test_names_and_remapping_arguments(monkeypatch):
     for name in ("ROS_NAMESPACE", "ROS_MASTER_URI", "ROS_IP"):
         monkeypatch.setenv(name, "")
-    arguments = ["--scan", "points", "--imu", "/imu", "__ns:=/robot", "__name:=left", "initialpose:=/initialpose", "/tf:=tf", "__log:=/x",
+    arguments = ["__ns:=/robot", "--scan", "points", "--imu", "/imu", "__name:=left", "initialpose:=/initialpose", "/tf:=tf", "__log:=/x",
                  "_use_sim_time:=true", "~own:=/other", "__ip:=10.0.0.1", "__master:=http://robot:11311", "--odometry", "~own"]
-    options, node = ndt_ros1_bridge.options(ndt_ros1_bridge.parser().parse_args(arguments))
+    options, node = ndt_ros1_bridge.options(ndt_ros1_bridge.parser().parse_intermixed_args(arguments))
     assert node == "left" and options.use_sim_time
     assert options.scans == ["/robot/points"] and list(options.motion) == ["/other", "/imu"]
     assert options.initial_pose == "/initialpose" and options.tf_topic == "/robot/tf"
@@ -51,7 +51,7 @@ def test_names_and_remapping_arguments(monkeypatch):
 
 @pytest.mark.parametrize("arguments, message", [
     (["--gnss", "/fix"], "--projector"), (["a=b"], "FROM:=TO is wanted"), (["--scan", "my points"], "is no name of a topic"),
-    (["_rate:=1"], "only _use_sim_time is known"), (["__name:=a/b"], "is no name of a node"), (["--list", "__master:=robot"], "http://HOST:PORT"),
+    (["_rate:=1", "--scan", "/a", "/b:=/c"], "only _use_sim_time is known"), (["__name:=a/b"], "is no name of a node"), (["--list", "__master:=robot"], "http://HOST:PORT"),
     (["--list", "__master:=https://robot:1"], "http://HOST:PORT"), (["--list", "__ns:=a b"], "is no name of a namespace")])
 def test_wrong_usage(arguments, message, capsys, monkeypatch):
     for name in ("ROS_NAMESPACE", "ROS_MASTER_URI"):
