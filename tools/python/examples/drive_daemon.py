@@ -55,8 +55,8 @@ def main():
     with ndtd.Client(args.scans, args.poses, args.control) as daemon:
         daemon.wait_ready(args.timeout)
         if args.initial:
-            daemon.publish_initial_pose([float(word) for word in args.initial.split(",")], stamp_ns)
-        seq = daemon.publish_scan(points[:, :4], stamp_ns, time_s=points[:, 4] if points.shape[1] > 4 else None)
+            daemon.publish_initial_pose(stamp_ns, [float(word) for word in args.initial.split(",")])
+        seq = daemon.publish_scan(stamp_ns, points[:, :4], time_s=points[:, 4] if points.shape[1] > 4 else None)
         for result in daemon.results(args.timeout):
             if (result["seq"], result["stamp_ns"]) == (seq, stamp_ns):  # another client's last result may come first
                 print(result["outcome"], result["reason"], *result.get("pose", []))

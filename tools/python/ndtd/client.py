@@ -2,8 +2,8 @@
 
     with ndtd.Client() as daemon:
         daemon.wait_ready()
-        daemon.publish_initial_pose([0, 0, 0, 0, 0, 0, 1], stamp_ns)
-        daemon.publish_scan(points, stamp_ns)
+        daemon.publish_initial_pose(stamp_ns, [0, 0, 0, 0, 0, 0, 1])
+        daemon.publish_scan(stamp_ns, points)
         for result in daemon.results(timeout=1.0):
             print(result["seq"], result["outcome"], result.get("state"), result.get("pose"), result.get("confidence"))
 
@@ -34,8 +34,8 @@ Sent = TypeVar("Sent")  # what publishing returns: None, or a coroutine
 
 DATATYPES = {4: 7, 8: 8}  # FLOAT32 and FLOAT64 of sensor_msgs/PointField, by their bytes
 FLOAT_IS_ENOUGH_M = 2048.0
-CALLS = {"odometry": "publish_odometry(stamp_ns, pose=, twist=)", "initial_pose": "publish_initial_pose(pose, stamp_ns)",
-         "transform": "publish_transform(pose, frame_id, stamp_ns)"}  # of poses
+CALLS = {"odometry": "publish_odometry(stamp_ns, pose=, twist=)", "initial_pose": "publish_initial_pose(stamp_ns, pose)",
+         "transform": "publish_transform(stamp_ns, frame_id, pose)"}  # of poses
 
 
 class RequestError(Exception):
@@ -83,7 +83,7 @@ def _make_private(folder: str) -> None:
 # ---- messages ----
 
 
-def _scan_columns(points: ArrayLike, time_s: Optional[ArrayLike]) -> Dict[str, Tuple[str, Any]]:
+def _scan_columns(points: ArrayLike, intensity: Optional[ArrayLike], time_s: Optional[ArrayLike]) -> Dict[str, Tuple[str, Any]]:
     """Names, kinds and values of the fields of a scan."""
     cloud = np.asarray(points)
     if cloud.ndim != 2 or cloud.shape[1] < 3 or cloud.dtype.kind not in "fiu":
@@ -91,53 +91,58 @@ def _scan_columns(points: ArrayLike, time_s: Optional[ArrayLike]) -> Dict[str, T
     xyz = cloud[:, :3]
     far = np.abs(xyz).max(initial=0.0, where=np.isfinite(xyz)) >= FLOAT_IS_ENOUGH_M
     columns = {name: ("<f8" if far else "<f4", xyz[:, i]) for i, name in enumerate("xyz")}
-    if cloud.shape[1] > 3:
-        columns["intensity"] = ("<f4", cloud[:, 3])
-    if time_s is not None:
-        times = np.asarray(time_s)
-        if times.shape != (len(cloud),):
-            raise ValueError(f"time_s: one number per point is wanted, ({len(cloud)},), not {times.shape}")
-        columns["time"] = ("<f4", times)
+    if intensity is None and cloud.shape[1] > 3:
+        intensity = cloud[:, 3]
+    for name, argument, values in (("intensity", "intensity", intensity), ("time", "time_s", time_s)):
+        if values is None:
+            continue
+        column = np.asarray(values)
+        if column.shape != (len(cloud),):
+            raise ValueError(f"{argument}: one number per point is wanted, ({len(cloud)},), not {column.shape}")
+        columns[name] = ("<f4", column)
     return columns
 
 
 def _stamped(call: str, stamp_ns: Any, message: Message) -> Message:
-    """The message with its stamp; TypeError where that is none: other calls have their arguments in another order."""
+    """The message with its stamp; TypeError where the arguments have another order than that of `call`."""
     try:
-        return {**message, "stamp_ns": operator.index(stamp_ns)}
+        number = operator.index(stamp_ns)
     except TypeError:
         raise TypeError(f"{call}: stamp_ns: a whole number is wanted, not {type(stamp_ns).__name__}") from None
+    if not isinstance(message.get("frame_id", ""), str):
+        raise TypeError(f"{call}: frame_id: a name is wanted, not {type(message['frame_id']).__name__}")
+    return {**message, "stamp_ns": number}
 
 
-def _scan(points: ArrayLike, stamp_ns: int, seq: int, frame_id: str, time_s: Optional[ArrayLike]) -> Message:
-    message = _stamped("publish_scan(points, stamp_ns)", stamp_ns, {"type": "scan", "seq": seq})
-    columns = _scan_columns(points, time_s)
+def _scan(stamp_ns: int, points: ArrayLike, intensity: Optional[ArrayLike], time_s: Optional[ArrayLike], seq: int,
+          frame_id: str) -> Message:
+    message = _stamped("publish_scan(stamp_ns, points)", stamp_ns, {"type": "scan", "seq": seq, "frame_id": frame_id})
+    columns = _scan_columns(points, intensity, time_s)
     records = np.empty(len(columns["x"][1]), dtype=[(name, kind) for name, (kind, _) in columns.items()])
     for name, (_, values) in columns.items():
         records[name] = values
     layout = (records.dtype.fields or {}).items()
     fields = [[name, offset, DATATYPES[kind.itemsize], 1] for name, (kind, offset, *_) in layout]
-    return {**message, "frame_id": frame_id, "count": len(records), "point_step": records.itemsize, "fields": fields,
-            "data": records.tobytes()}
+    return {**message, "count": len(records), "point_step": records.itemsize, "fields": fields, "data": records.tobytes()}
 
 
 def _pose(kind: str, stamp_ns: int, pose: Optional[ArrayLike], twist: Optional[ArrayLike],
           covariance: Optional[ArrayLike], frame_id: str) -> Message:
-    message = _stamped(CALLS[kind], stamp_ns, {"type": kind})
+    message = _stamped(CALLS[kind], stamp_ns, {"type": kind, "frame_id": frame_id})
     numbers = None if pose is None else checked_pose(pose)
-    return {**message, "frame_id": frame_id, "pose": numbers, "twist": twist, "covariance": covariance}
+    return {**message, "pose": numbers, "twist": twist, "covariance": covariance}
 
 
 def _gnss(stamp_ns: int, position: ArrayLike, deviation: Optional[ArrayLike], frame_id: str,
           antenna: Optional[str]) -> Message:
-    message = _stamped("publish_gnss(position, stamp_ns)", stamp_ns, {"type": "gnss"})
-    return {**message, "frame_id": frame_id, "position": position, "deviation": deviation, "antenna": antenna}
+    message = _stamped("publish_gnss(stamp_ns, position)", stamp_ns, {"type": "gnss", "frame_id": frame_id})
+    return {**message, "position": position, "deviation": deviation, "antenna": antenna}
 
 
 def _imu(stamp_ns: int, rate: ArrayLike, acceleration: Optional[ArrayLike], rate_covariance: Optional[ArrayLike],
          acceleration_covariance: Optional[ArrayLike], frame_id: str) -> Message:
-    message = _stamped("publish_imu(angular_velocity, stamp_ns)", stamp_ns, {"type": "imu"})
-    return {**message, "frame_id": frame_id, "angular_velocity": rate, "linear_acceleration": acceleration,
+    message = _stamped("publish_imu(stamp_ns, angular_velocity)", stamp_ns, {"type": "imu", "frame_id": frame_id})
+    return {**message, "angular_velocity": rate, "linear_acceleration": acceleration,
             "angular_velocity_covariance": rate_covariance, "linear_acceleration_covariance": acceleration_covariance}
 
 
@@ -229,27 +234,27 @@ class _Sockets(Generic[Sent]):
         """Sends to the socket `scans`, as each kind of client does."""
         raise NotImplementedError
 
-    def publish_odometry(self, stamp_ns: int, pose: Optional[ArrayLike] = None, twist: Optional[ArrayLike] = None,
+    def publish_odometry(self, stamp_ns: int, *, pose: Optional[ArrayLike] = None, twist: Optional[ArrayLike] = None,
                          covariance: Optional[ArrayLike] = None, frame_id: str = "odom") -> Sent:
         """T_odom_base, or the twist vx vy vz wx wy wz of the base in the base frame, or both."""
         return self._send(_pose("odometry", stamp_ns, pose, twist, covariance, frame_id))
 
-    def publish_initial_pose(self, pose: ArrayLike, stamp_ns: int, twist: Optional[ArrayLike] = None,
+    def publish_initial_pose(self, stamp_ns: int, pose: ArrayLike, *, twist: Optional[ArrayLike] = None,
                              covariance: Optional[ArrayLike] = None, frame_id: str = "map") -> Sent:
         """T_map_base; covariance: (6, 6) or 36 numbers, x y z rx ry rz [m^2, m rad, rad^2]."""
         return self._send(_pose("initial_pose", stamp_ns, pose, twist, covariance, frame_id))
 
-    def publish_gnss(self, position: ArrayLike, stamp_ns: int, deviation: Optional[ArrayLike] = None,
+    def publish_gnss(self, stamp_ns: int, position: ArrayLike, deviation: Optional[ArrayLike] = None, *,
                      frame_id: str = "map", antenna: Optional[str] = None) -> Sent:
         """x y z of the antenna in the map frame, and standard deviations [m]; antenna: the frame of its transform."""
         return self._send(_gnss(stamp_ns, position, deviation, frame_id, antenna))
 
-    def publish_transform(self, pose: ArrayLike, frame_id: str, stamp_ns: int) -> Sent:
+    def publish_transform(self, stamp_ns: int, frame_id: str, pose: ArrayLike) -> Sent:
         """T_base_frame of the sensor with this frame_id: 4 x 4 or x y z qx qy qz qw. Repeat it: a daemon that starts later
         missed it."""
         return self._send(_pose("transform", stamp_ns, pose, None, None, frame_id))
 
-    def publish_imu(self, angular_velocity: ArrayLike, stamp_ns: int, linear_acceleration: Optional[ArrayLike] = None,
+    def publish_imu(self, stamp_ns: int, angular_velocity: ArrayLike, linear_acceleration: Optional[ArrayLike] = None, *,
                     angular_velocity_covariance: Optional[ArrayLike] = None,
                     linear_acceleration_covariance: Optional[ArrayLike] = None, frame_id: str = "imu") -> Sent:
         """rad/s; m/s^2, +9.81 on z at rest; covariances 3 x 3, None when unknown (ROS sends zeros or -1 then)."""
@@ -319,13 +324,13 @@ class Client(_Sockets[None]):
         self._wait(self._events, end, "poses")
         self._monitor.recv_monitor_message(self._events)
 
-    def publish_scan(self, points: ArrayLike, stamp_ns: int, seq: Optional[int] = None, frame_id: str = "lidar",
-                     time_s: Optional[ArrayLike] = None) -> int:
+    def publish_scan(self, stamp_ns: int, points: ArrayLike, *, intensity: Optional[ArrayLike] = None,
+                     time_s: Optional[ArrayLike] = None, seq: Optional[int] = None, frame_id: str = "lidar") -> int:
         """points: (N, 3) x y z, or (N, 4) with intensity, sensor frame [m]; time_s: (N,), relative to the stamp [s].
 
         Returns the sequence number, by which the result is recognised."""
         number = self._next_seq(seq)
-        self._send(_scan(points, stamp_ns, number, frame_id, time_s))
+        self._send(_scan(stamp_ns, points, intensity, time_s, number, frame_id))
         return number
 
     def results(self, timeout: Optional[float] = None) -> Iterator[Message]:
@@ -402,7 +407,7 @@ class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
 
         async with ndtd.AsyncClient() as daemon:
             await daemon.wait_ready()
-            await daemon.publish_scan(points, stamp_ns)
+            await daemon.publish_scan(stamp_ns, points)
             async for result in daemon.results(timeout=1.0):
                 ...
 
@@ -439,11 +444,11 @@ class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
             await self._receive(self._scans, end, "scans")
         await self._receive(self._events, end, "poses")
 
-    async def publish_scan(self, points: ArrayLike, stamp_ns: int, seq: Optional[int] = None, frame_id: str = "lidar",
-                           time_s: Optional[ArrayLike] = None) -> int:
+    async def publish_scan(self, stamp_ns: int, points: ArrayLike, *, intensity: Optional[ArrayLike] = None,
+                           time_s: Optional[ArrayLike] = None, seq: Optional[int] = None, frame_id: str = "lidar") -> int:
         """Publishes a scan; see Client.publish_scan."""
         number = self._next_seq(seq)
-        await self._send(_scan(points, stamp_ns, number, frame_id, time_s))
+        await self._send(_scan(stamp_ns, points, intensity, time_s, number, frame_id))
         return number
 
     async def results(self, timeout: Optional[float] = None) -> AsyncIterator[Message]:

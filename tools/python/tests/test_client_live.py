@@ -48,10 +48,10 @@ def follow(client, messages):
         if kind == "truth":
             truth[message["stamp_ns"]] = message["pose"]
         elif kind == "initial_pose":
-            client.publish_initial_pose(message["pose"], message["stamp_ns"], twist=message.get("twist"))
+            client.publish_initial_pose(message["stamp_ns"], message["pose"], twist=message.get("twist"))
         elif kind == "scan":
             stamp_ns = message["stamp_ns"]
-            seq = client.publish_scan(message["points"], stamp_ns, time_s=message["time_s"])
+            seq = client.publish_scan(stamp_ns, message["points"], time_s=message["time_s"])
             check_result(answer(client, seq), stamp_ns, truth[stamp_ns])
             last = (message, truth[stamp_ns])
     assert len(truth) == 20
@@ -85,8 +85,8 @@ def check_bad_scans(client, last):
         client._scans.send(frame)
     result = answer(client, 70)
     assert result["outcome"] == "rejected" and "'data'" in result["reason"]
-    client.publish_initial_pose(pose, stamp_ns)
-    seq = client.publish_scan(scan["points"], stamp_ns + 100_000_000, time_s=scan["time_s"])
+    client.publish_initial_pose(stamp_ns, pose)
+    seq = client.publish_scan(stamp_ns + 100_000_000, scan["points"], time_s=scan["time_s"])
     assert answer(client, seq)["outcome"] == "converged"
 
 
@@ -126,17 +126,17 @@ async def follow_asynchronously(endpoints, messages):
             await client.request("dance")
         truth = {message["stamp_ns"]: message["pose"] for kind, message in messages if kind == "truth"}
         start = next(message for kind, message in messages if kind == "initial_pose")
-        await client.publish_initial_pose(start["pose"], start["stamp_ns"], twist=start.get("twist"))
+        await client.publish_initial_pose(start["stamp_ns"], start["pose"], twist=start.get("twist"))
         scans = [message for kind, message in messages if kind == "scan"][:5]
         for scan in scans:
-            seq = await client.publish_scan(scan["points"], scan["stamp_ns"], time_s=scan["time_s"])
+            seq = await client.publish_scan(scan["stamp_ns"], scan["points"], time_s=scan["time_s"])
             async for result in client.results(timeout=10):
                 assert result["seq"] == seq
                 check_result(result, scan["stamp_ns"], truth[scan["stamp_ns"]])
                 break
         search = asyncio.ensure_future(client.localize(timeout=60, apply=False))
         while not search.done():  # it takes the next scan
-            await client.publish_scan(scan["points"], scan["stamp_ns"] + 1, time_s=scan["time_s"])
+            await client.publish_scan(scan["stamp_ns"] + 1, scan["points"], time_s=scan["time_s"])
             await asyncio.sleep(0.2)
         report = await search
         assert not report["running"] and "accepted" in report
@@ -157,9 +157,9 @@ def test_the_pose_at_any_time(daemon, messages):
         with pytest.raises(ndtd.RequestError, match="no_pose: "):
             client.pose_at()
         client.wait_ready(30)
-        client.publish_initial_pose(start["pose"], start["stamp_ns"])
+        client.publish_initial_pose(start["stamp_ns"], start["pose"])
         for scan in scans:
-            client.publish_scan(scan["points"], scan["stamp_ns"], time_s=scan["time_s"])
+            client.publish_scan(scan["stamp_ns"], scan["points"], time_s=scan["time_s"])
             result = next(client.results(timeout=20))
         assert result["state"] == "tracking"
         end = time.monotonic() + 10  # the result is sent first
@@ -206,11 +206,11 @@ def test_points_of_scans(daemon, messages):
     def publish():
         with ndtd.Client(**daemon.endpoints) as source:
             source.wait_ready(30)
-            source.publish_initial_pose(start["pose"], start["stamp_ns"])
+            source.publish_initial_pose(start["stamp_ns"], start["pose"])
             for stamp_ns in itertools.count(scan["stamp_ns"], 10**8):  # a stamp that stands still is refused
                 if stop.wait(0.1):
                     return
-                source.publish_scan(numbered, stamp_ns, time_s=scan["time_s"])
+                source.publish_scan(stamp_ns, numbered, time_s=scan["time_s"])
 
     with ndtd.Client(**daemon.endpoints) as client:
         wait_for_map(client)

@@ -87,15 +87,16 @@ def peer(endpoints):
 
 def publish_all(client):
     """One call of each kind; for AsyncClient the same calls give awaitables."""
-    return [client.publish_scan([[1, 2, 3], [-1, 0.5, np.nan]], STAMP_NS),
-            client.publish_scan(NEAR, np.int64(STAMP_NS), time_s=[-0.05, 0.05], frame_id="top"),
-            client.publish_scan(NEAR[:, :3] + [500000.125, 4649984, 0], STAMP_NS, seq=2**64 - 1),
-            client.publish_scan(np.zeros((0, 3)), STAMP_NS),
-            client.publish_gnss(np.array([1.0, 2, 3]), STAMP_NS, deviation=(0.5, 0.5, 2)),
+    return [client.publish_scan(STAMP_NS, [[1, 2, 3], [-1, 0.5, np.nan]]),
+            client.publish_scan(np.int64(STAMP_NS), NEAR, time_s=[-0.05, 0.05], frame_id="top"),
+            client.publish_scan(STAMP_NS, NEAR[:, :3] + [500000.125, 4649984, 0], intensity=NEAR[:, 3], seq=2**64 - 1),
+            client.publish_scan(STAMP_NS, np.zeros((0, 3))),
+            client.publish_gnss(STAMP_NS, np.array([1.0, 2, 3]), deviation=(0.5, 0.5, 2)),
             client.publish_odometry(STAMP_NS, twist=[8.5, 0, 0, 0, 0, np.float64(0.25)]),
-            client.publish_initial_pose([1, 2, 3, 0, 0, 0, 1], STAMP_NS, covariance=np.diag(np.arange(1.0, 7))),
-            client.publish_imu([0.5, 0, np.float32(-0.25)], STAMP_NS),
-            client.publish_imu((0, 0, 1), STAMP_NS, np.array([0, 0.5, 9.75]), 1e-4 * np.eye(3), np.diag([1, 2, 3]), "base")]
+            client.publish_initial_pose(STAMP_NS, [1, 2, 3, 0, 0, 0, 1], covariance=np.diag(np.arange(1.0, 7))),
+            client.publish_imu(STAMP_NS, [0.5, 0, np.float32(-0.25)]),
+            client.publish_imu(STAMP_NS, (0, 0, 1), np.array([0, 0.5, 9.75]), angular_velocity_covariance=1e-4 * np.eye(3),
+                               linear_acceleration_covariance=np.diag([1, 2, 3]), frame_id="base")]
 
 
 def check_bag(frames, path, run_program):
@@ -107,6 +108,7 @@ def check_bag(frames, path, run_program):
     assert plain["xyz_m"] == [[1, 2, 3], [-1, 0.5, None]] and "intensity" not in plain and plain["seq"] == 0
     assert full["xyz_m"] == [[1.5, 2.25, -3], [4, 5, 6]] and full["intensity"] == [0.5, 255]
     assert np.allclose(full["time_s"], [-0.05, 0.05]) and full["frame_id"] == "top"
+    assert far["intensity"] == [0.5, 255]
     assert far["xyz_m"] == [[500001.625, 4649986.25, -3], [500004.125, 4649989, 6]] and far["seq"] == 2**64 - 1
     assert empty["points"] == 0 and empty["seq"] == 2
     assert gnss["type"] == "gnss" and gnss["position"] == [1, 2, 3] and gnss["deviation"] == [0.5, 0.5, 2]
@@ -140,13 +142,14 @@ def test_the_asynchronous_client_sends_the_same_bytes(peer, endpoints):
 
 
 @pytest.mark.parametrize("call, given, words", [
-    ("publish_scan", (STAMP_NS, NEAR), r"publish_scan\(points, stamp_ns\): stamp_ns: a whole number is wanted, not ndarray"),
-    ("publish_scan", (NEAR, 0.5), r"publish_scan\(.*\): stamp_ns: a whole number is wanted, not float"),
-    ("publish_initial_pose", (STAMP_NS, np.eye(4)), r"publish_initial_pose\(pose, stamp_ns\): stamp_ns: "),
-    ("publish_odometry", (np.eye(4), STAMP_NS), r"publish_odometry\(stamp_ns, "),
-    ("publish_transform", (np.eye(4), STAMP_NS, "lidar"), r"publish_transform\(pose, frame_id, stamp_ns\): stamp_ns: .* not str"),
-    ("publish_gnss", (STAMP_NS, [1, 2, 3]), r"publish_gnss\(position, stamp_ns\): "),
-    ("publish_imu", (STAMP_NS, [1, 2, 3]), r"publish_imu\(angular_velocity, stamp_ns\): ")])
+    ("publish_scan", (NEAR, STAMP_NS), r"publish_scan\(stamp_ns, points\): stamp_ns: a whole number is wanted, not ndarray"),
+    ("publish_scan", (0.5, NEAR), r"publish_scan\(.*\): stamp_ns: a whole number is wanted, not float"),
+    ("publish_initial_pose", (np.eye(4), STAMP_NS), r"publish_initial_pose\(stamp_ns, pose\): stamp_ns: "),
+    ("publish_odometry", (np.eye(4),), r"publish_odometry\(stamp_ns, "),
+    ("publish_transform", (np.eye(4), "lidar", STAMP_NS), r"publish_transform\(stamp_ns, frame_id, pose\): stamp_ns: .* not ndarray"),
+    ("publish_transform", (STAMP_NS, np.eye(4), "lidar"), r"publish_transform\(.*\): frame_id: a name is wanted, not ndarray"),
+    ("publish_gnss", ([1, 2, 3], STAMP_NS), r"publish_gnss\(stamp_ns, position\): "),
+    ("publish_imu", ([1, 2, 3], STAMP_NS), r"publish_imu\(stamp_ns, angular_velocity\): ")])
 def test_arguments_in_another_order(call, given, words, endpoints):
     with ndtd.Client(**endpoints) as daemon, pytest.raises(TypeError, match="^" + words):
         getattr(daemon, call)(*given)
@@ -156,16 +159,16 @@ def test_a_pose_may_be_a_matrix(peer, endpoints):
     pose = np.array([[0, -1, 0, 5], [1, 0, 0, 6], [0, 0, 1, 7], [0, 0, 0, 1.0]])
     with ndtd.Client(**endpoints) as client:
         client.wait_ready()
-        client.publish_initial_pose(pose, STAMP_NS)
+        client.publish_initial_pose(STAMP_NS, pose)
         sent = msgpack.unpackb(peer.frames(1)[0])["pose"]
         assert np.allclose(sent, [5, 6, 7, 0, 0, np.sqrt(0.5), np.sqrt(0.5)])
         for bad in (np.eye(3), 2 * np.eye(4), [1, 2, 3]):
             with pytest.raises(ValueError, match="^pose: "):
-                client.publish_initial_pose(bad, STAMP_NS)
+                client.publish_initial_pose(STAMP_NS, bad)
         for bad, times, word in ((np.zeros(3), None, "points: "), (np.zeros((2, 2)), None, "points: "),
-                                 (np.zeros((2, 3)), [0.0], "time_s: "), (np.array([["a", "b", "c"]]), None, "points: ")):
+                                 (np.zeros((2, 3)), [0.0], "time_s: one number per point"), (np.array([["a", "b", "c"]]), None, "points: ")):
             with pytest.raises(ValueError, match=word):
-                client.publish_scan(bad, STAMP_NS, time_s=times)
+                client.publish_scan(STAMP_NS, bad, time_s=times)
 
 
 def test_a_result_is_shown_as_it_was_sent(tmp_path, run_program):

@@ -82,9 +82,9 @@ def test_a_viewer_sees_poses_scans_map_and_numbers(daemon, drive):
                 if kind == "truth":
                     truth[message["stamp_ns"]] = message["pose"]
                 elif kind == "initial_pose":
-                    client.publish_initial_pose(message["pose"], message["stamp_ns"], twist=message.get("twist"))
+                    client.publish_initial_pose(message["stamp_ns"], message["pose"], twist=message.get("twist"))
                 elif kind == "scan":
-                    answer(client, client.publish_scan(message["points"], message["stamp_ns"], time_s=message["time_s"]))
+                    answer(client, client.publish_scan(message["stamp_ns"], message["points"], time_s=message["time_s"]))
             reading.join(60)
             assert not reading.is_alive()
             viewer.open.close()

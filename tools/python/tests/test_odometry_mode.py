@@ -90,12 +90,12 @@ def test_a_daemon_without_a_map(bin_dir, street, tmp_path):
             client.request("status", timeout=30)
             client.wait_ready(30)
             for scan in scans_of(street.bag)[:20]:
-                seq = client.publish_scan(scan["points"], scan["stamp_ns"], time_s=scan["time_s"], frame_id=scan["frame_id"])
+                seq = client.publish_scan(scan["stamp_ns"], scan["points"], time_s=scan["time_s"], frame_id=scan["frame_id"])
                 result = drive_bags.answer(client, seq)
                 assert result["frame_id"] == "odom" and result["outcome"] == "converged" and result["state"] == "tracking"
             client.request("initial_pose", pose=[9, 0, 0, 0, 0, 0, 1])
             scan = scans_of(street.bag)[20]
-            seq = client.publish_scan(scan["points"], scan["stamp_ns"], time_s=scan["time_s"], frame_id=scan["frame_id"])
+            seq = client.publish_scan(scan["stamp_ns"], scan["points"], time_s=scan["time_s"], frame_id=scan["frame_id"])
             assert drive_bags.answer(client, seq)["pose"] == [0, 0, 0, 0, 0, 0, 1]
         known = [one.pose for one in ndtd.Replay(street.bag, "none", limit=20)]
         assert np.abs(matrix(result["pose"]) - known[-1]).max() < 1e-12

@@ -38,11 +38,11 @@ def test_live_and_late_recording(mounted, daemon, drive, tmp_path):
         drive_bags.wait_for_map(client)
         for kind, message in drive_bags.messages_of(mounted):
             if kind == "initial_pose":
-                client.publish_initial_pose(message["pose"], message["stamp_ns"])
+                client.publish_initial_pose(message["stamp_ns"], message["pose"])
             elif kind == "transform":
-                client.publish_transform(message["pose"], message["frame_id"], message["stamp_ns"])
+                client.publish_transform(message["stamp_ns"], message["frame_id"], message["pose"])
             else:
-                client.publish_scan(message["points"], message["stamp_ns"], seq=message["seq"])
+                client.publish_scan(message["stamp_ns"], message["points"], seq=message["seq"])
                 found[message["seq"]] = drive_bags.answer(client, message["seq"])
                 if len(found) == 1:
                     client.request("start_recording", path="late.bin")

@@ -24,13 +24,13 @@ many: list[ndtd.Result] = ndtd.Aligner(target).align_batch(cloud, [np.eye(4)] * 
 for scan in ndtd.Replay("drive.bag", "map.pcd", options={"preprocess.deskew": "time"}):
     stamp: int = scan.stamp_ns
 with ndtd.Client() as daemon:
-    seq: int = daemon.publish_scan(cloud, 0)
+    seq: int = daemon.publish_scan(0, cloud)
     reply = daemon.request("status")
 
 
 async def main() -> None:
     async with ndtd.AsyncClient() as client:
-        await client.publish_scan(cloud, 0)
+        await client.publish_scan(0, cloud)
         async for answer in client.results():
             print(answer["seq"])
 
