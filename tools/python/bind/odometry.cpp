@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends.h"
+#include "encoder.hpp"
 #include "keywords.hpp"
 #include "map.hpp"
 #include "ndt_odometry/odometry.h"
@@ -23,9 +24,9 @@ class Odometry
     Odometry(const Odometry &) = delete;
     Odometry &operator=(const Odometry &) = delete;
 
-    ndt_odometry_result add(int64_t stamp_ns, nb::handle points, nb::handle time_s);
-    void add_imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle acceleration);
-    void add_wheels(int64_t stamp_ns, nb::handle pose, nb::handle twist);
+    ndt_odometry_result add(Stamp stamp_ns, nb::handle points, nb::handle time_s);
+    void add_imu(Stamp stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration);
+    void add_wheels(Stamp stamp_ns, nb::handle pose, nb::handle twist);
     bool restart();
     Points points();
     std::optional<Map> map();
@@ -74,12 +75,13 @@ Odometry::~Odometry()
     close();
 }
 
-ndt_odometry_result Odometry::add(int64_t stamp_ns, nb::handle points, nb::handle time_s)
+ndt_odometry_result Odometry::add(Stamp stamp_ns, nb::handle points, nb::handle time_s)
 {
     ndt_odometry_result result;
     ndt_error error;
     ndt_status status;
     Cloud cloud;
+    const int64_t ns = stamp_ns.ns("add(stamp_ns, points)");
     process_.check("Odometry");
     const Turn turn(lock_);
     read_points(cloud.cloud, points, Origin::None, "points");
@@ -87,29 +89,29 @@ ndt_odometry_result Odometry::add(int64_t stamp_ns, nb::handle points, nb::handl
         read_times(cloud.cloud, time_s, "time_s");
     {
         nb::gil_scoped_release release;
-        status = ndt_odometry_add_scan(odometry_, stamp_ns, &cloud.cloud, &result, &error);
+        status = ndt_odometry_add_scan(odometry_, ns, &cloud.cloud, &result, &error);
     }
     check(status, error);
     return result;
 }
 
-void Odometry::add_imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle acceleration)
+void Odometry::add_imu(Stamp stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration)
 {
     ndt_track_imu_sample sample{};
-    sample.stamp_ns = stamp_ns;
+    sample.stamp_ns = stamp_ns.ns("add_imu(stamp_ns, angular_velocity)");
     read_numbers(sample.angular_velocity_radps, 3, angular_velocity, "angular_velocity");
-    sample.has_acceleration = !acceleration.is_none();
+    sample.has_acceleration = !linear_acceleration.is_none();
     if (sample.has_acceleration)
-        read_numbers(sample.acceleration_mps2, 3, acceleration, "acceleration");
+        read_numbers(sample.acceleration_mps2, 3, linear_acceleration, "linear_acceleration");
     const Turn turn(lock_);
     ndt_odometry_add_imu(odometry_, &sample);
 }
 
-void Odometry::add_wheels(int64_t stamp_ns, nb::handle pose, nb::handle twist)
+void Odometry::add_wheels(Stamp stamp_ns, nb::handle pose, nb::handle twist)
 {
     ndt_track_odometry_sample sample{};
     double numbers[6];
-    sample.stamp_ns = stamp_ns;
+    sample.stamp_ns = stamp_ns.ns("add_wheels(stamp_ns, pose=, twist=)");
     sample.has_pose = !pose.is_none();
     sample.has_twist = !twist.is_none();
     if (!sample.has_pose && !sample.has_twist)
@@ -315,8 +317,8 @@ max_keyframes : int
                      "window: int = 20, near_m: float = 15.0, near_path_m: float = 100.0, "
                      "max_keyframes: int = 200) -> None"))
         .def("__repr__", [](const Odometry &) { return "ndtd.Odometry()"; })
-        .def("add", &Odometry::add, "stamp_ns"_a, "points"_a.none(), "time_s"_a = nb::none(),
-             nb::sig("def add(self, stamp_ns: int, points: numpy.typing.ArrayLike, "
+        .def("add", &Odometry::add, "stamp_ns"_a, "points"_a.none(), nb::kw_only(), "time_s"_a = nb::none(),
+             nb::sig("def add(self, stamp_ns: int, points: numpy.typing.ArrayLike, *, "
                      "time_s: numpy.typing.ArrayLike | None = None) -> OdometryScan"),
              R"(Finds the pose of the next scan.
 
@@ -331,12 +333,14 @@ points : ndarray, shape (N, 3) or wider, float32 or float64
 time_s : ndarray, shape (N,), optional
     Of the points, relative to the stamp [s].
 )")
-        .def("add_imu", &Odometry::add_imu, "stamp_ns"_a, "angular_velocity"_a, "acceleration"_a = nb::none(),
+        .def("add_imu", &Odometry::add_imu, "stamp_ns"_a, "angular_velocity"_a,
+             "linear_acceleration"_a = nb::none(),
              nb::sig("def add_imu(self, stamp_ns: int, angular_velocity: numpy.typing.ArrayLike, "
-                     "acceleration: numpy.typing.ArrayLike | None = None) -> None"),
+                     "linear_acceleration: numpy.typing.ArrayLike | None = None) -> None"),
              "A sample of an IMU in the base frame [rad/s, m/s^2], before the scans that it is needed for.")
-        .def("add_wheels", &Odometry::add_wheels, "stamp_ns"_a, "pose"_a = nb::none(), "twist"_a = nb::none(),
-             nb::sig("def add_wheels(self, stamp_ns: int, pose: numpy.typing.ArrayLike | None = None, "
+        .def("add_wheels", &Odometry::add_wheels, "stamp_ns"_a, nb::kw_only(), "pose"_a = nb::none(),
+             "twist"_a = nb::none(),
+             nb::sig("def add_wheels(self, stamp_ns: int, *, pose: numpy.typing.ArrayLike | None = None, "
                      "twist: numpy.typing.ArrayLike | None = None) -> None"),
              "Odometry of the vehicle: the pose of the base in a frame of its own, its twist, or both.")
         .def("restart", &Odometry::restart,

@@ -16,9 +16,9 @@ def follow(scans, odometry):
     """The results of a drive whose start was driven before."""
     for _ in range(2):
         for scan in scans[:7]:
-            odometry.add(*scan)
+            odometry.add(*scan[:2], time_s=scan[2])
         assert odometry.restart()
-    return [odometry.add(*scan) for scan in scans]
+    return [odometry.add(stamp_ns, points, time_s=time_s) for stamp_ns, points, time_s in scans]
 
 
 def test_a_drive_without_a_map(scans):
@@ -47,8 +47,8 @@ def test_scans_that_cannot_be_used(scans):
     assert odometry.map is None and not odometry.restart()
     stamp_ns, points, time_s = scans[0][0]
     assert odometry.add(stamp_ns, np.empty((0, 3))).reason == "no point of it is finite and within range"
-    assert odometry.add(stamp_ns, points, time_s).located
-    again = odometry.add(stamp_ns, points, time_s)
+    assert odometry.add(stamp_ns, points, time_s=time_s).located
+    again = odometry.add(stamp_ns, points, time_s=time_s)
     assert again.outcome == "rejected" and "not newer" in again.reason and len(odometry.points) == 0
     lost = odometry.add(stamp_ns + 10**8, np.full((100, 3), np.nan))
     assert lost.outcome == "rejected"
@@ -77,6 +77,16 @@ def test_other_sensors():
         odometry.add_imu(0, [1, 2])
 
 
+@pytest.mark.parametrize(("call", "given", "text"), [
+    ("add", (np.zeros((3, 3), "f4"), 0), r"add\(stamp_ns, points\): stamp_ns: a whole number is wanted, not ndarray"),
+    ("add_imu", ([0, 0, 0.1], 0), r"add_imu\(stamp_ns, angular_velocity\): stamp_ns: a whole number is wanted, not list"),
+    ("add_wheels", (np.eye(4),), r"add_wheels\(stamp_ns, pose=, twist=\): stamp_ns: a whole number"),
+])
+def test_arguments_in_another_order(call, given, text):
+    with pytest.raises(TypeError, match="^" + text):
+        getattr(ndtd.Odometry(), call)(*given)
+
+
 def test_scans_before_the_first_step_set_no_measure(simulate):
     """While a person stands each scan meets the points that it was measured at, and fits as none does that is measured on the way."""
     walk = simulate("--world", "hall", "--carrier", "handheld", "--rate", 10, "--scans", 40, "--seed", 5, "--beams", 16, "--columns", 600,
@@ -86,5 +96,5 @@ def test_scans_before_the_first_step_set_no_measure(simulate):
     for k in range(-60, len(scans)):
         scan = scans[max(k, 0)]
         points = scan["points"] + 0.01 * random.normal(size=scan["points"].shape)
-        found = odometry.add(scans[0]["stamp_ns"] + k * 10**8, points, scan["time_s"] if k > 0 else 0 * scan["time_s"])
+        found = odometry.add(scans[0]["stamp_ns"] + k * 10**8, points, time_s=scan["time_s"] if k > 0 else 0 * scan["time_s"])
         assert found.located, (k, found.reason, found.fit)

@@ -65,13 +65,13 @@ def feed(odometry: Odometry, drive: Drive, kind: str, message: Any) -> Any:
     """Gives a message to the odometry; what it found for a scan, else None."""
     if kind == "scan" and message["frame_id"] == drive.frame_id:
         time_s = message["time_s"] if drive.deskew == "time" else None
-        return odometry.add(message["stamp_ns"], message["points"], time_s)
+        return odometry.add(message["stamp_ns"], message["points"], time_s=time_s)
     if kind == "imu":
         turn = drive.T_base_imu[:3, :3]
         force = message.get("linear_acceleration")
         odometry.add_imu(message["stamp_ns"], turn @ message["angular_velocity"], None if force is None else turn @ force)
     elif kind == "odometry":
-        odometry.add_wheels(message["stamp_ns"], message.get("pose"), message.get("twist"))
+        odometry.add_wheels(message["stamp_ns"], pose=message.get("pose"), twist=message.get("twist"))
     return None
 
 
