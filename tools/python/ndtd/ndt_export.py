@@ -1,4 +1,4 @@
-"""ndt-export: results of ndtd in the formats of evo, Foxglove, ROS 2 and maps."""
+"""ndt-export: results of ndtd in the formats of evo, Foxglove, Rerun, ROS 2 and maps."""
 import argparse
 import os
 import shutil
@@ -17,14 +17,16 @@ from .export import text_formats
 from .export.clouds import Scans, Thinned, read_map
 from .export.foxglove_mcap import FoxgloveWriter
 from .export.sensor_poses import FrameError, Sensors, move_covariance, move_twist, parse_transform
+from .export.rerun_rrd import RerunWriter
 from .export.result_lines import ResultError, ResultLine, read_results
 from .export.ros2_bag import RosWriter
 from .georeference import Projector
 from .poses import compose
 
-FORMATS = ("tum", "kitti", "euroc", "geojson", "foxglove", "ros2")
+FORMATS = ("tum", "kitti", "euroc", "geojson", "foxglove", "rerun", "ros2")
+RECORDINGS = ("foxglove", "rerun", "ros2")  # with clouds and numbers
 BY_SUFFIX = {".tum": "tum", ".txt": "tum", ".kitti": "kitti", ".csv": "euroc", ".geojson": "geojson", ".json": "geojson",
-             ".mcap": "foxglove", "": "ros2"}
+             ".mcap": "foxglove", ".rrd": "rerun", "": "ros2"}
 FLOAT_IS_ENOUGH_M = 8192.0  # below, float32 is spaced by less than 0.5 mm
 PATH_POSES = 10_000
 
@@ -42,8 +44,9 @@ def parser() -> argparse.ArgumentParser:
     out = Parser(prog="ndt-export", description=f"Writes {__doc__.split(': ', 1)[1]}", epilog="""
 RESULTS: what `ndtd --replay ... --results FILE` or `ndt-echo --format json > FILE` wrote, or a TUM file of `ndtd --out`. The
 format of OUT follows its name: .tum .txt (TUM), .kitti, .csv (EuRoC), .geojson, .mcap (Foxglove; --to ros2 for messages of ROS 2),
-and a name without a suffix is a folder of ROS 2. Poses that ndtd does not trust are left out, as in `ndtd --out`; --all keeps
-them. What follows -- are options of ndt-import, as for ndtd --replay, where --bag is no bag. Stamps are those of the scans; T_map_base, or with --of sensor T_map_sensor.""")
+.rrd (Rerun), and a name without a suffix is a folder of ROS 2. Poses that ndtd does not trust are left out, as in `ndtd --out`; --all keeps
+them. What follows -- are options of ndt-import, as for ndtd --replay, where --bag is no bag. Stamps are those of the scans;
+T_map_base, or with --of sensor T_map_sensor.""")
     add_version(out)
     out.add_argument("results", metavar="RESULTS")
     out.add_argument("out", metavar="OUT")
@@ -55,9 +58,9 @@ them. What follows -- are options of ndt-import, as for ndtd --replay, where --b
                      "x,y,z,roll,pitch,yaw (m, rad), x,y,z,qx,qy,qz,qw or 16 numbers; default: frames of -c, else what RESULTS says")
     out.add_argument("-c", "--config", metavar="FILE", help="configuration of ndtd: takes frames.T_base_sensor and frames.sensors")
     out.add_argument("--bag", metavar="BAG", help="what was replayed, a bag or another recording: its scans are written in the map "
-                     "(foxglove, ros2)")
+                     "(recordings)")
     out.add_argument("--scan-points", type=int, default=20_000, metavar="N", help="at most N points of a scan; 0: all (default: 20000)")
-    out.add_argument("--map", metavar="MAP", help="map: cloud or folder of tiles; written once (foxglove, ros2), and tells the projector")
+    out.add_argument("--map", metavar="MAP", help="map: cloud or folder of tiles; written once (recordings), and tells the projector")
     out.add_argument("--map-points", type=int, default=500_000, metavar="N", help="at most N points of the map (default: 500000)")
     out.add_argument("--projector", metavar="FILE", help="map_projector_info.yaml; default: beside --map")
     out.add_argument("--map-frame", default="map", metavar="NAME", help="(default: map)")
@@ -75,10 +78,10 @@ def _format(args: argparse.Namespace) -> str:
     found = args.to or BY_SUFFIX.get(suffix)
     if found is None:
         raise UsageError(f"{args.out}: the name does not tell the format; use --to {{{','.join(FORMATS)}}}")
-    if found not in ("foxglove", "ros2"):
+    if found not in RECORDINGS:
         for name in ("bag",) + (() if found == "geojson" else ("map",)):
             if getattr(args, name):
-                raise UsageError(f"--{name}: {found} has no clouds; foxglove and ros2 have")
+                raise UsageError(f"--{name}: {found} has no clouds; {', '.join(RECORDINGS)} have")
     if args.map_points < 1 or args.scan_points < 0:
         raise UsageError("--map-points and --scan-points: numbers of points, at least 1 and 0")
     return found
@@ -183,10 +186,10 @@ class Export:
     def _recording_writer(self) -> Any:
         first_ns, path, origin = self._trajectory()
         names = Names(self.args.map_frame, self.args.base_frame if self.args.of == "base" else "sensor")
-        if self.kind == "foxglove":
-            writer: Any = FoxgloveWriter(self.part, names, origin, self.projector)
+        if self.kind == "ros2":
+            writer: Any = RosWriter(self.part, names, origin, self.projector, self.args.storage, self.out.suffix.lower() == ".mcap")
         else:
-            writer = RosWriter(self.part, names, origin, self.projector, self.args.storage, self.out.suffix.lower() == ".mcap")
+            writer = {"foxglove": FoxgloveWriter, "rerun": RerunWriter}[self.kind](self.part, names, origin, self.projector)
         writer.begin(first_ns, path, self.mounts)
         if self.args.map:
             writer.map(first_ns, read_map(self.args.map, self.args.map_points))
@@ -200,7 +203,7 @@ class Export:
             raise OSError(error.errno, error.strerror, str(self.out)) from None
         try:
             scans = Scans(self.args.bag, self.sensors, self.args.scan_points, self.args.import_options) if self.args.bag else None
-            writer = self._recording_writer() if self.kind in ("foxglove", "ros2") else self._text_writer()
+            writer = self._recording_writer() if self.kind in RECORDINGS else self._text_writer()
             try:
                 self._write(writer, scans)
             finally:
@@ -217,7 +220,7 @@ class Export:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _write(self, writer: Any, scans: Optional[Scans]) -> None:
-        is_text = self.kind not in ("foxglove", "ros2")
+        is_text = self.kind not in RECORDINGS
         size = max(os.path.getsize(self.args.results), 1)
         with Progress("exporting", self.args.quiet) as progress:
             for result, of_base in self._shown():

@@ -21,16 +21,21 @@ def rotation(pose: Any) -> np.ndarray:
     return matrix(pose)[:3, :3]
 
 
-def pose_of(T: np.ndarray) -> np.ndarray:
-    """7 numbers from a (4, 4) that is rigid; qw >= 0."""
-    R = np.asarray(T)[:3, :3]
+def quaternion(R: np.ndarray) -> np.ndarray:
+    """x y z w of a rotation (3, 3); w >= 0."""
     # R of q is a quadratic form: its matrix has q as the eigenvector of the largest eigenvalue (Bar-Itzhack 2000).
     K = np.empty((4, 4))
     K[:3, :3] = R + R.T - np.trace(R) * np.eye(3)
     K[3, :3] = K[:3, 3] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
     K[3, 3] = np.trace(R)
     q = np.linalg.eigh(K)[1][:, 3]
-    return np.concatenate([T[:3, 3], q if q[3] >= 0 else -q])
+    return q if q[3] >= 0 else -q
+
+
+def pose_of(T: np.ndarray) -> np.ndarray:
+    """7 numbers from a (4, 4) that is rigid; qw >= 0."""
+    T = np.asarray(T)
+    return np.concatenate([T[:3, 3], quaternion(T[:3, :3])])
 
 
 def checked_pose(pose: Any) -> np.ndarray:

@@ -19,31 +19,13 @@ from .._extras import need
 from ..georeference import Projector
 from .clouds import CLOUD_FIELDS, Cloud
 from .result_lines import ResultError, ResultLine
+from .result_values import RESULT_NUMBERS, News, result_values
 
 NS = 1_000_000_000
-RESULT_NUMBERS = ("confidence", "innovation", "margin", "transform_probability", "nvtl", "nvtl_normalized", "match_ratio", "coverage",
-                  "iterations", "evaluations", "hypotheses", "decode_us", "queue_us", "preprocess_us", "upload_us", "align_us",
-                  "publish_us", "queue_depth", "drop_counter")
 RESULT_SCHEMA: "dict[str, Any]" = {"type": "object", "title": "ndtd.Result", "properties": {
     "seq": {"type": "integer"}, "outcome": {"type": "string"}, "state": {"type": "string"}, "reason": {"type": "string"},
     "is_trusted": {"type": "boolean"}, "deviation_m": {"type": "number"}, "deviation_rad": {"type": "number"},
     "speed_mps": {"type": "number"}, **{name: {"type": "number"} for name in RESULT_NUMBERS}}}
-
-
-def result_values(result: ResultLine) -> "dict[str, Any]":
-    """Values of a result beside its pose, for plots and diagnostics; unknown values are left out."""
-    out: "dict[str, Any]" = {} if result.seq is None else {"seq": result.seq}
-    out.update(outcome=result.outcome, state=result.state, reason=result.reason, is_trusted=result.is_trusted)
-    if result.covariance is not None:
-        deviation = np.sqrt(np.clip(np.diag(result.covariance), 0.0, None))
-        out.update(deviation_m=float(deviation[:3].max()), deviation_rad=float(deviation[3:].max()))
-    if result.twist is not None:
-        out["speed_mps"] = float(np.linalg.norm(result.twist[:3]))
-    for name in RESULT_NUMBERS:
-        value = result.values.get(name)
-        if isinstance(value, (int, float)) and value == value:
-            out[name] = value
-    return out
 
 
 class FoxgloveWriter:
@@ -58,7 +40,7 @@ class FoxgloveWriter:
         self._context = foxglove.Context()
         self._channels, self._foxglove = need("foxglove.channels", "foxglove"), foxglove
         self._open: "dict[str, Any]" = {}
-        self._names, self._origin_m, self._projector, self._state = names, origin_m, projector, ""
+        self._names, self._origin_m, self._projector, self._news = names, origin_m, projector, News()
         self._sink = self._open_sink(path)
 
     def _open_sink(self, path: Any) -> Any:
@@ -132,13 +114,10 @@ class FoxgloveWriter:
         self._sink.close()
 
     def _tell(self, result: ResultLine) -> None:
-        changed, self._state = result.state != self._state, result.state
-        if result.is_trusted and result.outcome == "converged" and not changed:
-            return
-        levels = self._m.LogLevel
-        level = levels.Info if result.is_trusted else levels.Warning if result.state in ("coasting", "initialising") else levels.Error
-        text = " ".join(word for word in (f"scan {result.seq}:", result.state, result.outcome, result.reason) if word)
-        self._log("/log", self._m.Log(timestamp=self._time(result.stamp_ns), level=level, message=text, name="ndtd"), result.stamp_ns)
+        told = self._news.of(result)
+        if told is not None:
+            level = getattr(self._m.LogLevel, told[0].capitalize())
+            self._log("/log", self._m.Log(timestamp=self._time(result.stamp_ns), level=level, message=told[1], name="ndtd"), result.stamp_ns)
 
     def _fix(self, result: ResultLine) -> None:
         if self._projector is None or result.pose is None:

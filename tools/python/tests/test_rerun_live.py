@@ -1,0 +1,96 @@
+"""ndt-rerun serves what a running ndtd publishes: read by Rerun's own program, which joins when the drive is over."""
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rerun")
+pytest.importorskip("zmq")
+
+import drive_bags  # noqa: E402
+from drive_bags import answer, truth_of, wait_for_map  # noqa: E402
+from rerun_reading import read_rrd, static, timed  # noqa: E402
+
+import ndtd  # noqa: E402
+
+
+@pytest.fixture
+def daemon(bin_dir, tmp_path, drive):
+    with drive_bags.daemon(bin_dir / "ndtd", tmp_path, drive.map, cpu={"threads": 2}, preprocess={"deskew": "time"}) as running:
+        yield running
+
+
+def command(daemon, *options):
+    return [sys.executable, "-m", "ndtd.ndt_rerun", "--poses", daemon.endpoints["poses"], "--control", daemon.endpoints["control"], *map(str, options)]
+
+
+def saved_by_a_viewer(address, path, seconds):
+    """What a viewer has got after so long, as a recording."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    viewer = subprocess.Popen([sys.executable, "-m", "rerun", address, "--save", str(path), "--bind", "127.0.0.1", "--port", str(port)],
+                              stderr=subprocess.DEVNULL)
+    time.sleep(seconds)
+    viewer.terminate()
+    viewer.wait(20)
+    return read_rrd(path)
+
+
+def test_a_viewer_that_joins_late_gets_the_drive_and_the_map(daemon, drive, tmp_path):
+    stamps = []
+    with ndtd.Client(**daemon.endpoints) as client:
+        client.wait_ready()
+        wait_for_map(client)
+        show = subprocess.Popen(command(daemon, "--listen", "127.0.0.1:0", "--map", drive.map, "--map-points", 5000), stdout=subprocess.PIPE, text=True)
+        try:
+            address = show.stdout.readline().split()[1]
+            for kind, message in drive_bags.messages_of(drive.bag):
+                if kind == "initial_pose":
+                    client.publish_initial_pose(message["stamp_ns"], message["pose"], twist=message.get("twist"))
+                elif kind == "scan":
+                    time.sleep(0.05)  # a viewer is sent the newest points alone where it does not keep up
+                    answer(client, client.publish_scan(message["stamp_ns"], message["points"], time_s=message["time_s"]))
+                    stamps.append(message["stamp_ns"])
+            found = saved_by_a_viewer(address, tmp_path / "seen.rrd", 5)
+        finally:
+            show.terminate()
+            show.wait(20)
+    truth, poses, scans = truth_of(drive.bag), timed(found, "/map/base_link"), timed(found, "/map/base_link/scan")
+    origin_m = static(found, "/map")["origin_m"] if "/map" in found else np.zeros(3)
+    assert [stamp_ns for stamp_ns, _ in poses] == stamps and len(scans) >= 10
+    for stamp_ns, pose in poses:
+        assert np.linalg.norm(pose["Transform3D:translation"][0] + origin_m - truth[stamp_ns][:3, 3]) < 0.15
+    assert len(scans[-1][1]["Points3D:positions"]) > 1000 and {stamp_ns for stamp_ns, _ in scans} <= set(stamps)
+    assert 1000 < len(static(found, "/map/cloud")["Points3D:positions"]) <= 5000 and len(timed(found, "/result/nvtl")) == len(stamps)
+
+
+@pytest.mark.parametrize("arguments, code, words", [
+    (["--listen", "9877"], 2, "'9877' is not ADDRESS:PORT"), (["--listen", "no.such.host.invalid:0"], 3, "no.such.host.invalid:0: "),
+    (["--poses", "ipc:///nosuch/poses.ipc", "--control", "ipc:///nosuch/control.ipc", "--timeout", "0.2"], 3, "no ndtd: ")])
+def test_wrong_input_is_one_line(arguments, code, words, daemon, tmp_path):
+    done = subprocess.run(command(daemon, *arguments), capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == code and words in done.stderr and done.stderr.count("\n") == 1 and done.stderr.startswith("ndt-rerun: ")
+
+
+def test_a_port_in_use_is_one_line(daemon):
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        address = f"127.0.0.1:{used.getsockname()[1]}"
+        done = subprocess.run(command(daemon, "--listen", address), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 3 and done.stderr == f"ndt-rerun: {address}: Address already in use\n"
+
+
+def test_this_machine_alone_reaches_the_port(daemon):
+    """rerun-sdk listens on every address unless it is told one."""
+    show = subprocess.Popen(command(daemon, "--listen", "127.0.0.1:0"), stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(show.stdout.readline().split(":")[-1].split("/")[0])
+        wanted = f":{port:04X}"
+        with open("/proc/net/tcp") as table:
+            listening = [row.split()[1] for row in table if row.split()[1].endswith(wanted) and row.split()[3] == "0A"]
+        assert listening == [f"0100007F{wanted}"]
+    finally:
+        show.terminate()
+        show.wait(20)
