@@ -250,18 +250,18 @@ class Projector:
         except need("pyproj", "las").exceptions.ProjError as error:
             raise GeoreferenceError(f"map coordinates {x}, {y}: {_line(error)}") from None
 
-    def convergence(self, latitude: float, longitude: float) -> float:
-        """Meridian convergence [rad]: the angle from true north to the y axis of the map, clockwise positive.
+    def convergence(self, latitude: Any, longitude: Any) -> Any:
+        """Meridian convergence [rad] at a place, or at places as arrays: the angle from true north to the y axis of the map, clockwise positive.
 
         About (longitude - central meridian) * sin(latitude): up to 3 deg at the edge of a zone of UTM at high latitudes. An
         initial heading from GNSS without it turns the first guess by as much."""
         step_deg = 1e-4
         below, above = (self.forward(latitude + sign * step_deg, longitude) for sign in (-1.0, 1.0))
-        return -math.atan2(above[0] - below[0], above[1] - below[1])
+        return -np.arctan2(above[0] - below[0], above[1] - below[1])
 
     def yaw_from_heading(self, heading_rad: float, latitude: float, longitude: float) -> float:
         """Yaw in the map (counterclockwise from its x axis) of a heading clockwise from true north, in (-pi, pi]."""
-        yaw_rad = math.pi / 2 - heading_rad + self.convergence(latitude, longitude)
+        yaw_rad = math.pi / 2 - heading_rad + float(self.convergence(latitude, longitude))
         return math.pi - (math.pi - yaw_rad) % (2 * math.pi)
 
     def heights_note(self) -> Optional[str]:

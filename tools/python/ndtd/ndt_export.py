@@ -16,6 +16,7 @@ from ._progress import Progress
 from .export import text_formats
 from .export.clouds import Scans, Thinned, read_map
 from .export.foxglove_mcap import FoxgloveWriter
+from .export.gis import GisWriter
 from .export.sensor_poses import FrameError, Sensors, move_covariance, move_twist, parse_transform
 from .export.rerun_rrd import RerunWriter
 from .export.result_lines import ResultError, ResultLine, read_results
@@ -23,10 +24,11 @@ from .export.ros2_bag import RosWriter
 from .georeference import Projector
 from .poses import compose
 
-FORMATS = ("tum", "kitti", "euroc", "geojson", "foxglove", "rerun", "ros2")
+FORMATS = ("tum", "kitti", "euroc", "geojson", "geopackage", "kml", "foxglove", "rerun", "ros2")
 RECORDINGS = ("foxglove", "rerun", "ros2")  # with clouds and numbers
+ON_EARTH = ("geojson", "geopackage", "kml")
 BY_SUFFIX = {".tum": "tum", ".txt": "tum", ".kitti": "kitti", ".csv": "euroc", ".geojson": "geojson", ".json": "geojson",
-             ".mcap": "foxglove", ".rrd": "rerun", "": "ros2"}
+             ".gpkg": "geopackage", ".kml": "kml", ".mcap": "foxglove", ".rrd": "rerun", "": "ros2"}
 FLOAT_IS_ENOUGH_M = 8192.0  # below, float32 is spaced by less than 0.5 mm
 PATH_POSES = 10_000
 
@@ -43,10 +45,10 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     out = Parser(prog="ndt-export", description=f"Writes {__doc__.split(': ', 1)[1]}", epilog="""
 RESULTS: what `ndtd --replay ... --results FILE` or `ndt-echo --format json > FILE` wrote, or a TUM file of `ndtd --out`. The
-format of OUT follows its name: .tum .txt (TUM), .kitti, .csv (EuRoC), .geojson, .mcap (Foxglove; --to ros2 for messages of ROS 2),
-.rrd (Rerun), and a name without a suffix is a folder of ROS 2. Poses that ndtd does not trust are left out, as in `ndtd --out`; --all keeps
-them. What follows -- are options of ndt-import, as for ndtd --replay, where --bag is no bag. Stamps are those of the scans;
-T_map_base, or with --of sensor T_map_sensor.""")
+format of OUT follows its name: .tum .txt (TUM), .kitti, .csv (EuRoC), .geojson, .gpkg (GeoPackage), .kml, .rrd (Rerun), .mcap
+(Foxglove; --to ros2 for messages of ROS 2), and a name without a suffix is a folder of ROS 2. Poses that ndtd does not trust are
+left out, as in `ndtd --out`; --all keeps them. What follows -- are options of ndt-import, as for ndtd --replay, where --bag is
+no bag. Stamps are those of the scans; T_map_base, or with --of sensor T_map_sensor.""")
     add_version(out)
     out.add_argument("results", metavar="RESULTS")
     out.add_argument("out", metavar="OUT")
@@ -79,7 +81,7 @@ def _format(args: argparse.Namespace) -> str:
     if found is None:
         raise UsageError(f"{args.out}: the name does not tell the format; use --to {{{','.join(FORMATS)}}}")
     if found not in RECORDINGS:
-        for name in ("bag",) + (() if found == "geojson" else ("map",)):
+        for name in ("bag",) + (() if found in ON_EARTH else ("map",)):
             if getattr(args, name):
                 raise UsageError(f"--{name}: {found} has no clouds; {', '.join(RECORDINGS)} have")
     if args.map_points < 1 or args.scan_points < 0:
@@ -99,8 +101,8 @@ def _sensors(args: argparse.Namespace) -> Sensors:
 
 def _projector(args: argparse.Namespace, kind: str) -> Optional[Projector]:
     projector = Projector.from_file(args.projector) if args.projector else Projector.find(args.map) if args.map else None
-    if kind == "geojson" and projector is None:
-        raise UsageError("geojson: where is the map on the earth? --projector map_projector_info.yaml, or --map with one beside it")
+    if kind in ON_EARTH and projector is None:
+        raise UsageError(f"{kind}: where is the map on the earth? --projector map_projector_info.yaml, or --map with one beside it")
     return projector
 
 
@@ -178,8 +180,10 @@ class Export:
         return first_ns, thinned.rows(), np.zeros(3) if origin is None else origin
 
     def _text_writer(self) -> Any:
-        if self.kind == "geojson":
+        if self.kind in ON_EARTH:
             assert self.projector is not None  # _projector refuses it
+            if self.kind != "geojson":
+                return GisWriter(self.part, self.projector, self.kind)
             return text_formats.GeoJson(self.part, self.projector)
         return {"tum": text_formats.Tum, "kitti": text_formats.Kitti, "euroc": text_formats.Euroc}[self.kind](self.part)
 
@@ -210,7 +214,7 @@ class Export:
                 writer.close()
                 if scans:
                     scans.close()
-            if self.poses == 0 and self.kind in ("tum", "kitti", "euroc", "geojson"):
+            if self.poses == 0 and self.kind not in RECORDINGS:
                 raise ResultError(f"{self.args.results}: no pose to write among {self.results} results" +
                                   ("" if self.args.all else "; --all writes those that are not trusted"))
             if self.out.is_dir():

@@ -205,8 +205,8 @@ def test_geojson(replay, tmp_path):
 
 def test_geojson_breaks_where_poses_are_missing(tmp_path, monkeypatch):
     pytest.importorskip("pyproj")
-    from ndtd.export import text_formats
-    monkeypatch.setattr(text_formats, "SEGMENT_POSES", 3)
+    from ndtd.export import pose_lines
+    monkeypatch.setattr(pose_lines, "SEGMENT_POSES", 3)
     (tmp_path / "map_projector_info.yaml").write_text(INFO)
     rows = []
     for i, known in enumerate([1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1]):
@@ -720,7 +720,7 @@ def test_bag_of_another_drive(replay, tmp_path, refused):
     assert "none of its scans" in text and not (tmp_path / "a.mcap").exists()
 
 
-@pytest.mark.parametrize("module, name", [("foxglove", "a.mcap"), ("rosbags.rosbag2", "folder"), ("pyproj", "a.geojson")])
+@pytest.mark.parametrize("module, name", [("foxglove", "a.mcap"), ("rosbags.rosbag2", "folder"), ("pyproj", "a.geojson"), ("pyogrio.raw", "a.kml")])
 def test_missing_package_is_named(module, name, replay, tmp_path, refused, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / "map_projector_info.yaml").write_text(INFO)

@@ -1,14 +1,14 @@
 """Trajectories as text: TUM, KITTI, EuRoC, GeoJSON. One line per pose, written as it comes."""
 import datetime
 import json
-from typing import Any, Optional
+from typing import Any
 
 from ..georeference import Projector
 from ..poses import rotation
+from .pose_lines import PoseLines
 from .result_lines import ResultLine
 
 NS = 1_000_000_000
-SEGMENT_POSES = 5000  # of a line of GeoJSON
 
 
 def _seconds(stamp_ns: int) -> str:
@@ -74,27 +74,15 @@ class GeoJson:
 
     def __init__(self, path: Any, projector: Projector):
         self._stream = open(path, "w", encoding="ascii", newline="\n")
-        self._projector = projector
-        self._line: "list[tuple[int, Any]]" = []
-        self._is_carried = False  # the first of the line ends the one before
-        self._separator = ""
+        self._projector, self._lines, self._separator = projector, PoseLines(), ""
         self._stream.write('{"type": "FeatureCollection", "features": [')
 
     def add(self, result: ResultLine) -> None:
         """A result without a pose ends a line."""
-        if result.pose is None:
-            self._flush(None)
-            return
-        self._line.append((result.stamp_ns, result.pose[:3]))
-        if len(self._line) >= SEGMENT_POSES:
-            self._flush(self._line[-1])
+        for line in self._lines.add(result):
+            self._write(line)
 
-    def _flush(self, first: "Optional[tuple[int, Any]]") -> None:
-        """Writes the line; the next one begins with `first`."""
-        line, is_carried = self._line, self._is_carried
-        self._line, self._is_carried = ([], False) if first is None else ([first], True)
-        if len(line) < (2 if is_carried else 1):
-            return
+    def _write(self, line: "list[tuple[int, Any]]") -> None:
         stamps, places = [one[0] for one in line], []
         for _, (x, y, z) in line:
             latitude, longitude, altitude = self._projector.inverse(float(x), float(y), float(z))
@@ -108,7 +96,8 @@ class GeoJson:
         self._separator = ","
 
     def close(self) -> None:
-        self._flush(None)
+        for line in self._lines.end():
+            self._write(line)
         self._stream.write("\n]}\n")
         self._stream.close()
 
