@@ -21,7 +21,7 @@ from .result_values import result_values
 CHUNK_POSES = 5000
 NUMBERS = ("seq", "confidence", "deviation_m", "speed_mps")  # of result_values
 LABELS = ("state", "outcome")
-POINT_Z, LINE_Z = 1001, 1002  # of WKB
+POINT_Z, LINE_Z = 0x80000001, 0x80000002  # of WKB with a bit for z, which pyogrio has always taken
 UTC = 100  # of GDAL: quarters of an hour, and 100
 POINT = np.dtype([("order", "u1"), ("kind", "<u4"), ("at", "<f8", 3)])
 
