@@ -35,6 +35,8 @@ class GisWriter:
         self._is_kml = kind == "kml"
         self._made = path.with_suffix(".kml" if self._is_kml else ".gpkg")  # GDAL takes other names for folders
         self._poses: "list[ResultLine]" = []
+        self._shapes: "list[bytes]" = []  # the lines of the trajectory: written at the end, because KML is written at once
+        self._ends: "list[tuple[int, int, int]]" = []  # stamps of the ends, poses
 
     def add(self, result: ResultLine) -> None:
         """A result without a pose ends a line."""
@@ -49,6 +51,12 @@ class GisWriter:
         self._send_poses()
         for line in self._lines.end():
             self._add_line(line)
+        if self._shapes:
+            begin, end, poses = np.array(self._ends, np.int64).T
+            times = {"begin": _times(begin), "end": _times(end)}
+            if self._is_kml:  # has no times: every version of GDAL writes them as another text
+                times = {name: np.array([f"{text}Z" for text in np.datetime_as_string(values)], object) for name, values in times.items()}
+            self._append("trajectory", "LineString Z", self._shapes, {**times, "poses": poses})
         if self._made.exists():
             os.replace(self._made, self._path)
 
@@ -77,15 +85,14 @@ class GisWriter:
         if len(places) == 1:  # a line has two points
             places = np.repeat(places, 2, axis=0)
         head = np.array([(1, LINE_Z, len(places))], [("order", "u1"), ("kind", "<u4"), ("count", "<u4")])
-        ends = _times(np.array([line[0][0], line[-1][0]], np.int64))
-        self._append("trajectory", "LineString Z", [head.tobytes() + places.astype("<f8").tobytes()],
-                     {"begin": ends[:1], "end": ends[1:], "poses": np.array([len(line)], np.int64)})
+        self._shapes.append(head.tobytes() + places.astype("<f8").tobytes())
+        self._ends.append((line[0][0], line[-1][0], len(line)))
 
     def _append(self, layer: str, kind: str, shapes: "list[bytes]", columns: "dict[str, np.ndarray]") -> None:
         zones = {name: np.full(len(values), UTC) for name, values in columns.items() if values.dtype.kind == "M"}
         try:
             self._write(str(self._made), np.array(shapes, object), list(columns.values()), list(columns), layer=layer, geometry_type=kind,
-                        crs="EPSG:4326", driver="LIBKML" if self._is_kml else "GPKG", append=self._made.exists(), gdal_tz_offsets=zones)
+                        crs="EPSG:4326", driver="KML" if self._is_kml else "GPKG", append=self._made.exists(), gdal_tz_offsets=zones)
         except RuntimeError as error:
             raise ResultError(f"{self._path.name}: cannot be written: {error}") from None
 
