@@ -103,8 +103,8 @@ def test_kml_is_read_by_an_xml_parser(name, options, tmp_path):
     lines = [np.array([place.split(",") for place in one.text.split()], float) for one in root.iterfind(".//k:LineString/k:coordinates", KML)]
     assert [len(line) for line in lines] == [20, 17, 2]  # a single pose is a line, too
     assert np.allclose(np.concatenate(lines), np.concatenate([places_of(rows[:20]), places_of(rows[21:38]), places_of([rows[40]] * 2)]), atol=1e-9)
-    told = {one.get("name"): one.text for one in root.find(".//k:SchemaData", KML)}
-    assert told == {"begin": "2023-11-14T22:13:20.123Z", "end": "2023-11-14T22:13:22.023Z", "poses": "20"}
+    assert root.find(".//k:Placemark/k:name", KML).text == "2023-11-14T22:13:20.123Z"
+    assert root.find(".//k:Placemark/k:description", KML).text == "to 2023-11-14T22:13:22.023Z, 20 poses"
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted([name, "map_projector_info.yaml", "r.jsonl"])
 
 

@@ -53,10 +53,12 @@ class GisWriter:
             self._add_line(line)
         if self._shapes:
             begin, end, poses = np.array(self._ends, np.int64).T
-            times = {"begin": _times(begin), "end": _times(end)}
-            if self._is_kml:  # has no times: every version of GDAL writes them as another text
-                times = {name: np.array([f"{text}Z" for text in np.datetime_as_string(values)], object) for name, values in times.items()}
-            self._append("trajectory", "LineString Z", self._shapes, {**times, "poses": poses})
+            columns = {"begin": _times(begin), "end": _times(end), "poses": poses}
+            if self._is_kml:
+                rows = zip(*(np.datetime_as_string(_times(stamps)) for stamps in (begin, end)), poses)
+                names, texts = zip(*((f"{first}Z", f"to {last}Z, {count} poses") for first, last, count in rows))
+                columns = {"Name": np.array(names, object), "Description": np.array(texts, object)}
+            self._append("trajectory", "LineString Z", self._shapes, columns)
         if self._made.exists():
             os.replace(self._made, self._path)
 
