@@ -55,6 +55,11 @@ std::string class_name(nb::handle value)
     return nb::cast<std::string>(value.type().attr("__name__"));
 }
 
+nb::object notebook(const char *function, nb::handle self, const nb::kwargs &options)
+{
+    return nb::module_::import_("ndtd._notebook").attr(function)(self, **options);
+}
+
 std::string path_text(nb::handle path)
 {
     const nb::object os = nb::module_::import_("os");

@@ -33,6 +33,9 @@ void check(ndt_status status, const ndt_error &error);
 // system refused, ValueError where the content is wrong.
 void check_file(ndt_status status, const ndt_error &error, const std::string &path);
 std::string class_name(nb::handle value);
+
+// A function of ndtd._notebook, which shows an object.
+nb::object notebook(const char *function, nb::handle self, const nb::kwargs &options = nb::kwargs());
 std::string path_text(nb::handle path); // str, bytes or os.PathLike; TypeError otherwise
 
 // ---- threads and processes ----

@@ -142,6 +142,14 @@ static std::vector<double> leaves(const Map &self)
     return out;
 }
 
+static std::vector<size_t> voxel_counts(const Map &self)
+{
+    std::vector<size_t> out;
+    for (size_t i = 0; i < self.get()->level_count; i++)
+        out.push_back(self.get()->levels[i].voxel_count - 1); // voxel 0 is a placeholder
+    return out;
+}
+
 static std::string describe(const Map &self)
 {
     return "ndtd.Map(" + std::to_string(self.get()->points) + " points, levels " + levels_text(self.get()) +
@@ -208,6 +216,24 @@ FileNotFoundError, OSError, TypeError, MemoryError
         .def_prop_ro(
             "origin", [](const Map &self) { return make_doubles<3>(self.get()->origin_m); },
             nb::rv_policy::automatic, "ndarray (3,) [m]: cells are counted from here.")
+        .def_prop_ro("voxel_counts", &voxel_counts, "Voxels of each level, in the order of levels.")
+        .def(
+            "plot", [](nb::handle self, const nb::kwargs &options) { return notebook("plot_map", self, options); },
+            nb::sig("def plot(self, *, ax: typing.Any = None, points: numpy.typing.ArrayLike | None = None, "
+                    "pose: numpy.typing.ArrayLike | None = None, scans: collections.abc.Iterable[Scan] = ()) -> "
+                    "typing.Any"),
+            R"(Draws the map from above, shaded by height, and returns the axes (matplotlib).
+
+Parameters
+----------
+ax : matplotlib.axes.Axes, optional
+    To draw on; default: those of a new figure.
+points, pose : ndarray, optional
+    A scan, and T_map_sensor of it: whether it fits.
+scans : iterable of Scan
+    Of a Replay or a Localizer: the way.
+)")
+        .def("_repr_html_", [](nb::handle self) { return notebook("map_html", self); })
         .def("__repr__", &describe);
 }
 

@@ -325,6 +325,7 @@ static void bind_scan(nb::module_ &module)
             "trace", [](const Scan &self) { return self.trace; }, "One Iteration after the other.")
         .def("__getstate__", &scan_state, nb::sig("def __getstate__(self) -> tuple[bytes, bytes, bool]"))
         .def("__setstate__", &set_scan_state)
+        .def("_repr_html_", [](nb::handle self) { return notebook("scan_html", self); })
         .def("__repr__", &describe);
 }
 

@@ -192,6 +192,7 @@ static void bind_result(nb::module_ &module)
             "One Iteration after the other; empty after align_batch.")
         .def("__getstate__", &result_state, nb::sig("def __getstate__(self) -> tuple[bytes, float, bytes]"))
         .def("__setstate__", &set_result_state)
+        .def("_repr_html_", [](nb::handle self) { return notebook("result_html", self); })
         .def("__repr__", &describe);
 }
 

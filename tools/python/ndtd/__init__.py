@@ -25,12 +25,13 @@ if _find_spec("ndtd._core"):
     from ._align import align, align_batch, localize
     from ._core import (Aligner, BagReader, BagWriter, Candidate, Iteration, Localizer, Map, Odometry, OdometryScan, Record,
                         Replay, Result, Scan, Scores, Search, decode_scan, preprocess, read_cloud, write_cloud)
+    from .cloud import Cloud
 else:  # `cmake --install` brings the clients alone, for any Python
 
     def __getattr__(name: str) -> object:
         raise AttributeError(f"ndtd.{name} is not here: only the clients are installed; pip install ./tools/python brings the rest")
 
 
-__all__ = ["Aligner", "AsyncClient", "BagReader", "BagWriter", "Candidate", "Client", "Iteration", "Localizer", "Map",
+__all__ = ["Aligner", "AsyncClient", "BagReader", "BagWriter", "Candidate", "Client", "Cloud", "Iteration", "Localizer", "Map",
            "Odometry", "OdometryScan", "Record", "Replay", "RequestError", "Result", "Scan", "Scores", "Search", "__version__",
            "align", "align_batch", "decode_scan", "default_endpoint", "localize", "preprocess", "read_cloud", "write_cloud"]

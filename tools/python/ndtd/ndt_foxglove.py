@@ -7,8 +7,8 @@ from typing import Any, Optional
 import numpy as np
 
 from ._arguments import CommandError
+from .cloud import Cloud
 from .export import live
-from .export.clouds import Cloud
 from .export.foxglove_mcap import FoxgloveWriter
 from .georeference import Projector
 

@@ -8,8 +8,8 @@ from typing import Any, Optional
 import numpy as np
 
 from ._arguments import CommandError
+from .cloud import Cloud
 from .export import live
-from .export.clouds import Cloud
 from .export.rerun_rrd import SCAN_RGB, RerunWriter
 from .georeference import Projector
 

@@ -20,6 +20,8 @@ pose: npt.NDArray[np.float64] = result.pose
 if result.covariance is not None:
     deviations: npt.NDArray[np.float64] = np.sqrt(np.diag(result.covariance))
 scores: list[float] = [row.score for row in result.trace] + [result.scores.nvtl]
+part: ndtd.Cloud = (ndtd.Cloud.read("map") + ndtd.Cloud(cloud)).crop(center=(0, 0), radius_m=50.0).thin(0.2).transform(result.pose)
+target.plot(points=part.points, scans=ndtd.Replay("drive.bag", "map.pcd"))
 many: list[ndtd.Result] = ndtd.Aligner(target).align_batch(cloud, [np.eye(4)] * 2)
 for scan in ndtd.Replay("drive.bag", "map.pcd", options={"preprocess.deskew": "time"}):
     stamp: int = scan.stamp_ns
@@ -38,7 +40,7 @@ async def main() -> None:
 asyncio.run(main())
 '''
 BAD = {"ndtd.align(target, cloud, max_iter=3)": "max_iter", "ndtd.Map(1, levels=2)": "levels", "result.poses": "poses",
-       "result.covariance.shape": "None", "ndtd.Client(port=1)": "port"}
+       "result.covariance.shape": "None", "ndtd.Client(port=1)": "port", "ndtd.Cloud(cloud).crop(circle=1)": "circle"}
 
 
 def mypy(tmp_path, text):

@@ -6,6 +6,7 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from .. import _core
+from ..cloud import Cloud
 from ..maps.point_files import find_files
 from .bag_records import Records
 from .sensor_poses import IDENTITY, Sensors, apply, undo_motion
@@ -15,20 +16,14 @@ WAITING_SCANS = 16
 CLOUD_FIELDS = ("x", "y", "z", "intensity")  # float32 each
 
 
-class Cloud:
-    """points (N, 3) float64 in the map; intensity (N,) float32 or None."""
-
-    def __init__(self, points: np.ndarray, intensity: Optional[np.ndarray]):
-        self.points, self.intensity = points, intensity
-
-    def records(self, origin_m: np.ndarray) -> np.ndarray:
-        """float32 x y z relative to `origin_m`, and intensity (0 where unknown): 16 bytes per point."""
-        out = np.zeros(len(self.points), [(name, "<f4") for name in CLOUD_FIELDS])
-        for at, name in enumerate("xyz"):
-            out[name] = self.points[:, at] - origin_m[at]
-        if self.intensity is not None:
-            out["intensity"] = self.intensity
-        return out
+def point_records(cloud: Cloud, origin_m: np.ndarray) -> np.ndarray:
+    """float32 x y z relative to `origin_m`, and intensity (0 where unknown): 16 bytes per point."""
+    out = np.zeros(len(cloud), [(name, "<f4") for name in CLOUD_FIELDS])
+    for at, name in enumerate("xyz"):
+        out[name] = cloud.points[:, at] - origin_m[at]
+    if cloud.intensity is not None:
+        out["intensity"] = cloud.intensity
+    return out
 
 
 class Scans:

@@ -16,8 +16,9 @@ from typing import Any, Optional
 import numpy as np
 
 from .._extras import need
+from ..cloud import Cloud
 from ..georeference import Projector
-from .clouds import CLOUD_FIELDS, Cloud
+from .clouds import CLOUD_FIELDS, point_records
 from .result_lines import ResultError, ResultLine
 from .result_values import RESULT_NUMBERS, News, result_values
 
@@ -128,7 +129,7 @@ class FoxgloveWriter:
 
     def _cloud(self, topic: str, stamp_ns: int, cloud: Cloud, frame_id: "Optional[str]" = None) -> None:
         origin_m = self._origin_m if frame_id is None else np.zeros(3)
-        records = cloud.records(origin_m)
+        records = point_records(cloud, origin_m)
         kind = self._m.PackedElementFieldNumericType.Float32
         fields = [self._m.PackedElementField(name=name, offset=4 * at, type=kind) for at, name in enumerate(CLOUD_FIELDS)]
         origin = np.concatenate([origin_m, [0.0, 0.0, 0.0, 1.0]])

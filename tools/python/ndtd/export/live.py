@@ -10,8 +10,9 @@ import numpy as np
 from .._arguments import CommandError, Parser, UsageError, add_version, finish
 from .._extras import need
 from ..client import AsyncClient
+from ..cloud import Cloud
 from ..georeference import Projector
-from .clouds import Cloud, read_map
+from .clouds import read_map
 from .result_lines import ResultLine, from_message
 
 KEPT_STAMPS = 64  # of results, for the points that come after them

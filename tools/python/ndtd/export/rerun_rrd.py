@@ -17,9 +17,9 @@ from typing import Any, Optional
 import numpy as np
 
 from .._extras import need
+from ..cloud import Cloud
 from ..georeference import Projector
 from ..poses import quaternion
-from .clouds import Cloud
 from .result_lines import ResultLine
 from .result_values import News, result_values
 

@@ -18,10 +18,11 @@ from typing import Any, Optional
 import numpy as np
 
 from .._extras import need
+from ..cloud import Cloud
 from ..georeference import Projector
 from ..ros import msgtypes
 from ..ros.from_ndtd import Messages, localisation_status
-from .clouds import CLOUD_FIELDS, Cloud
+from .clouds import CLOUD_FIELDS, point_records
 from .result_lines import ResultError, ResultLine
 
 NS = 1_000_000_000
@@ -131,7 +132,7 @@ class RosWriter:
         self._cloud("/localization/scan", stamp_ns, cloud)
 
     def _cloud(self, topic: str, stamp_ns: int, cloud: Cloud, latched: bool = False) -> None:
-        records = cloud.records(self._origin_m)
+        records = point_records(cloud, self._origin_m)
         fields = [self._new("sensor_msgs/msg/PointField", name, 4 * at, 7, 1) for at, name in enumerate(CLOUD_FIELDS)]
         message = self._new(msgtypes.CLOUD, self._header(stamp_ns, self._cloud_frame), 1, len(records), fields, False,
                             records.itemsize, records.nbytes, np.frombuffer(records.tobytes(), np.uint8), True)
