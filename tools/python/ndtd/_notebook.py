@@ -67,7 +67,7 @@ def plot_map(target: Any, *, ax: Any = None, points: Any = None, pose: Any = Non
     few = [level for level, count in zip(target.levels, target.voxel_counts) if count <= MOST_DRAWN]
     means = target.voxels(few[-1] if few else target.levels[0])["mean"]
     means = means[np.argsort(means[:, 2])]  # what is high is seen from above
-    ax.scatter(means[:, 0], means[:, 1], s=1, c=means[:, 2], cmap="Greys_r", linewidths=0, rasterized=True)
+    ax.scatter(means[:, 0], means[:, 1], s=1, c=means[:, 2], cmap="viridis", linewidths=0, rasterized=True)
     if points is not None:
         T_map_sensor = matrix(checked_pose(np.eye(4) if pose is None else pose))
         placed = np.asarray(points, np.float64)[:, :3] @ T_map_sensor[:3, :3].T + T_map_sensor[:3, 3]
