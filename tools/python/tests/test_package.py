@@ -80,10 +80,12 @@ def test_the_clients_need_no_compiled_part(tmp_path):
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
 
 
-@pytest.mark.parametrize("command", ["ndt_import", "ndt_export", "map_import", "ndt_ros1_bridge", "ndt_ros2_bridge", "ndt_report", "ndt_fleet"])
+@pytest.mark.parametrize("command", ["ndt_import", "ndt_export", "map_import", "ndt_ros1_bridge", "ndt_ros2_bridge", "ndt_report", "ndt_fleet",
+                                     "ndt_foxglove", "ndt_rerun"])
 def test_commands_tell_the_version(command, capsys):
+    module = importlib.import_module(f"ndtd.{command}")
     with pytest.raises(SystemExit) as end:
-        importlib.import_module(f"ndtd.{command}").main(["--version"])
+        getattr(module, "main", getattr(module, "command", None))(["--version"])
     assert end.value.code == 0 and re.fullmatch(r"ndt-[a-z0-9 -]+ \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
