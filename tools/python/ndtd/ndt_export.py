@@ -11,7 +11,7 @@ from typing import Any, Optional
 import numpy as np
 
 from . import _child
-from ._arguments import Parser, UsageError, add_version, finish, join_negative
+from ._arguments import CommandError, Parser, UsageError, add_version, finish, join_negative
 from ._progress import Progress
 from .export import text_formats
 from .export.clouds import Scans, Thinned, read_map
@@ -220,6 +220,8 @@ class Export:
             if self.out.is_dir():
                 shutil.rmtree(self.out)
             os.replace(self.part, self.out)
+        except RuntimeError as error:  # of foxglove-sdk, rerun-sdk and GDAL, where the disk is full
+            raise CommandError(f"{self.out}: cannot be written: {error}") from None
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -720,6 +720,20 @@ def test_bag_of_another_drive(replay, tmp_path, refused):
     assert "none of its scans" in text and not (tmp_path / "a.mcap").exists()
 
 
+@pytest.mark.parametrize("module, name", [("foxglove", "a.mcap"), ("rerun", "a.rrd"), ("pyogrio", "a.gpkg"), ("foxglove", "a.tum")])
+def test_a_full_disk_is_one_line(module, name, replay, tmp_path):
+    """The limit of a file's size stands for it."""
+    pytest.importorskip(module)
+    (tmp_path / "map_projector_info.yaml").write_text(INFO)
+    script = ("import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)); from ndtd import ndt_export; "
+              "sys.exit(ndt_export.main(sys.argv[1:]))")
+    clouds = ["--map", replay.drive.map] if name in ("a.mcap", "a.rrd") else []
+    done = subprocess.run([sys.executable, "-c", script, str(replay.results), str(tmp_path / name), "--projector", str(tmp_path / "map_projector_info.yaml"),
+                           *map(str, clouds)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3 and "Traceback" not in done.stderr, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("ndt-export: ") and sorted(one.name for one in tmp_path.iterdir()) == ["map_projector_info.yaml"]
+
+
 @pytest.mark.parametrize("module, name", [("foxglove", "a.mcap"), ("rosbags.rosbag2", "folder"), ("pyproj", "a.geojson"), ("pyogrio.raw", "a.kml")])
 def test_missing_package_is_named(module, name, replay, tmp_path, refused, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)

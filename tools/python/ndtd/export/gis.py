@@ -15,7 +15,7 @@ from .._extras import need
 from ..georeference import Projector
 from ..poses import matrix
 from .pose_lines import PoseLines
-from .result_lines import ResultError, ResultLine
+from .result_lines import ResultLine
 from .result_values import result_values
 
 CHUNK_POSES = 5000
@@ -92,11 +92,8 @@ class GisWriter:
 
     def _append(self, layer: str, kind: str, shapes: "list[bytes]", columns: "dict[str, np.ndarray]") -> None:
         zones = {name: np.full(len(values), UTC) for name, values in columns.items() if values.dtype.kind == "M"}
-        try:
-            self._write(str(self._made), np.array(shapes, object), list(columns.values()), list(columns), layer=layer, geometry_type=kind,
-                        crs="EPSG:4326", driver="KML" if self._is_kml else "GPKG", append=self._made.exists(), gdal_tz_offsets=zones)
-        except RuntimeError as error:
-            raise ResultError(f"{self._path.name}: cannot be written: {error}") from None
+        self._write(str(self._made), np.array(shapes, object), list(columns.values()), list(columns), layer=layer, geometry_type=kind,
+                    crs="EPSG:4326", driver="KML" if self._is_kml else "GPKG", append=self._made.exists(), gdal_tz_offsets=zones)
 
 
 def _times(stamps_ns: np.ndarray) -> np.ndarray:

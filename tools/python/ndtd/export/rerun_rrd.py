@@ -55,7 +55,8 @@ class RerunWriter:
 
     def _open_sink(self, path: Any) -> None:
         """What takes the data of the stream."""
-        self._stream.save(path, default_blueprint=self._blueprint())
+        self._stream.save(path)
+        self._stream.send_blueprint(self._blueprint(), make_active=False)  # save() with it waits for ever where the disk is full
         self._stream.send_recording_name(path.stem)
 
     def _blueprint(self) -> Any:
