@@ -27,13 +27,17 @@ def command(daemon, *options):
     return [sys.executable, "-m", "ndtd.ndt_rerun", "--poses", daemon.endpoints["poses"], "--control", daemon.endpoints["control"], *map(str, options)]
 
 
-def saved_by_a_viewer(address, path, seconds):
-    """What a viewer has got after so long, as a recording."""
+def saved_by_a_viewer(address, path):
+    """What a viewer gets until nothing more comes, as a recording."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     viewer = subprocess.Popen([sys.executable, "-m", "rerun", address, "--save", str(path), "--bind", "127.0.0.1", "--port", str(port)],
                               stderr=subprocess.DEVNULL)
-    time.sleep(seconds)
+    end, size, steady = time.monotonic() + 90, 0, 0
+    while steady < 6 and time.monotonic() < end:
+        time.sleep(0.5)
+        size, before = path.stat().st_size if path.exists() else 0, size
+        steady = steady + 1 if size == before > 0 else 0
     viewer.terminate()
     viewer.wait(20)
     return read_rrd(path)
@@ -54,7 +58,7 @@ def test_a_viewer_that_joins_late_gets_the_drive_and_the_map(daemon, drive, tmp_
                     time.sleep(0.05)  # a viewer is sent the newest points alone where it does not keep up
                     answer(client, client.publish_scan(message["stamp_ns"], message["points"], time_s=message["time_s"]))
                     stamps.append(message["stamp_ns"])
-            found = saved_by_a_viewer(address, tmp_path / "seen.rrd", 5)
+            found = saved_by_a_viewer(address, tmp_path / "seen.rrd")
         finally:
             show.terminate()
             show.wait(20)
