@@ -27,6 +27,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "doubts.h"
 #include "ndt/clock.h"
 #include "ndtd/scan_state.h"
 #include "pipeline_state.h"
@@ -442,6 +443,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_alignme
     else if (status == NDT_OK)
         status = localise(pipeline, alignment, &decision, record, err);
     follow_decision(pipeline, &decision);
+    ndtd_explain_no_points(pipeline, &alignment->result);
     record->reference_s = matcher->scan.sweep.reference_s;
     record->preprocess_us = sweep_us + odometry_us + matcher->preprocess_us;
     record->points_used = matcher->points_used;
@@ -606,6 +608,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     const double took_us = record->decode_us + record->preprocess_us + record->result.align_us;
     follow_scan_time(pipeline, took_us);
     validate(pipeline, record, took_us);
+    ndtd_doubt_scan(pipeline, record);
     return NDT_OK;
 }
 

@@ -173,10 +173,60 @@ static int row_event(const struct ndtd_pipeline_events *now, const struct ndtd_p
                      char text[NDTD_EVENT_BYTES])
 {
     snprintf(text, NDTD_EVENT_BYTES,
-             "several in a row have not converged (%" PRIu64 " times so far, at most %" PRIu64
-             "), see validation.skipping_publish_num",
+             "several in a row have not converged (%" PRIu64 " times so far; the longest row: %" PRIu64
+             " scans), as many as validation.skipping_publish_num",
              now->rows, now->longest_row);
     return now->rows != told->rows;
+}
+
+static int pointless_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                           char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES, "%" PRIu64 " so far, the last: %s", now->pointless, now->pointless_why);
+    return now->pointless != told->pointless;
+}
+
+static int poseless_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                          char text[NDTD_EVENT_BYTES])
+{
+    if (now->poseless == told->poseless)
+        return 0;
+    snprintf(
+        text, NDTD_EVENT_BYTES,
+        "there is none, and %s: give it by --initial-pose, ndt-ctl pose x,y,z,yaw, or the message initial_pose",
+        now->poseless_why);
+    return 1;
+}
+
+static int unplaced_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                          char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "none of the first %" PRIu64
+             " scans fits: is it of this place, in metres, not mirrored, z up? Is the sensor mounted as "
+             "frames.T_base_sensor says (one that hangs: roll 3.14159)?",
+             now->unplaced_row);
+    return now->unplaced != told->unplaced;
+}
+
+static int distorted_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                           char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "up to %.2f m of it stay in a scan, whose points have no times and no order that tells them: for full "
+             "turns "
+             "set preprocess.deskew to azimuth_cw or azimuth_ccw",
+             now->distorted_m);
+    return now->distorted != told->distorted;
+}
+
+static int tight_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                       char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "scans follow one another by %.3g ms: are the stamps milli- or microseconds instead of nanoseconds?",
+             now->tight_s * 1e3);
+    return now->tight != told->tight;
 }
 
 static const char *name_of(const char *frame_id)
@@ -267,7 +317,12 @@ static const struct {
              {"clock of point times: %s", moved_event},
              {"point times: %s", refused_event},
              {"stray point times: %s", stray_event},
-             {"deskewing: %s", turn_event}};
+             {"deskewing: %s", turn_event},
+             {"scans without a usable point: %s", pointless_event},
+             {"first pose: %s", poseless_event},
+             {"map: %s", unplaced_event},
+             {"motion: %s", distorted_event},
+             {"time between scans: %s", tight_event}};
 
 const char *ndtd_pipeline_event(const struct ndtd_pipeline_events *now, struct ndtd_pipeline_events *told,
                                 size_t *kind, char text[NDTD_EVENT_BYTES])

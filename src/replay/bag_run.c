@@ -394,7 +394,8 @@ enum ndt_status ndtd_bag_run_check(const struct ndtd_bag_run *run, struct ndt_er
 void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *context, const char *text),
                            void *context)
 {
-    struct ndtd_pipeline_events none = {0};
+    const struct ndtd_pipeline_events *events = ndtd_pipeline_events(run->pipeline);
+    struct ndtd_pipeline_events told = {.unplaced = events->unplaced}; /* that is a hint */
     char event[NDTD_EVENT_BYTES], text[NDTD_PATH_MAX + 600];
     const char *format;
     for (int kind = 0; kind < KIND_COUNT; kind++) {
@@ -408,8 +409,7 @@ void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *co
     }
     if (run->map && ndtd_map_coarse_text(text, sizeof(text), run->settings.map_path, run->map->spacing_m))
         line(context, text);
-    for (size_t kind = 0;
-         (format = ndtd_pipeline_event(ndtd_pipeline_events(run->pipeline), &none, &kind, event)) != NULL;) {
+    for (size_t kind = 0; (format = ndtd_pipeline_event(events, &told, &kind, event)) != NULL;) {
         snprintf(text, sizeof(text), format, event);
         line(context, text);
     }
@@ -424,7 +424,8 @@ const struct ndtd_hints *ndtd_bag_run_hints(struct ndtd_bag_run *run)
     if (!run->has_hints && ndtd_settings_has_no_map(&run->settings))
         ndtd_trajectory_error_anchor(run->truth);
     if (!run->has_hints)
-        ndtd_hints_finish(&run->hints, run->truth, run->scans, run->untrusted);
+        ndtd_hints_finish(&run->hints, ndtd_pipeline_events(run->pipeline)->poseless ? NULL : run->map, run->truth,
+                          run->scans, run->untrusted);
     run->has_hints = 1;
     return &run->hints;
 }

@@ -20,7 +20,7 @@ static const double SAME_PART = 0.7;                         /* part of the scan
 static const double PAIR_S = 0.15;                           /* from a position to the scan after it */
 static const double TURNED_RAD = 0.17, LEAST_SPREAD_M = 20;  /* of the positions, about their mean */
 static const double LEAST_GAIN = 2; /* deviations of positions from poses, before over after a rotation */
-enum { LEAST_PAIRS = 10, LEAST_POINTS = 500, LEAST_SCANS = 20 };
+enum { LEAST_PAIRS = 10, LEAST_POINTS = 500, LEAST_SCANS = 10 };
 
 __attribute__((format(printf, 2, 3))) static void add(struct ndtd_hints *hints, const char *format, ...)
 {
@@ -255,7 +255,6 @@ void ndtd_hints_pose(struct ndtd_hints *hints, int64_t stamp_ns, const double t_
 {
     struct ndtd_gnss_track *track = &hints->gnss;
     double position_m[2], pose_m[2];
-    hints->poses++;
     if (!track->is_new || fabs((double)stamp_ns - (double)track->stamp_ns) > PAIR_S * 1e9)
         return;
     track->is_new = 0;
@@ -298,21 +297,36 @@ static void look_at_gnss(struct ndtd_hints *hints)
             turn_rad / DEG, track->pairs, before_m, after_m);
 }
 
-void ndtd_hints_finish(struct ndtd_hints *hints, struct ndtd_trajectory_error *error, uint64_t scans,
-                       uint64_t untrusted)
+static void look_at_map(struct ndtd_hints *hints, const struct ndt_map *map)
 {
+    double low_m[3] = {0}, high_m[3] = {0};
+    if (!box_of(map, low_m, high_m)) {
+        add(hints, "no cell of the map has enough points for a Gaussian, of %zu points in all: is it in metres?",
+            (size_t)map->points);
+        return;
+    }
+    add(hints,
+        "none of the scans fits the map. Is it the map of this place, in metres, z up, not mirrored? Taken for "
+        "metres "
+        "it is %.4g x %.4g x %.4g m. Is the sensor mounted as frames.T_base_sensor says? One that hangs has a roll "
+        "of "
+        "3.14159. `ndt-map picture` shows the map",
+        high_m[0] - low_m[0], high_m[1] - low_m[1], high_m[2] - low_m[2]);
+}
+
+void ndtd_hints_finish(struct ndtd_hints *hints, const struct ndt_map *map, struct ndtd_trajectory_error *error,
+                       uint64_t scans, uint64_t untrusted)
+{
+    const int is_turned_over = hints->looks_upside_down && 2 * untrusted > scans;
     look_at_errors(hints, error);
     look_at_gnss(hints);
-    if (hints->looks_upside_down && 2 * untrusted > scans)
+    if (is_turned_over)
         add(hints,
             "the first scan looks upside down, with the ground above everything else: z points up in the base "
             "frame; "
             "frames.T_base_sensor %s",
             hints->is_turned ? "turns the sensor over: does it hang, or are its points turned already?"
                              : "with a roll of pi turns a sensor that hangs");
-    if (hints->count == 0 && hints->poses == 0 && untrusted >= LEAST_SCANS)
-        add(hints,
-            "none of %" PRIu64 " scans has a pose that is trusted: is this the map of this place, and "
-            "frames.T_base_sensor that of this sensor?",
-            scans);
+    else if (map && hints->count == 0 && scans >= LEAST_SCANS && untrusted == scans)
+        look_at_map(hints, map);
 }

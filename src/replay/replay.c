@@ -155,10 +155,7 @@ static void warn_line(void *context, const char *text)
 
 static void warn(const struct replay *replay)
 {
-    const struct ndtd_summary *summary = &replay->sinks.summary;
     ndtd_bag_run_warnings(replay->bag, warn_line, NULL);
-    if (summary->outcomes[NDT_NO_GUESS] == summary->scans)
-        fprintf(stderr, "ndtd: warning: %s: no initial pose in it; give --initial-pose\n", replay->options->bag);
 }
 
 /* Checks the conditions of the exit code: --expect and --max-untrusted. */

@@ -176,7 +176,7 @@ says stdout '^  off +0 of '
 run 0 --replay bag.bin --map "$map" -c theirs.yaml --limit 5 --results results.jsonl \
     --set score_estimation.converged_param_nearest_voxel_transformation_likelihood=9
 [ "$(grep -c '"low_score".*is not above the threshold 9' results.jsonl)" = 5 ] || fail "the threshold has no effect"
-says stderr 'several in a row have not converged \(1 times so far, at most 5\)'
+says stderr 'several in a row have not converged \(1 times so far; the longest row: 5 scans\)'
 # A distance that no scan has.
 run 0 --replay bag.bin --map "$map" -c theirs.yaml --limit 5 --set sensor_points.required_distance=5000 --results results.jsonl
 [ "$(grep -c '"rejected".*sensor_points.required_distance is 5000 m' results.jsonl)" = 5 ] || fail "the distance has no effect"

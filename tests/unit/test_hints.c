@@ -97,7 +97,7 @@ TEST(points_in_the_frame_of_the_map)
 static void finish(uint64_t scans, uint64_t untrusted)
 {
     struct ndtd_trajectory_error none = {0};
-    ndtd_hints_finish(&hints, &none, scans, untrusted);
+    ndtd_hints_finish(&hints, NULL, &none, scans, untrusted);
 }
 
 TEST(a_scan_that_is_upside_down)
@@ -230,6 +230,26 @@ TEST(a_start_outside_the_map)
     expect("z 600.0, is ");
 }
 
+static void finish_on(struct ndt_map *map, uint64_t scans, uint64_t untrusted)
+{
+    struct ndtd_trajectory_error none = {0};
+    ndtd_hints_finish(&hints, map, &none, scans, untrusted);
+    ndt_map_release(map);
+}
+
+TEST(a_map_that_no_scan_fits)
+{
+    finish_on(make_map(), 12, 12);
+    expect("none of the scans fits the map. Is it the map of this place, in metres");
+    ck_assert_ptr_nonnull(strstr(hints.text[0], "it is 100 x 40 x 4 m"));
+    setup();
+    finish_on(make_map(), 12, 11);
+    finish_on(make_map(), 9, 9);
+    expect(NULL);
+    finish_on(NULL, 12, 12); /* without a map */
+    expect(NULL);
+}
+
 TEST(a_start_in_the_map_or_near_it)
 {
     start("initial pose", 400050, 20, 1);
@@ -258,7 +278,7 @@ static void errors(const struct ndt_pose *left, const struct ndt_pose *right, in
         must(ndtd_trajectory_error_add_truth(&error, i, &truth, &err));
         must(ndtd_trajectory_error_add_result(&error, i, &result, &err));
     }
-    ndtd_hints_finish(&hints, &error, 40, 0);
+    ndtd_hints_finish(&hints, NULL, &error, 40, 0);
     ndtd_trajectory_error_free(&error);
 }
 

@@ -123,6 +123,7 @@ TEST(limits_are_told)
         snprintf(all + strlen(all), sizeof(all) - strlen(all), format, text);
     ck_assert_ptr_nonnull(strstr(all, "pose: it is far from where the alignment began"));
     ck_assert_ptr_nonnull(strstr(all, "slow scans: they take long (5 so far)"));
-    ck_assert_ptr_nonnull(strstr(all, "scans: several in a row have not converged (1 times so far, at most 5)"));
+    ck_assert_ptr_nonnull(
+        strstr(all, "scans: several in a row have not converged (1 times so far; the longest row: 5 scans)"));
     ndtd_pipeline_destroy(pipeline);
 }

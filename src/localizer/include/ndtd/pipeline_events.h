@@ -39,12 +39,22 @@ struct ndtd_pipeline_events {
     uint64_t far;              /**< poses farther from the guess than validation.* allows */
     double far_m, far_limit_m; /**< distance and limit of the last far pose */
     uint64_t slow;             /**< scans that took longer than validation.* allows */
-    double slow_us, slow_limit_us; /**< time and limit of the last slow scan */
-    uint64_t row;                  /**< length of the current row of scans that have not converged */
-    uint64_t rows, longest_row;    /**< rows as long as validation.* says, and the longest row */
-    uint64_t map_checks;           /**< searches of the whole map while the pose was accepted */
-    uint64_t fits_elsewhere;       /**< times that the scans fitted another place significantly better */
-    double elsewhere_m;            /**< distance of the last such place */
+    double slow_us, slow_limit_us;       /**< time and limit of the last slow scan */
+    uint64_t row;                        /**< length of the current row of scans that have not converged */
+    uint64_t rows, longest_row;          /**< rows as long as validation.* says, and the longest row */
+    uint64_t map_checks;                 /**< searches of the whole map while the pose was accepted */
+    uint64_t fits_elsewhere;             /**< times that the scans fitted another place significantly better */
+    double elsewhere_m;                  /**< distance of the last such place */
+    uint64_t pointless;                  /**< scans without a usable point */
+    char pointless_why[96];              /**< the reason of the last one */
+    uint64_t poseless;                   /**< 1: a scan came before a pose, and none is searched for */
+    const char *poseless_why;            /**< why no pose is searched for */
+    int is_placed;                       /**< a scan was trusted */
+    uint64_t unplaced, unplaced_row;     /**< 1: so many scans from the start were not trusted; and their number */
+    uint64_t distorted, distorted_scans; /**< 1: that many scans keep the motion of their sweep; and their number */
+    double distorted_m;                  /**< the largest such motion */
+    uint64_t tight, tight_row; /**< times that stamps were too near for a lidar; scans of the current row */
+    double tight_s;            /**< time between the stamps */
     struct ndtd_transform_events transforms;
     struct ndtd_time_events times;
 };

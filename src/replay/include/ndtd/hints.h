@@ -38,7 +38,6 @@ struct ndtd_hints {
     int has_scan, has_start, has_position;
     int looks_upside_down; /* the first scan is upside down, in the base frame */
     int is_turned;         /* frames.T_base_sensor points the z axis of its sensor downward */
-    uint64_t poses;        /* trusted ones */
     struct ndtd_gnss_track gnss;
 };
 
@@ -54,10 +53,10 @@ void ndtd_hints_gnss(struct ndtd_hints *hints, int64_t stamp_ns, const double po
 /** Notes a trusted pose: the first one after a position makes a pair with it. */
 void ndtd_hints_pose(struct ndtd_hints *hints, int64_t stamp_ns, const double t_m[3]);
 /** Checks the errors and the pairs, at the end. Hints: results and ground truth differ by the same transform all
- * the way; GNSS positions are turned against the poses; most scans are untrusted, and the first is upside down; all
- * are untrusted, and nothing else is suspected. */
-void ndtd_hints_finish(struct ndtd_hints *hints, struct ndtd_trajectory_error *error, uint64_t scans,
-                       uint64_t untrusted);
+ * the way; GNSS positions are turned against the poses; most scans are untrusted, and the first is upside down;
+ * none of them fits `map` (NULL: there is none, or a missing pose is the reason). */
+void ndtd_hints_finish(struct ndtd_hints *hints, const struct ndt_map *map, struct ndtd_trajectory_error *error,
+                       uint64_t scans, uint64_t untrusted);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,128 @@
+#include "doubts.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "ndtd/scan_state.h"
+#include "pipeline_state.h"
+
+/* Number of scans from the start without a trusted one, after which the map or the mounting is doubted: twice those
+ * after which a search on request gives up. */
+enum { UNPLACED_SCANS = 30 };
+/* Number of scans that the vehicle moved within, by at least DISTORTED_M. */
+enum { DISTORTED_SCANS = 20 };
+static const double DISTORTED_M = 0.1;
+/* Time between scans below that of any lidar: 500 turns per second. */
+static const double TIGHT_S = 2e-3;
+enum { TIGHT_SCANS = 5 };
+
+/* ---- a scan without points ---- */
+
+static double range_m(const struct ndt_cloud *points, size_t i)
+{
+    return sqrt((double)points->x_m[i] * (double)points->x_m[i] + (double)points->y_m[i] * (double)points->y_m[i] +
+                (double)points->z_m[i] * (double)points->z_m[i]);
+}
+
+void ndtd_explain_no_points(const struct ndtd_pipeline *pipeline, struct ndt_align_result *result)
+{
+    const struct ndtd_matcher *matcher = &pipeline->matcher;
+    const struct ndt_preprocess_params *params = &matcher->scan.preprocess;
+    const struct ndt_cloud *raw = &matcher->raw;
+    double nearest_m = INFINITY, farthest_m = 0;
+    size_t finite = 0;
+    if (!matcher->points || matcher->points->count > 0 ||
+        (result->outcome != NDT_NO_GUESS && result->outcome != NDT_REJECTED))
+        return;
+    for (size_t i = 0; i < raw->count; i++) {
+        const double r_m = range_m(raw, i);
+        if (!isfinite(r_m))
+            continue;
+        finite++;
+        nearest_m = fmin(nearest_m, r_m);
+        farthest_m = fmax(farthest_m, r_m);
+    }
+    if (raw->count == 0)
+        snprintf(result->reason, sizeof(result->reason), "the scan has no points");
+    else if (finite == 0)
+        snprintf(result->reason, sizeof(result->reason), "none of %zu points is finite", raw->count);
+    else if (farthest_m < params->min_range_m)
+        snprintf(result->reason, sizeof(result->reason),
+                 "all points are nearer than preprocess.min_range_m, %g m: up to %.3g m", params->min_range_m,
+                 farthest_m);
+    else if (nearest_m > params->max_range_m)
+        snprintf(result->reason, sizeof(result->reason),
+                 "all points are beyond preprocess.max_range_m, %g m: from %.5g m on", params->max_range_m,
+                 nearest_m);
+    else
+        snprintf(result->reason, sizeof(result->reason),
+                 "none of %zu points is within preprocess.*_range_m and the crop box", raw->count);
+}
+
+/* ---- several scans ---- */
+
+static void doubt_points(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
+{
+    const struct ndtd_matcher *matcher = &pipeline->matcher;
+    if (!matcher->points || matcher->points->count > 0 || pipeline->settings->frames.merge_sensors)
+        return;
+    pipeline->events.pointless++;
+    snprintf(pipeline->events.pointless_why, sizeof(pipeline->events.pointless_why), "%s", record->result.reason);
+}
+
+/* A first pose that nobody looks for. */
+static void doubt_start(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
+{
+    const struct ndtd_settings *settings = pipeline->settings;
+    if (record->result.outcome != NDT_NO_GUESS || pipeline->events.poseless ||
+        ndtd_relocalizer_can_recover(pipeline->relocalizer, 0))
+        return;
+    pipeline->events.poseless = 1;
+    pipeline->events.poseless_why =
+        settings->align.variant != NDT_ROBUST ? "ndt.variant autoware does not search for one (robust does)"
+        : !ndtd_has_prior(settings)           ? "with ndt.prior off none is searched for"
+        : !settings->recovery.enable          ? "with recovery.enable false none is searched for"
+                                              : "with initial_pose.mode given none is searched for";
+}
+
+static void doubt_map(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
+{
+    struct ndtd_pipeline_events *events = &pipeline->events;
+    if (ndtd_state_is_trusted(record->state))
+        events->is_placed = 1;
+    else if (!events->is_placed && !events->poseless && events->unplaced_row < UNPLACED_SCANS)
+        events->unplaced += ++events->unplaced_row == UNPLACED_SCANS;
+}
+
+static void doubt_deskewing(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
+{
+    struct ndtd_pipeline_events *events = &pipeline->events;
+    const double *v = record->twist.v_mps,
+                 moved_m = pipeline->matcher.scan.distorted_s * sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+    if (record->state != NDT_STATE_TRACKING || !record->has_twist || moved_m < DISTORTED_M)
+        return;
+    events->distorted_m = fmax(events->distorted_m, moved_m);
+    events->distorted += ++events->distorted_scans == DISTORTED_SCANS;
+}
+
+static void doubt_stamps(struct ndtd_pipeline *pipeline)
+{
+    struct ndtd_pipeline_events *events = &pipeline->events;
+    const struct ndtd_scan *scan = &pipeline->matcher.scan;
+    const double period_s =
+        scan->frame_id ? ndtd_scan_times_sweep_s(&pipeline->times, scan->frame_id, INFINITY) : INFINITY;
+    events->tight_row = period_s < TIGHT_S ? events->tight_row + 1 : 0;
+    if (events->tight_row == TIGHT_SCANS) {
+        events->tight++;
+        events->tight_s = period_s;
+    }
+}
+
+void ndtd_doubt_scan(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
+{
+    doubt_points(pipeline, record);
+    doubt_start(pipeline, record);
+    doubt_map(pipeline, record);
+    doubt_deskewing(pipeline, record);
+    doubt_stamps(pipeline);
+}
