@@ -132,7 +132,8 @@ const struct ndtd_option ndtd_option_table[] = {
             "auto = the first pose is the one that is given, and searched for where none is; given = wait for it; "
             "search = search for it in any case"), .is_common = 1},
     {ROW(NDTD_POSE, "initial_pose.pose", initial_pose, FIXED,
-         "Pose of the base in the map at the first scan, [x, y, z, qx, qy, qz, qw]; [] = none, or as a message"),
+         "Pose of the base in the map at the first scan, [x, y, z, qx, qy, qz, qw] or [x, y, z, yaw in deg]; [] = none, or "
+         "as a message"),
      .unit = "m", .size = sizeof(double), .count_offset = AT(has_initial_pose), .is_common = 1},
 
     {TRANSFORM("frames.T_base_sensor", frames.T_base_sensor,

@@ -200,6 +200,10 @@ static int is_list_type(enum ndtd_option_type type)
     return type == NDTD_REAL_LIST || type == NDTD_ENUM_LIST || type >= NDTD_POSE;
 }
 
+/* Forms of a pose: x y z yaw [m, deg], as the tools take it, or x y z qx qy qz qw. */
+enum { POSE_YAW = 4, POSE_QUATERNION = 7 };
+static const double RAD_PER_DEG = 0.017453292519943295;
+
 static enum ndt_status check_shape(const struct ndtd_option *option, const struct ndtd_value *value,
                                    struct ndt_error *err)
 {
@@ -208,10 +212,11 @@ static enum ndt_status check_shape(const struct ndtd_option *option, const struc
             return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: expected one value, not a list", option->name);
         return NDT_OK;
     }
-    if (option->type == NDTD_POSE && (value->count == 0 || value->count == 7))
+    if (option->type == NDTD_POSE &&
+        (value->count == 0 || value->count == POSE_YAW || value->count == POSE_QUATERNION))
         return NDT_OK;
     if (option->type == NDTD_POSE)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: %zu values, but a pose has 7: x, y, z, qx, qy, qz, qw",
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: %zu values; a pose is x,y,z,qx,qy,qz,qw or x,y,z,yaw [m, deg]",
                         option->name, value->count);
     if (option->type == NDTD_TRANSFORM)
         return NDT_OK; /* not here: the value has several forms */
@@ -224,13 +229,17 @@ static enum ndt_status check_shape(const struct ndtd_option *option, const struc
 static enum ndt_status store_pose(struct ndtd_settings *settings, const struct ndtd_option *option,
                                   const struct ndtd_value *value, struct ndt_error *err)
 {
-    double pose[7];
+    double pose[POSE_QUATERNION];
     for (size_t i = 0; i < value->count; i++) {
         enum ndt_status status = store_scalar((char *)&pose[i], option, value->items[i], err);
         if (status != NDT_OK)
             return status;
     }
-    int given = value->count == 7;
+    int given = value->count > 0;
+    if (value->count == POSE_YAW) {
+        const double half_rad = pose[3] * RAD_PER_DEG / 2;
+        memcpy(pose + 3, (double[]){0, 0, sin(half_rad), cos(half_rad)}, 4 * sizeof(*pose));
+    }
     if (given) {
         double norm = sqrt(pose[3] * pose[3] + pose[4] * pose[4] + pose[5] * pose[5] + pose[6] * pose[6]);
         if (!(norm > 0.9 && norm < 1.1))

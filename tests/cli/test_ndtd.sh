@@ -96,7 +96,7 @@ expect 2 "--max-untrusted: '-1' is not a whole number" --replay a.bag --max-untr
 expect 2 '--max-untrusted goes with --replay only' --print-config --max-untrusted 1
 expect 2 "--threads: cpu.threads: 'x' is not a whole number" --threads x --print-config
 expect 2 '--threads: cpu.threads: 65 is outside 0 .. 64' --threads=65 --print-config
-expect 2 '--initial-pose: initial_pose.pose: 2 values, but a pose has 7' --initial-pose 1,2 --print-config
+expect 2 '--initial-pose: initial_pose.pose: 2 values; a pose is x,y,z,qx,qy,qz,qw or x,y,z,yaw' --initial-pose 1,2 --print-config
 expect 2 "--set: 'ndt.levls' is not an option; did you mean .ndt.levels.\?" --set ndt.levls=1 --print-config
 expect 2 "--set: 'ndt.levels' is not KEY=VALUE" --set ndt.levels --print-config
 expect 2 "--set: ndt.variant: 'magic' is not one of robust, autoware" --set ndt.variant=magic --print-config

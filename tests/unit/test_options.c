@@ -1,6 +1,7 @@
 /** @file
  * @brief Tests of the option table: defaults, values, errors, and the generated configuration file. */
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,10 @@ TEST(every_type_is_read)
     ck_assert_str_eq(settings.map_path, "some where/[map], 1.pcd");
     must_set("preprocess.crop_min_m", "-5, -6,-7");
     ck_assert_double_eq(settings.preprocess.crop_min_m[2], -7);
+    must_set("initial_pose.pose", "[1, 2, 3, 90]"); /* degrees, as the tools take it */
+    ck_assert_int_eq(settings.has_initial_pose, 1);
+    ck_assert_double_eq_tol(settings.initial_pose[5], sqrt(0.5), 1e-15);
+    ck_assert_double_eq_tol(settings.initial_pose[6], sqrt(0.5), 1e-15);
     must_set("initial_pose.pose", "[1, 2, 3, 0, 0, 0.6, 0.8]");
     ck_assert_int_eq(settings.has_initial_pose, 1);
     ck_assert_double_eq_tol(settings.initial_pose[6], 0.8, 1e-15);
@@ -240,7 +245,7 @@ TEST(wrong_values_name_the_expected_value)
         strcat(many, ",1");
     must_refuse("ndt.levels", many, "more than 36");
     must_refuse("ndt.resolution", "4,2", "2 values");
-    must_refuse("initial_pose.pose", "1,2,3", "a pose has 7");
+    must_refuse("initial_pose.pose", "1,2,3", "a pose is x,y,z,qx,qy,qz,qw or x,y,z,yaw");
     must_refuse("initial_pose.pose", "1,2,3,0,0,0,0", "length 0 instead of 1");
     must_refuse("ndt.levls", "1", "did you mean 'ndt.levels'?");
     must_refuse("voxel_m", "1", "did you mean 'preprocess.voxel_m'?");
