@@ -65,10 +65,22 @@ const char *ndt_cloud_format_list(char *text, size_t size)
     return text;
 }
 
+int ndt_is_recording_name(const char *path)
+{
+    static const char *const extensions[] = {".bag", ".mcap", ".db3", ".pcap", ".pcapng", ".osf"};
+    const char *extension = strrchr(path, '.');
+    for (size_t i = 0; extension && i < sizeof(extensions) / sizeof(extensions[0]); i++)
+        if (strcasecmp(extension, extensions[i]) == 0)
+            return 1;
+    return 0;
+}
+
 static enum ndt_status read_input(struct ndt_cloud *out, const struct ndt_input *input, struct ndt_error *err)
 {
     char list[64];
     const struct ndt_cloud_format *format = ndt_cloud_format_find(input->path);
+    if (!format && ndt_is_recording_name(input->path))
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: a recording, not a map or a point cloud", input->path);
     if (!format)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED,
                         "%s: not a point cloud file; extensions:%s; ndt-import map reads more", input->path,

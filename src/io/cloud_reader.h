@@ -94,6 +94,8 @@ struct ndt_cloud_format {
 const struct ndt_cloud_format *ndt_cloud_format_find(const char *path);
 /* All extensions with a blank before each, for error lines; returns `text`. */
 const char *ndt_cloud_format_list(char *text, size_t size);
+/* Whether a file of this name is a recording: a bag, packets, or messages. */
+int ndt_is_recording_name(const char *path);
 
 enum ndt_status ndt_pcd_read(const struct ndt_input *input, struct ndt_cloud *cloud, struct ndt_error *err);
 enum ndt_status ndt_ply_read(const struct ndt_input *input, struct ndt_cloud *cloud, struct ndt_error *err);

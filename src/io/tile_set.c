@@ -32,7 +32,9 @@ static enum ndt_status add_entries(struct ndt_tile_set *set, DIR *folder, const 
                                    struct ndt_error *err)
 {
     static const double unknown_m[2] = {0.0, 0.0};
+    int is_recording = 0;
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+        is_recording |= ndt_is_recording_name(entry->d_name);
         if (entry->d_name[0] == '.' || !ndt_cloud_format_find(entry->d_name))
             continue;
         enum ndt_status status = ndt_tile_set_add(set, directory, entry->d_name, unknown_m, err);
@@ -43,8 +45,9 @@ static enum ndt_status add_entries(struct ndt_tile_set *set, DIR *folder, const 
     }
     char list[64];
     if (set->count == 0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: the directory contains no cloud file of the formats%s", directory,
-                        ndt_cloud_format_list(list, sizeof(list)));
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: the directory contains no cloud file of the formats%s%s",
+                        directory, ndt_cloud_format_list(list, sizeof(list)),
+                        is_recording ? ": it holds a recording, not a map" : "");
     return NDT_OK;
 }
 

@@ -62,11 +62,19 @@ static int read_numbers(struct rows *rows, double *out, size_t count)
 
 static enum ndt_status parse_tum(struct rows *rows, struct ndt_stamped_pose *out, struct ndt_error *err)
 {
-    double number[7];
+    double number[11];
     if (!ndt_text_seconds(&rows->at, rows->end, &out->stamp_ns))
         return fail_row(rows, "the stamp is not a number of seconds within int64 nanoseconds", err);
-    if (!read_numbers(rows, number, 7))
-        return fail_row(rows, "not 8 numbers: stamp tx ty tz qx qy qz qw", err);
+    const char *const from = rows->at;
+    if (!read_numbers(rows, number, 7)) {
+        rows->at = from;
+        return fail_row(rows,
+                        read_numbers(rows, number, 11)
+                            ? "12 numbers, as a pose of KITTI; one of TUM has 8: stamp tx ty "
+                              "tz qx qy qz qw (ndt-bag pack: --format kitti)"
+                            : "not 8 numbers: stamp tx ty tz qx qy qz qw",
+                        err);
+    }
     memcpy(out->T_map_sensor.t_m, number, sizeof(out->T_map_sensor.t_m));
     memcpy(out->T_map_sensor.q_xyzw, number + 3, sizeof(out->T_map_sensor.q_xyzw));
     double square = 0.0;

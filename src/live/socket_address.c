@@ -182,8 +182,12 @@ static enum ndt_status clear_path(const char *path, struct ndt_error *err)
         return ndt_fail(err, NDT_ERR_IO, "ipc://%s: exists and is not a socket; it is not replaced", path);
     const int failure = try_connect(path, &listener);
     if (failure == 0 || failure == EAGAIN || failure == EPROTOTYPE)
-        return listener > 0 ? ndt_fail(err, NDT_ERR_IO, "ipc://%s: is in use by process %ld", path, (long)listener)
-                            : ndt_fail(err, NDT_ERR_IO, "ipc://%s: is in use by another process", path);
+        return listener > 0
+                   ? ndt_fail(
+                         err, NDT_ERR_IO,
+                         "ipc://%s: is in use by process %ld; another ndtd needs a $RUNTIME_DIRECTORY of its own",
+                         path, (long)listener)
+                   : ndt_fail(err, NDT_ERR_IO, "ipc://%s: is in use by another process", path);
     if (failure != ECONNREFUSED && failure != ENOENT)
         return ndt_fail(err, NDT_ERR_IO, "ipc://%s: cannot determine whether it is in use: %s", path,
                         strerror(failure));

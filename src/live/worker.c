@@ -309,7 +309,7 @@ static void refuse_scan(const struct ndtd_worker *worker, const struct ndtd_mess
 
 static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_message *frame, const char *why)
 {
-    ndtd_log(NDTD_LOG_WARNING, "a %s frame could not be processed: %s", ndt_message_name(frame->type), why);
+    ndtd_log(NDTD_LOG_WARNING, "message %s could not be used: %s", ndt_message_name(frame->type), why);
     pthread_mutex_lock(&worker->lock);
     worker->status.frames_refused++;
     pthread_mutex_unlock(&worker->lock);

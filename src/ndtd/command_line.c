@@ -68,7 +68,8 @@ static const struct flag flags[] = {
      OPTION_ROW("map.path")},
     {"--backend", "NAME", "backend.name", OPTION_ROW("backend.name")},
     {"--threads", "N", "cpu.threads", OPTION_ROW("cpu.threads")},
-    {"--initial-pose", "POSE", "initial_pose.pose: x,y,z,qx,qy,qz,qw; used instead of the bag's",
+    {"--initial-pose", "POSE",
+     "initial_pose.pose: x,y,z,yaw (m, deg) or x,y,z,qx,qy,qz,qw; used instead of the bag's",
      OPTION_ROW("initial_pose.pose")},
 
     {"--table", "FILE", "With --autotune: also write the table to this file (.csv or .json)", FILE_NAME(table),
@@ -296,8 +297,8 @@ static void check_files(const struct ndtd_replay_options *replay, struct ndtd_fa
     const char *folder = replay->output ? "--output" : replay->report ? "--report" : NULL;
     for (int i = 0; i < PATH_COUNT; i++)
         if (folder && paths[i])
-            ndtd_faults_add(faults, "%s and %s cannot be combined: the folder of --output has that file",
-                            flag_names[i], folder);
+            ndtd_faults_add(faults, "%s and %s cannot be combined: the folder of --output has that file%s",
+                            flag_names[i], folder, replay->output ? "" : "; give --output DIR instead");
     if (files->keeps_untrusted && !files->poses && !folder)
         ndtd_faults_add(faults, "--out-all goes with --out or --output only");
     if (files->timing && !ndtd_timing_format(files->timing))

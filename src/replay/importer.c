@@ -375,6 +375,7 @@ void ndtd_importer_destroy(struct ndtd_importer *importer)
             sleep_ms(WAIT_MS);
         }
     }
-    show(importer->last);
+    if (!strstr(importer->last, strerror(EPIPE))) /* the replay has stopped reading */
+        show(importer->last);
     free(importer);
 }

@@ -115,7 +115,7 @@ static void print_states(FILE *file, const struct ndtd_summary *summary)
 static void print_errors(FILE *file, struct ndtd_errors *errors)
 {
     if (!errors->compared) {
-        fprintf(file, "\nno ground truth in the bag for these scans\n");
+        fprintf(file, "\nno ground truth in the bag for these scans: errors are not known\n");
         return;
     }
     struct ndtd_samples *cm = &errors->translation_m, *deg = &errors->rotation_deg;

@@ -135,6 +135,8 @@ TEST(test_no_metadata)
 TEST(test_directories_that_are_no_map)
 {
     expect_set_fails(temp_dir, "contains no cloud file");
+    temp_text("drive.db3", "");
+    expect_set_fails(temp_dir, "it holds a recording, not a map");
     expect_set_fails(temp_path("missing"), "No such file");
     expect_set_fails(temp_text("file", "text"), "Not a directory");
     ck_assert_int_eq(mkdir(temp_path(METADATA), 0700), 0);

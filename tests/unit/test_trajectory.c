@@ -224,6 +224,7 @@ TEST(test_bad_lines)
     expect_bad("# only\n\n", NDT_KITTI, "contains no pose");
     expect_bad("1 1 2 3 0 0 0\n", NDT_TUM, "line 1: not 8 numbers");
     expect_bad("1" POSE "2 1 2 3 0 0 0 1 9\n", NDT_TUM, "line 2: not 8 numbers");
+    expect_bad("1 0 0 1 0 1 0 2 0 0 1 3\n", NDT_TUM, "line 1: 12 numbers, as a pose of KITTI");
     expect_bad("1 1 2 x 0 0 0 1\n", NDT_TUM, "line 1: not 8 numbers");
     expect_bad("1 1 nan 3 0 0 0 1\n", NDT_TUM, "line 1: not 8 numbers");
     expect_bad("1 1 2 inf 0 0 0 1\n", NDT_TUM, "line 1: not 8 numbers");
