@@ -43,6 +43,7 @@ struct ndtd_bag_run {
     int bag_is_damaged;
     char damage[512];
     struct bad_frames bad[KIND_COUNT];
+    uint64_t messages[KIND_COUNT]; /* taken in, besides scans */
     struct ndtd_hints hints;
     uint64_t untrusted; /* number of such scans */
     int has_hints;      /* the hints are complete */
@@ -223,10 +224,12 @@ static enum ndt_status replay_message(struct ndtd_bag_run *run, const struct ndt
     const enum ndt_status status = ndtd_pipeline_process(run->pipeline, &frame, &unused, &why);
     if (status != NDT_OK && !is_about_frame(status))
         return ndt_fail(err, status, "%s", why.text);
-    if (status != NDT_OK)
+    if (status != NDT_OK) {
         count_bad(run, record->type, why.text);
-    else
-        look_at_message(run, record);
+        return NDT_OK;
+    }
+    run->messages[record->type]++;
+    look_at_message(run, record);
     return NDT_OK;
 }
 
@@ -417,6 +420,11 @@ void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *co
         return;
     snprintf(text, sizeof(text), "%s; replayed the %" PRIu64 " scans before it", run->damage, run->scans);
     line(context, text);
+}
+
+const uint64_t *ndtd_bag_run_messages(const struct ndtd_bag_run *run)
+{
+    return run->messages;
 }
 
 const struct ndtd_hints *ndtd_bag_run_hints(struct ndtd_bag_run *run)

@@ -133,6 +133,7 @@ static void describe(struct replay *replay, double replay_us)
     }
     summary->inputs = &replay->inputs;
     summary->hints = ndtd_bag_run_hints(replay->bag);
+    memcpy(summary->messages, ndtd_bag_run_messages(replay->bag), sizeof(summary->messages));
     summary->backend = backend->ops->name;
     snprintf(summary->description, sizeof(summary->description), "%s", backend->ops->name);
     if (backend->ops->describe)

@@ -159,11 +159,41 @@ static const char *override_text(const struct ndtd_override *override, char *tex
     return text;
 }
 
-static void print_inputs(FILE *file, const struct ndtd_run_inputs *inputs)
+/* The kinds of messages that a replay takes in besides scans. */
+static const enum ndt_message_type taken_kinds[] = {NDT_MESSAGE_INITIAL_POSE, NDT_MESSAGE_ODOMETRY, NDT_MESSAGE_IMU,
+                                                    NDT_MESSAGE_GNSS, NDT_MESSAGE_TRANSFORM};
+enum { TAKEN_KINDS = sizeof(taken_kinds) / sizeof(taken_kinds[0]) };
+
+/* Prints how many messages of each kind were taken: what a recording had, or an import found in it. */
+static void print_messages(FILE *file, const struct ndtd_summary *summary)
 {
+    const char *separator = "";
+    for (size_t i = 0; i < TAKEN_KINDS; i++)
+        if (summary->messages[taken_kinds[i]]) {
+            fprintf(file, "%s%" PRIu64 " %s", separator, summary->messages[taken_kinds[i]],
+                    ndt_message_name(taken_kinds[i]));
+            separator = ", ";
+        }
+    fputs(*separator ? "\n" : "nothing\n", file);
+}
+
+static void json_messages(FILE *file, const struct ndtd_summary *summary)
+{
+    fputs("  \"messages\": {", file);
+    for (size_t i = 0; i < TAKEN_KINDS; i++)
+        fprintf(file, "%s\"%s\": %" PRIu64, i ? ", " : "", ndt_message_name(taken_kinds[i]),
+                summary->messages[taken_kinds[i]]);
+    fputs("},\n", file);
+}
+
+static void print_inputs(FILE *file, const struct ndtd_summary *summary)
+{
+    const struct ndtd_run_inputs *inputs = summary->inputs;
     char text[OVERRIDE_BYTES];
     const char *separator = "";
-    fprintf(file, "\n%-18s %s\n%-18s %s\n%-18s ", "bag", inputs->bag, "map file", inputs->map, "settings");
+    fprintf(file, "\n%-18s %s\n%-18s ", "bag", inputs->bag, "besides scans");
+    print_messages(file, summary);
+    fprintf(file, "%-18s %s\n%-18s ", "map file", inputs->map, "settings");
     for (size_t i = 0; i < inputs->files.count; i++, separator = ", ")
         fprintf(file, "%s%s", separator, inputs->files.paths[i]);
     for (size_t i = 0; i < kept_overrides(inputs); i++, separator = ", ")
@@ -180,7 +210,7 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary)
     print_states(file, summary);
     print_times(file, summary);
     if (summary->inputs)
-        print_inputs(file, summary->inputs);
+        print_inputs(file, summary);
     fprintf(file, "\n%-18s %s; variant %s\n", "backend", summary->description, summary->variant);
     fprintf(file, "%-18s id %016" PRIx64 ", %" PRIu64 " points, loaded in %.1f ms\n", "map", summary->map_id,
             summary->map_points, summary->map_load_ms);
@@ -335,8 +365,10 @@ void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
         fprintf(file, "  \"overlay_id\": \"%016" PRIx64 "\",\n", summary->overlay_id);
     fprintf(file, "  \"replay_s\": %.3f,\n  \"peak_memory_bytes\": %" PRIu64 ",\n", summary->replay_s,
             summary->peak_memory_bytes);
-    if (summary->inputs)
+    if (summary->inputs) {
         json_inputs(file, summary->inputs);
+        json_messages(file, summary);
+    }
     if (summary->hints)
         json_hints(file, summary->hints);
     json_text(file, "machine", ndtd_machine_name(machine, sizeof(machine)));

@@ -184,9 +184,13 @@ TEST(inputs_of_a_run)
                                      .override_count = 2};
     fill();
     summary.inputs = &inputs;
+    summary.messages[NDT_MESSAGE_ODOMETRY] = 3;
+    summary.messages[NDT_MESSAGE_IMU] = 70;
     const char *text = text_of(ndtd_report_table);
-    ck_assert_ptr_nonnull(strstr(text, "\nbag                drive \"5\".mcap\nmap file           map.pcd\n"
-                                       "settings           preprocess.deskew=time, cpu.threads=2\n"));
+    ck_assert_ptr_nonnull(strstr(
+        text,
+        "\nbag                drive \"5\".mcap\nbesides scans      3 odometry, 70 imu\nmap file           map.pcd\n"
+        "settings           preprocess.deskew=time, cpu.threads=2\n"));
     inputs.files = (struct ndtd_config_files){{"a.yaml", "b.yaml"}, 2};
     ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_table),
                                  "\nsettings           a.yaml, b.yaml, preprocess.deskew=time, cpu.threads=2\n"));
@@ -194,6 +198,8 @@ TEST(inputs_of_a_run)
         strstr(text_of(ndtd_report_json),
                "  \"bag\": \"drive \\\"5\\\".mcap\",\n  \"map\": \"map.pcd\",\n  \"settings\": {\"files\": "
                "[\"a.yaml\", \"b.yaml\"], \"overrides\": [\"preprocess.deskew=time\", \"cpu.threads=2\"]},\n"));
+    ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_json),
+                                 "\n  \"messages\": {\"initial_pose\": 0, \"odometry\": 3, \"imu\": 70, "));
     inputs.override_count = NDTD_OVERRIDES_KEPT + 3;
     for (size_t i = 0; i < NDTD_OVERRIDES_KEPT; i++)
         inputs.overrides[i] = (struct ndtd_override){"a", "1"};

@@ -64,6 +64,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_bag_run_check(const struct ndtd_bag_run *run
 void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *context, const char *text),
                            void *context);
 
+/** Messages of each kind (NDT_MESSAGE_END numbers) that were taken in so far, besides scans; borrowed. */
+const uint64_t *ndtd_bag_run_messages(const struct ndtd_bag_run *run);
 /** Hints at settings that may be wrong (ndtd/hints.h), at the end, when `truth` has the results; borrowed. */
 const struct ndtd_hints *ndtd_bag_run_hints(struct ndtd_bag_run *run);
 

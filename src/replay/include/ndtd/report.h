@@ -24,10 +24,11 @@ struct ndtd_summary {
     uint64_t scans;
     uint64_t outcomes[NDT_OUTCOME_COUNT];
     uint64_t states[NDT_STATE_COUNT];
-    uint64_t untrusted;          /**< Scans that end without a trusted pose, see ndtd_scan_is_untrusted. */
-    int has_out;                 /**< A trajectory is written. */
-    uint64_t omitted;            /**< Poses that the trajectory leaves out. */
-    uint64_t state_change_count; /**< Number of changes; the first ones are kept. */
+    uint64_t untrusted;                 /**< Scans that end without a trusted pose, see ndtd_scan_is_untrusted. */
+    int has_out;                        /**< A trajectory is written. */
+    uint64_t omitted;                   /**< Poses that the trajectory leaves out. */
+    uint64_t messages[NDT_MESSAGE_END]; /**< Messages of each kind that were taken in, besides scans. */
+    uint64_t state_change_count;        /**< Number of changes; the first ones are kept. */
     struct ndtd_state_change state_change, state_changes[NDTD_STATE_CHANGES_KEPT]; /**< Last change; kept ones. */
     struct ndtd_samples align_ms, iterations, evaluations; /**< One value per matched scan. */
     struct ndtd_samples confidence;                        /**< Confidences of the scans that have one. */
@@ -58,8 +59,9 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
  * (their number, the first ones), off,
  * translation_error_m, rotation_error_deg, align_ms, iterations, evaluations, confidence, stages_us, backend,
  * backend_description, variant, threads, trajectory_hash, map_id, map_points, map_load_ms, overlay_id (of an
- * overlay), replay_s, peak_memory_bytes, bag, map, settings (files and overrides), hints, machine, version, commit.
- * Without ground truth off and both errors are null; without inputs bag, map and settings are absent. */
+ * overlay), replay_s, peak_memory_bytes, bag, map, settings (files and overrides), messages, hints, machine,
+ * version, commit. Without ground truth off and both errors are null; without inputs bag, map and settings are
+ * absent. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
 
 #ifdef __cplusplus
