@@ -24,8 +24,12 @@ static struct {
     struct live_keys keys;
 } args = {.endpoint = "", .count = UINT64_MAX};
 
+/* How long nothing is said while no result comes. */
+enum { SILENT_MS = 3000 };
+
 struct echo {
     struct live_connection connection;
+    int has_told; /* that no result comes */
     char endpoint[NDTD_ENDPOINT_MAX];
 };
 
@@ -51,6 +55,16 @@ static int print(const struct ndt_result_message *message)
     return 1;
 }
 
+/* Says once that no result has come, and waits on, for ever. */
+static void tell_wait(struct echo *echo)
+{
+    fprintf(stderr,
+            "ndt-echo: no result from %s so far; waiting. Does ndtd run, and do scans come? ndt-ctl status\n",
+            echo->endpoint);
+    zmq_setsockopt(echo->connection.socket, ZMQ_RCVTIMEO, &(int){-1}, sizeof(int));
+    echo->has_told = 1;
+}
+
 /* The next result; NDT_END when interrupted. */
 static enum ndt_status next(struct echo *echo, zmq_msg_t *frame, struct ndt_result_message *message,
                             struct ndt_error *err)
@@ -58,12 +72,19 @@ static enum ndt_status next(struct echo *echo, zmq_msg_t *frame, struct ndt_resu
     while (zmq_msg_recv(frame, echo->connection.socket, 0) < 0) {
         if (tool_interrupted())
             return NDT_END;
+        if (errno == EAGAIN && args.timeout_ns == 0) {
+            tell_wait(echo);
+            continue;
+        }
         if (errno == EAGAIN)
             return ndt_fail(err, NDT_ERR_IO, "%s: no result within %.3g s", echo->endpoint,
                             (double)args.timeout_ns * 1e-9);
         if (errno != EINTR)
             return ndt_fail(err, NDT_ERR_IO, "%s: %s", echo->endpoint, zmq_strerror(errno));
     }
+    if (!echo->has_told && args.timeout_ns == 0) /* results come: later pauses are those of the sender */
+        zmq_setsockopt(echo->connection.socket, ZMQ_RCVTIMEO, &(int){-1}, sizeof(int));
+    echo->has_told = 1;
     const enum ndt_status status = ndt_result_decode(zmq_msg_data(frame), zmq_msg_size(frame), message, err);
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "%s", echo->endpoint);
 }
@@ -85,7 +106,7 @@ static enum ndt_status print_all(struct echo *echo, struct ndt_error *err)
 static enum ndt_status run(struct ndt_error *err)
 {
     struct echo echo = {0};
-    const int wait_ms = args.timeout_ns ? (int)(args.timeout_ns / 1000000 + 1) : -1;
+    const int wait_ms = args.timeout_ns ? (int)(args.timeout_ns / 1000000 + 1) : SILENT_MS;
     enum ndt_status status =
         ndtd_default_address(echo.endpoint, sizeof(echo.endpoint), args.endpoint, "poses", 0, err);
     if (status == NDT_OK)

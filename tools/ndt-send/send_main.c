@@ -210,7 +210,7 @@ static enum ndt_status parse_rate(void *value, const char *text, struct ndt_erro
 static const struct tool_option options[] = {
     {"bag", "FILE", TOOL_TEXT, &args.bag, .required = 1, .help = "the bag to play"},
     {"rate", "R", TOOL_CUSTOM, &args.rate, .parse = parse_rate,
-     .help = "1 plays at the pace of the receive times, 2 at twice that; max: as fast as frames are accepted "
+     .help = "times the pace of the recording, no Hz: 1 as it was, 2 twice as fast; max: as frames are accepted "
              "(default: 1)"},
     {"endpoint", "ADDRESS", TOOL_TEXT, &args.endpoint,
      .help = "the scans socket (default: scans.ipc in the runtime directory)"},
