@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "ndt/limits.h"
@@ -100,8 +101,12 @@ static std::string shape_text(const Array &array)
 [[noreturn]] static void refuse_type(nb::handle object, const char *what)
 {
     std::string of = class_name(object);
-    if (nb::hasattr(object, "dtype"))
-        of = "an array of " + nb::cast<std::string>(object.attr("dtype").attr("__str__")());
+    if (nb::hasattr(object, "dtype")) {
+        const nb::object dtype = object.attr("dtype");
+        of = "an array of " + nb::cast<std::string>(dtype.attr("__str__")());
+        if (nb::hasattr(dtype, "names") && !dtype.attr("names").is_none())
+            of += ": numpy.column_stack((a['x'], a['y'], a['z']))";
+    }
     raise(PyExc_TypeError, (std::string(what) + ": an array of float32 or float64 is wanted, not " + of).c_str());
 }
 
@@ -174,15 +179,20 @@ static double transpose(ndt_cloud &out, const Array &array, bool is_float, Origi
     return most;
 }
 
+// Columns of what is taken for x y z by rows: no sensor has as many fields per point.
+constexpr size_t LEAST_TRANSPOSED = 64;
+
 void read_points(ndt_cloud &out, nb::handle points, Origin origin, const char *what)
 {
     const auto array = to_array(points, what);
     const bool is_float = array.dtype() == nb::dtype<float>(), is_double = array.dtype() == nb::dtype<double>();
     if (!is_float && !is_double)
         refuse_type(points, what);
-    if (array.ndim() != 2 || array.shape(1) < 3)
-        raise(PyExc_ValueError,
-              (std::string(what) + ": an array of shape (N, 3) is wanted, not " + shape_text(array)).c_str());
+    const bool is_transposed = array.ndim() == 2 && array.shape(0) <= 4 && array.shape(1) >= LEAST_TRANSPOSED;
+    if (array.ndim() != 2 || array.shape(1) < 3 || is_transposed)
+        raise(PyExc_ValueError, (std::string(what) + ": an array of shape (N, 3) is wanted, not " +
+                                 shape_text(array) + (is_transposed ? ": its transpose" : ""))
+                                    .c_str());
     const size_t count = array.shape(0);
     if (count > NDT_CLOUD_MAX_POINTS)
         raise(PyExc_ValueError, (std::string(what) + ": " + std::to_string(count) + " points; the limit is " +
@@ -283,8 +293,13 @@ static ndt_pose pose_of_numbers(const double numbers[7], const char *what)
     ndt_pose out;
     std::memcpy(out.t_m, numbers, sizeof(out.t_m));
     std::memcpy(out.q_xyzw, numbers + 3, sizeof(out.q_xyzw));
-    if (!ndt_pose_normalize(&out))
-        raise(PyExc_ValueError, (std::string(what) + ": the quaternion is zero").c_str());
+    const double *q = out.q_xyzw, length = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    if (!(length > 0.9 && length < 1.1)) { // as the option initial_pose.pose; angles are no quaternion
+        char text[96];
+        std::snprintf(text, sizeof(text), ": the quaternion has length %.4g, not 1", length);
+        raise(PyExc_ValueError, (what + std::string(length > 0 ? text : ": the quaternion is zero")).c_str());
+    }
+    ndt_pose_normalize(&out);
     return out;
 }
 

@@ -19,8 +19,10 @@ int64_t Stamp::ns(const char *call) const
     const nb::object whole = nb::steal(PyNumber_Index(given.ptr()));
     if (!whole.is_valid()) {
         PyErr_Clear();
-        throw nb::type_error(
-            (std::string(call) + ": stamp_ns: a whole number is wanted, not " + class_name(given)).c_str());
+        const bool is_number = PyNumber_Check(given.ptr()) && !nb::hasattr(given, "ndim");
+        throw nb::type_error((std::string(call) + ": stamp_ns: a whole number is wanted, not " + class_name(given) +
+                              (is_number ? ": nanoseconds, as int(stamp_s * 1e9)" : ""))
+                                 .c_str());
     }
     const long long out = PyLong_AsLongLong(whole.ptr());
     if (PyErr_Occurred()) {

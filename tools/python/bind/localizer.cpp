@@ -1,5 +1,6 @@
 // ndtd.Localizer
 #include "encoder.hpp"
+#include "keywords.hpp"
 #include "map.hpp"
 #include "ndt/names.h"
 #include "ndt_io/map_file.h"
@@ -33,6 +34,7 @@ class Localizer
     nb::dict pose_at(int64_t stamp_ns);
     void set_map(nb::handle map);
     std::string hash();
+    std::vector<std::string> warnings();
 
   private:
     ndtd_scan_record process(ndt_message_type type);
@@ -157,8 +159,38 @@ std::string Localizer::hash()
     return hash_.text();
 }
 
-static void init(Localizer *self, nb::handle map, nb::handle config, nb::handle options)
+// What the daemon logs: of each kind its last line.
+std::vector<std::string> Localizer::warnings()
 {
+    const Turn turn(lock_);
+    struct ndtd_pipeline_events told = {}; // the name is also that of a function
+    char event[NDTD_EVENT_BYTES], text[NDTD_EVENT_BYTES + 64];
+    std::vector<std::string> out;
+    size_t kind = 0;
+    while (const char *format = ndtd_pipeline_event(ndtd_pipeline_events(pipeline_), &told, &kind, event)) {
+        const std::string pattern = format;
+        const size_t at = pattern.find("%s");
+        std::snprintf(text, sizeof(text), "%s%s", pattern.substr(0, at).c_str(), event);
+        out.emplace_back(text);
+    }
+    return out;
+}
+
+// More than the inputs that have a place: one line in place of nanobind's list of signatures.
+static void refuse_unnamed(nb::args unnamed, const char *call)
+{
+    if (unnamed.size() > 0)
+        throw nb::type_error((std::string(call) + ": further arguments are wanted by name").c_str());
+}
+
+static void init(Localizer *self, nb::handle map, nb::args unnamed, nb::kwargs named)
+{
+    Keywords given(named, "Localizer");
+    refuse_unnamed(unnamed, "Localizer(map, config=, options=)");
+    const nb::object config = given.object("config"), options = given.object("options");
+    given.end();
+    if (nb::hasattr(map, "ndim"))
+        throw nb::type_error("map: a path or an ndtd.Map is wanted, not an array: ndtd.Map(array)");
     const bool is_map = nb::isinstance<Map>(map);
     ndtd_settings settings = read_settings(is_map ? nb::none() : nb::borrow(map), config, options);
     settings.compute.pin_threads = 0; // a library must not move the threads of its program
@@ -256,19 +288,25 @@ FileNotFoundError, OSError, ValueError, TypeError
     one line that names it. What was refused has changed nothing.
 )");
     localizer
-        .def("__init__", &init, "map"_a = nb::none(), nb::kw_only(), "config"_a = nb::none(),
-             "options"_a = nb::none(),
+        .def("__init__", &init, "map"_a = nb::none(), "unnamed"_a, "named"_a,
              nb::sig("def __init__(self, map: str | os.PathLike[str] | Map | None = None, *, "
                      "config: str | os.PathLike[str] | None = None, "
                      "options: collections.abc.Mapping[str, typing.Any] | None = None) -> None"))
         .def(
             "scan",
-            [](Localizer &self, Stamp stamp_ns, nb::handle points, nb::handle intensity, nb::handle time_s,
-               std::optional<uint64_t> seq, const std::string &frame_id) {
-                return self.scan(stamp_ns.ns("scan(stamp_ns, points)"), points, intensity, time_s, seq, frame_id);
+            [](Localizer &self, Stamp stamp_ns, nb::handle points, nb::args unnamed, nb::kwargs named) {
+                Keywords given(named, "scan");
+                refuse_unnamed(unnamed, "scan(stamp_ns, points, time_s=, intensity=)");
+                const nb::object intensity = given.object("intensity"), time_s = given.object("time_s");
+                const int64_t seq = given.integer("seq", -1, 0, INT64_MAX);
+                const std::string frame_id = given.text("frame_id", "lidar");
+                given.end();
+                return self.scan(stamp_ns.ns("scan(stamp_ns, points)"), points, intensity, time_s,
+                                 seq < 0 ? std::nullopt : std::optional<uint64_t>(seq), frame_id);
             },
-            "stamp_ns"_a, "points"_a.none(), nb::kw_only(), "intensity"_a = nb::none(), "time_s"_a = nb::none(),
-            "seq"_a = nb::none(), "frame_id"_a = "lidar",
+            "stamp_ns"_a, "points"_a.none(), "unnamed"_a, "named"_a,
+            nb::sig("def scan(self, stamp_ns: int, points: object | None, *, intensity: object | None = None, "
+                    "time_s: object | None = None, seq: int | None = None, frame_id: str = 'lidar') -> Scan"),
             "Localises a scan. points: (N, 3) in the sensor frame [m]; time_s: (N,) relative to the stamp [s]; "
             "seq: "
             "default: one more than that of the scan before.")
@@ -289,6 +327,10 @@ FileNotFoundError, OSError, ValueError, TypeError
              "The following scans are aligned with another map; on failure the former one stays.")
         .def_prop_ro("hash", &Localizer::hash,
                      "The trajectory hash of the scans so far, as `ndtd --replay` prints it.")
+        .def_prop_ro(
+            "warnings", &Localizer::warnings,
+            "What the scans so far say of inputs, settings and the map, a line of each kind: times of points "
+            "that cannot be used, odometry that lies, a map that does not fit.")
         .def("__repr__", [](Localizer &self) { return "ndtd.Localizer(hash " + self.hash() + ")"; });
     bind_inputs(localizer);
 }

@@ -99,7 +99,9 @@ const Map &read_map(nb::handle map)
 {
     const Map *out = nullptr;
     if (map.is_none() || !nb::try_cast(map, out))
-        throw nb::type_error(("map: an ndtd.Map is wanted, not " + class_name(map)).c_str());
+        throw nb::type_error(("map: an ndtd.Map is wanted, not " + class_name(map) +
+                              (map.is_none() ? "" : ": ndtd.Map(...) makes one"))
+                                 .c_str());
     return *out;
 }
 

@@ -153,9 +153,18 @@ std::vector<std::string> Replay::hints()
     return out;
 }
 
-// As in --set: lists as "[a, b]", truth values in lower case; numbers and arrays of NumPy as those of Python.
+// As in --set: lists as "[a, b]", truth values in lower case; numbers and arrays of NumPy as those of Python,
+// matrices by rows.
 static std::string option_text(nb::handle given)
 {
+    if (nb::isinstance<nb::list>(given) && nb::len(given) > 0 && nb::isinstance<nb::list>(given[0])) {
+        nb::list flat;
+        for (nb::handle row : nb::iter(given))
+            flat.attr("extend")(row);
+        return option_text(flat);
+    }
+    if (nb::hasattr(given, "ravel"))
+        return option_text(given.attr("ravel")().attr("tolist")());
     const nb::object value = nb::hasattr(given, "tolist") ? given.attr("tolist")() : nb::borrow(given);
     if (nb::isinstance<nb::bool_>(value))
         return nb::cast<bool>(value) ? "true" : "false";
@@ -257,11 +266,13 @@ static std::optional<Doubles<6>> twist_of(const Scan &self)
 
 static std::string describe(const Scan &self)
 {
-    char text[200];
-    const ndt_pose &pose = self.record.result.T_map_sensor;
-    std::snprintf(text, sizeof(text), "ndtd.Scan(seq %llu, %s, %s, x %.3f y %.3f z %.3f, confidence %.3f)",
-                  static_cast<unsigned long long>(self.record.seq), ndt_outcome_name(self.record.result.outcome),
-                  ndt_state_name(self.record.state), pose.t_m[0], pose.t_m[1], pose.t_m[2], self.record.confidence);
+    char text[320];
+    const ndt_align_result &result = self.record.result;
+    const double *t_m = result.T_map_sensor.t_m;
+    std::snprintf(text, sizeof(text), "ndtd.Scan(seq %llu, %s%s%s, %s, x %.3f y %.3f z %.3f, confidence %.3f)",
+                  static_cast<unsigned long long>(self.record.seq), ndt_outcome_name(result.outcome),
+                  *result.reason ? ": " : "", result.reason, ndt_state_name(self.record.state), t_m[0], t_m[1],
+                  t_m[2], self.record.confidence);
     return text;
 }
 

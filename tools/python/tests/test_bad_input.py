@@ -8,13 +8,14 @@ GOOD = np.zeros((10, 3), "f4")
 POINTS = [  # what is not a cloud, the exception, words of its message
     (np.zeros((5, 2)), ValueError, r"points: an array of shape \(N, 3\) is wanted, not \(5, 2\)"),
     (np.zeros(3), ValueError, r"points: .* not \(3,\)"),
+    (np.zeros((3, 100)), ValueError, r"points: .* not \(3, 100\): its transpose"),
     (np.zeros((2, 3, 3)), ValueError, r"points: .* not \(2, 3, 3\)"),
     (np.zeros((5, 3), int), TypeError, "points: an array of float32 or float64 is wanted, not an array of int64"),
     (np.zeros((5, 3), "f2"), TypeError, "points: .*float16"),
     (np.zeros((5, 3), ">f4"), TypeError, "points: .*>f4"),
     (np.zeros((5, 3), complex), TypeError, "points: .*complex128"),
     (np.array([["a", "b", "c"]]), TypeError, "points: .*<U1"),
-    (np.zeros(5, [("x", "f4"), ("y", "f4"), ("z", "f4")]), TypeError, "points: .*'x'"),
+    (np.zeros(5, [("x", "f4"), ("y", "f4"), ("z", "f4")]), TypeError, r"points: .*'x'.*: numpy.column_stack"),
     ([[1, 2, 3], [4, 5]], TypeError, "points: .*all rows alike"),
     ("scan", TypeError, "points: .*not str"),
     (None, TypeError, "points: .*NoneType"),
@@ -41,6 +42,7 @@ def test_points(street, points, kind, words):
     (2 * np.eye(4), ValueError, "not a rigid transform"),
     (np.diag([1, 1, -1, 1]), ValueError, "not a rigid transform"),
     ([0, 0, 0, 0, 0, 0, 0], ValueError, "the quaternion is zero"),
+    ([0, 0, 0, 0, 0, 90, 1], ValueError, "the quaternion has length 90.01, not 1"),
     ([1e300, 0, 0, 0, 0, 0, 1], ValueError, "beyond the limit of 1e8 m"),
     ("here", TypeError, "not str")])
 def test_guess(street, guess, kind, words):
@@ -210,7 +212,7 @@ def test_bag_writer(tmp_path):
                                   (lambda: bag.scan(0, GOOD, frame_id="x" * 300), ValueError, "frame_id: "),
                                   (lambda: bag.initial_pose(0, np.zeros((4, 4))), ValueError, "pose: "),
                                   (lambda: bag.scan(GOOD, 0), TypeError, r"scan\(stamp_ns, points\): stamp_ns: .* not ndarray$"),
-                                  (lambda: bag.scan(1.5, GOOD), TypeError, r"scan\(stamp_ns, points\): stamp_ns: .* not float$"),
+                                  (lambda: bag.scan(1.5, GOOD), TypeError, r"scan\(stamp_ns, points\): stamp_ns: .* not float: nanoseconds, as int\(stamp_s \* 1e9\)$"),
                                   (lambda: bag.scan(2**63, GOOD), ValueError, r"scan\(.*\): stamp_ns: beyond 64 bits$"),
                                   (lambda: bag.truth(np.eye(4), 0), TypeError, r"truth\(stamp_ns, pose\): stamp_ns: "),
                                   (lambda: bag.gnss([1, 2, 3], 0), TypeError, r"gnss\(stamp_ns, position\): stamp_ns: "),

@@ -175,6 +175,10 @@ def test_another_map_and_what_is_refused_changes_nothing(drive, scans, poses):
     points, stamp = scans[3]["points"], scans[3]["stamp_ns"]
     for call, line in (
             (lambda: localizer.scan(points, stamp), r"scan\(stamp_ns, points\): stamp_ns: a whole number is wanted, not .*ndarray"),
+            (lambda: localizer.scan(stamp / 1e9, points), r"not float: nanoseconds, as int\(stamp_s \* 1e9\)"),
+            (lambda: localizer.scan(stamp, points, [0.0]), r"scan\(stamp_ns, points, time_s=.*: further arguments are wanted by name"),
+            (lambda: localizer.scan(stamp, points, times=[0.0]), r"scan\(\) has no argument 'times'; did you mean 'time_s'\?"),
+            (lambda: localizer.initial_pose(stamp, [0, 0, 0, 0, 0, 90, 1]), "the quaternion has length 90.01"),
             (lambda: localizer.scan(stamp, np.zeros((4, 2))), "points"),
             (lambda: localizer.scan(stamp, points, time_s=[0.0]), "time_s"),
             (lambda: localizer.scan(stamp, points, frame_id="x" * 200), "frame_id"),
@@ -196,12 +200,27 @@ def test_another_map_and_what_is_refused_changes_nothing(drive, scans, poses):
     (("missing.pcd",), {}, FileNotFoundError, "missing.pcd"),
     ((), {}, ValueError, "map: none was given"),
     ((5,), {}, TypeError, "PathLike"),
+    ((np.zeros((9, 3)),), {}, TypeError, r"not an array: ndtd.Map\(array\)"),
+    (("map.pcd", "ndtd.yaml"), {}, TypeError, r"Localizer\(map, config=, options=\): further arguments are wanted by name"),
+    (("map.pcd",), {"voxel_m": 0.2}, TypeError, r"Localizer\(\) has no argument 'voxel_m'"),
     (("map.pcd",), {"options": {"preproces.deskew": "time"}}, ValueError, "preprocess.deskew"),
     (("map.pcd",), {"config": "missing.yaml"}, FileNotFoundError, "missing.yaml")])
 def test_what_cannot_be_made(arguments, options, kind, line):
     with pytest.raises(kind, match=line) as caught:
         ndtd.Localizer(*arguments, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_warnings_and_reasons_say_what_is_wrong(drive, scans):
+    """Points that cannot be used, and the motion that stays in them; of a right drive there is none."""
+    localizer = ndtd.Localizer(drive.map, options={**OPTIONS, "frames.T_base_sensor": np.eye(4)})
+    assert localizer.warnings == []
+    stamp, points = scans[0]["stamp_ns"], scans[0]["points"]
+    far = localizer.scan(stamp, 1000 * points, time_s=scans[0]["time_s"])
+    assert far.outcome == "no_guess" and "all points are beyond preprocess.max_range_m, 200 m" in far.reason
+    assert far.reason in repr(far) and localizer.warnings == [f"scans without a usable point: 1 so far, the last: {far.reason}"]
+    with pytest.raises(ValueError, match="^frames.T_base_sensor: the last row of the matrix"):
+        ndtd.Localizer(drive.map, options={"frames.T_base_sensor": 2 * np.eye(4)})
 
 
 def test_threads_wait_for_each_other(drive, scans, poses):
