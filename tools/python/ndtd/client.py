@@ -269,7 +269,7 @@ def _checked(reply: Message) -> Message:
 
 
 def _late(what: str) -> TimeoutError:
-    return TimeoutError(f"ndtd: timeout while waiting for {what}")
+    return TimeoutError(f"ndtd: timeout while waiting for {what}; does it run, on the sockets of this client?")
 
 
 def _hints(pose: Optional[ArrayLike], **others: Any) -> Message:

@@ -41,16 +41,21 @@ class Names:
     base: str
 
 
+def _results_path(text: str) -> str:
+    """Of a replay's folder the results in it."""
+    return os.path.join(text, "results.jsonl") if os.path.isdir(text) else text
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     out = Parser(prog="ndt-export", description=f"Writes {__doc__.split(': ', 1)[1]}", epilog="""
-RESULTS: what `ndtd --replay ... --results FILE` or `ndt-echo --format json > FILE` wrote, or a TUM file of `ndtd --out`. The
-format of OUT follows its name: .tum .txt (TUM), .kitti, .csv (EuRoC), .geojson, .gpkg (GeoPackage), .kml, .rrd (Rerun), .mcap
-(Foxglove; --to ros2 for messages of ROS 2), and a name without a suffix is a folder of ROS 2. Poses that ndtd does not trust are
-left out, as in `ndtd --out`; --all keeps them. What follows -- are options of ndt-import, as for ndtd --replay, where --bag is
-no bag. Stamps are those of the scans; T_map_base, or with --of sensor T_map_sensor.""")
+RESULTS: what `ndtd --replay ... --results FILE` or `ndt-echo --format json > FILE` wrote, the folder of `ndtd --output`, or a
+TUM file of `ndtd --out`. The format of OUT follows its name: .tum .txt (TUM), .kitti, .csv (EuRoC), .geojson, .gpkg (GeoPackage),
+.kml, .rrd (Rerun), .mcap (Foxglove; --to ros2 for messages of ROS 2), and a name without a suffix is a folder of ROS 2. Poses that
+ndtd does not trust are left out, as in `ndtd --out`; --all keeps them. What follows -- are options of ndt-import, as for
+ndtd --replay, where --bag is no bag. Stamps are those of the scans; T_map_base, or with --of sensor T_map_sensor.""")
     add_version(out)
-    out.add_argument("results", metavar="RESULTS")
+    out.add_argument("results", metavar="RESULTS", type=_results_path)
     out.add_argument("out", metavar="OUT")
     out.add_argument("--to", choices=FORMATS, help="format; default: by the name of OUT")
     out.add_argument("--force", action="store_true", help="replace OUT")

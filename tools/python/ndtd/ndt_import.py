@@ -47,8 +47,8 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     which = out.add_argument_group("topics", "of a type that fits; given again: several; 'none': nothing of this kind")
     for kind in topic_rules.KINDS:
-        which.add_argument(f"--{kind}", metavar="TOPIC", action="append", dest=f"topics_{kind}",
-                           help={"pose": "initial pose", "truth": "true poses T_map_base"}.get(kind, kind))
+        which.add_argument(f"--{kind}", *(["--twist"] if kind == "odometry" else []), metavar="TOPIC", action="append",
+                           dest=f"topics_{kind}", help={"pose": "initial pose", "truth": "true poses T_map_base"}.get(kind, kind))
     which.add_argument("--every-pose", action="store_true", help="all initial poses instead of the first alone")
     how = out.add_argument_group("meaning")
     how.add_argument("--base-frame", metavar="FRAME", help="frame of the vehicle; default: base_link, base_footprint ...")

@@ -78,7 +78,8 @@ def list_topics(domain: int) -> None:
         participant.discovered()
     found = sorted(set(participant.endpoints()), key=lambda one: (one.topic, one.type))
     if not found:
-        print(f"{PROGRAM}: no topics in the domain {domain}", file=sys.stderr)
+        print(f"{PROGRAM}: no topics in the domain {domain}; ROS_DOMAIN_ID; without multicast ROS_LOCALHOST_ONLY=1 or "
+              "ROS_STATIC_PEERS, of the nodes, too", file=sys.stderr)
     for one in found:
         print(f"{one.topic}  {one.type}  {'reliable' if one.reliable else 'best effort'}"
               f"{', transient local' if one.transient_local else ''}")

@@ -58,8 +58,11 @@ def test_tum_is_the_file_of_ndtd(replay, tmp_path):
     assert run(replay.results, tmp_path / "a.tum", "-q") == 0
     wanted = [line for line in replay.tum.read_text().splitlines() if not line.startswith("#")]
     assert (tmp_path / "a.tum").read_text().splitlines() == wanted
-    assert run(replay.tum, tmp_path / "b.txt", "-q") == 0  # a TUM file is an input, too
-    assert (tmp_path / "b.txt").read_text() == (tmp_path / "a.tum").read_text()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "results.jsonl").write_bytes(replay.results.read_bytes())
+    for i, given in enumerate((replay.tum, tmp_path / "out")):  # a TUM file, and the folder of --output
+        assert run(given, tmp_path / f"{i}.txt", "-q") == 0
+        assert (tmp_path / f"{i}.txt").read_text() == (tmp_path / "a.tum").read_text()
 
 
 def test_untrusted_poses_are_left_out_as_by_ndtd(simulate, run_program, tmp_path, capfd):

@@ -52,7 +52,10 @@ def test_list(tmp_path, capsys):
 def test_unknown_and_unfit_topics(tmp_path, capsys):
     rows = _by_time(_scans(), [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))])
     done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/nothing", code=3)
-    assert "there is no topic /nothing" in done.err
+    assert "there is no topic /nothing for --scan; there are: /points" in done.err
+    (tmp_path / "poses.txt").write_text("")
+    done, _ = import_rows(capsys, tmp_path, rows, "--truth", str(tmp_path / "poses.txt"), code=3)
+    assert f"ndt-bag pack --scans DIR --times FILE --truth {tmp_path}/poses.txt" in done.err
     done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/imu", code=3)
     assert "/imu (sensor_msgs/msg/Imu) cannot be --scan, but --imu" in done.err
     summary, _ = import_rows(capsys, tmp_path, rows, "--imu", "none")

@@ -5,8 +5,9 @@
  *     localizer.read_options("/etc/ndtd/ndtd.yaml");
  *     localizer.set_option("map.path", "map.pcd").start();
  *     ndtd::Cloud points;
- *     points.add(1.0f, 2.0f, 0.5f, 0.01f);             // x y z [m] in the frame of the sensor, time after the
- * stamp [s] ndt_result_message result = localizer.scan(stamp_ns, "lidar", points); if (localizer.is_pose_trusted())
+ *     points.add(1.0f, 2.0f, 0.5f, 0.01f);  // x y z [m] in the frame of the sensor, time after the stamp [s]
+ *     const ndt_result_message result = localizer.scan(stamp_ns, "lidar", points);
+ *     if (localizer.is_pose_trusted())
  *         drive_by(result.result.T_map_sensor.t_m);
  *
  * Messages, results and what a call means are those of session.h: equal inputs give equal bits. A call that fails

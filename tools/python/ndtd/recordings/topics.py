@@ -1,4 +1,5 @@
 """Kinds of topics, found by their types and by what the user says."""
+import os
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
@@ -6,6 +7,7 @@ from .messages import RecordingError, Topic
 
 KINDS = ("scan", "odometry", "imu", "gnss", "pose", "truth")
 WORDS = {"scan": "scans", "odometry": "odometry", "imu": "an IMU", "gnss": "GNSS", "pose": "initial poses", "truth": "the truth"}
+MOST_NAMED = 6  # topics in one line
 # The first type in this list is meant where topics of several types are of one kind.
 PREFERRED = ("sensor_msgs/msg/PointCloud2", "foxglove.PointCloud", "nav_msgs/msg/Odometry",
              "geometry_msgs/msg/TwistWithCovarianceStamped", "geometry_msgs/msg/TwistStamped")
@@ -73,7 +75,11 @@ def _check_names(topics, options, where):
     for kind, names in options.topics.items():
         for name in sorted(names):
             if name not in known:
-                raise RecordingError(f"{where}: there is no topic {name} for --{kind}; see --list")
+                fit = [topic.name for topic in topics if kind in topic.kinds]
+                there = f"; there are: {', '.join(fit[:MOST_NAMED])}" if fit else "; --list shows those there are"
+                if kind == "truth" and os.path.isfile(name):
+                    there = f"; of scans in a folder: ndt-bag pack --scans DIR --times FILE --truth {name}"
+                raise RecordingError(f"{where}: there is no topic {name} for --{kind}{there}")
 
 
 def _settle(topics, kind, options, where, duration_s):

@@ -6,6 +6,8 @@ from .options import Log, Options
 from .receiver import Input, Receiver
 
 AFTER_S = 5.0
+OPTIONS = {rmw.ODOMETRY: "--odometry", rmw.TWIST: "--twist", rmw.TWIST_COVARIANCE: "--twist", rmw.IMU: "--imu", rmw.FIX: "--gnss",
+           **{name: "--scan" for name in rmw.SCANS}, **{name: "--twist" for name in rmw.VELOCITY}}
 
 
 def tell(receiver: Receiver, options: Options, log: Log, now_s: float, begin_s: float) -> None:
@@ -41,7 +43,8 @@ def _why_silent(one: Input, participant: transport.Participant, options: Options
         hint = f"that type is on {', '.join(others)}" if others else _seen(participant)
         return f"no publisher of {one.topic} ({wanted}) {participant.place}: {hint}"
     if one.reader is None:
-        return f"{one.topic} has the type {writers[0].type}, not {wanted}"
+        return f"{one.topic} has the type {writers[0].type}, not {wanted}" + \
+            (f": {OPTIONS[writers[0].type]} takes it" if writers[0].type in OPTIONS else "")
     if one.received == 0 and one.reader.lost() == 0:
         mismatch = _mismatch(one, writers[0], options) or participant.silence_advice
         return f"nothing comes on {one.topic}, though it is advertised" + (f": {mismatch}" if mismatch else "")
