@@ -16,6 +16,10 @@
 #ifndef NDTD_LOCALIZER_HPP
 #define NDTD_LOCALIZER_HPP
 
+#if __cplusplus < 201703L
+#error "ndtd/localizer.hpp needs C++17: -std=c++17, or set(CMAKE_CXX_STANDARD 17)"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
