@@ -25,6 +25,8 @@ static const double LIKELY_M = 3, LEAST_SPEED_MPS = 2;
 static const double USUAL_M = 0.3, USUAL_SPEED_PART = 1 / 1.5;
 /* Room for a change of height: floors look alike, and stairs and streets are slow and flat. */
 static const double CLIMB_M = 1, CLIMB_MPS = 0.4, SLOPE = 0.15;
+/* More than any map has, after a gap of years: a clock that began at 1970, and was set then. */
+static const double MOST_CLIMB_M = 1e6;
 
 void ndtd_relocalizer_set_view(struct ndtd_relocalizer *relocalizer, struct ndtd_points_view *view)
 {
@@ -158,7 +160,7 @@ double ndtd_usual_way_m(const struct ndtd_relocalizer *relocalizer, double dt_s)
 
 double ndtd_likely_climb_m(const struct ndtd_relocalizer *relocalizer, double dt_s)
 {
-    return CLIMB_M + dt_s * fmax(CLIMB_MPS, SLOPE * ndtd_likely_speed_mps(relocalizer));
+    return fmin(MOST_CLIMB_M, CLIMB_M + dt_s * fmax(CLIMB_MPS, SLOPE * ndtd_likely_speed_mps(relocalizer)));
 }
 
 double ndtd_likely_reach_m(const struct ndtd_relocalizer *relocalizer, int64_t stamp_ns)

@@ -179,3 +179,18 @@ TEST(stamps_of_another_unit)
     }
     expect("time between scans: scans follow one another by 0.1 ms");
 }
+
+/* The reach of the search grows with the gap, and must not grow beyond what a search takes. */
+TEST(a_clock_that_begins_in_1970)
+{
+    const int64_t now_ns = INT64_C(1700000000000000000);
+    struct ndtd_scan_record record;
+    open_pipeline();
+    feed(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    for (size_t i = 0; i < 3; i++)
+        record = feed_scan(i, stamp_of(i), as_it_is);
+    ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+    for (size_t i = 3; i < 6; i++)
+        record = feed_scan(i, now_ns + stamp_of(i), as_it_is);
+    ck_assert_msg(record.result.outcome == NDT_CONVERGED, "%s", record.result.reason);
+}
