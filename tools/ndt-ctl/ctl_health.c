@@ -52,7 +52,10 @@ static void check(const struct reply_view *view)
     if (expected >= MAP && (strcmp(state, "loading") == 0 || strcmp(state, "no_map") == 0))
         ctl_say_no("the daemon has no map: its state is %s", state);
     else if (expected >= POSE && strcmp(state, "localising") != 0)
-        ctl_say_no("the daemon does not localise: its state is %s", state);
+        ctl_say_no("the daemon does not localise: its state is %s%s", state,
+                   strcmp(state, "no_guess") == 0
+                       ? ", no pose is known: scans find it, or ndt-ctl pose x,y,z,yaw gives it"
+                       : "");
     else if (expected >= POSE && !ndt_state_name_is_trusted(pose))
         ctl_say_no("the pose is not trusted: it is %s%s%s", pose, *reason ? ": " : "", reason);
     else if (!ctl.json)

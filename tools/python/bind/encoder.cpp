@@ -83,7 +83,7 @@ void Encoder::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, nb:
         message.pose = read_recorded_pose(pose);
     message.has_twist = !twist.is_none();
     if (message.has_twist) {
-        read_numbers(numbers, 6, twist, "twist");
+        read_numbers(numbers, 6, twist, "twist vx vy vz wx wy wz");
         std::memcpy(message.twist.v_mps, numbers, sizeof(message.twist.v_mps));
         std::memcpy(message.twist.w_radps, numbers + 3, sizeof(message.twist.w_radps));
     }

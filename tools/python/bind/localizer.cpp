@@ -203,15 +203,21 @@ static void bind_inputs(nb::class_<Localizer> &localizer)
     localizer
         .def(
             "odometry",
-            [](Localizer &self, Stamp stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
-               const std::string &frame_id) {
+            [](Localizer &self, Stamp stamp_ns, nb::args unnamed, nb::kwargs named) {
                 const int64_t ns = stamp_ns.ns("odometry(stamp_ns, pose=, twist=)");
+                refuse_unnamed(unnamed, "odometry(stamp_ns, pose=, twist=)");
+                Keywords given(named, "odometry");
+                const nb::object pose = given.object("pose"), twist = given.object("twist"),
+                                 covariance = given.object("covariance");
+                const std::string frame_id = given.text("frame_id", "odom");
+                given.end();
                 self.take(NDT_MESSAGE_ODOMETRY, [&](Encoder &encoder) {
                     encoder.pose(NDT_MESSAGE_ODOMETRY, ns, pose, twist, covariance, frame_id);
                 });
             },
-            "stamp_ns"_a, nb::kw_only(), "pose"_a = nb::none(), "twist"_a = nb::none(), "covariance"_a = nb::none(),
-            "frame_id"_a = "odom",
+            "stamp_ns"_a, "unnamed"_a, "named"_a,
+            nb::sig("def odometry(self, stamp_ns: int, *, pose: object | None = None, twist: object | None = None, "
+                    "covariance: object | None = None, frame_id: str = 'odom') -> None"),
             "T_odom_base, or the twist vx vy vz wx wy wz of the base in the base frame, or both.")
         .def(
             "initial_pose",

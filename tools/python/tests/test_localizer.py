@@ -184,6 +184,8 @@ def test_another_map_and_what_is_refused_changes_nothing(drive, scans, poses):
             (lambda: localizer.scan(stamp, points, frame_id="x" * 200), "frame_id"),
             (lambda: localizer.initial_pose(stamp, np.full((4, 4), np.nan)), "pose"),
             (lambda: localizer.odometry(stamp), "pose"),
+            (lambda: localizer.odometry(stamp, 1.0), r"odometry\(stamp_ns, pose=, twist=\): further arguments are wanted by name"),
+            (lambda: localizer.odometry(stamp, twist=[1, 0, 0]), "twist vx vy vz wx wy wz: 6 numbers are wanted, not 3"),
             (lambda: localizer.imu(stamp, (0, np.inf, 0)), "angular_velocity"),
             (lambda: localizer.gnss(stamp, (0, 0)), "position"),
             (lambda: localizer.set_map("map.pcd"), "an ndtd.Map is wanted, not str")):
