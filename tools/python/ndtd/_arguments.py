@@ -24,14 +24,16 @@ class Parser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, f"{self.prog}: {one_line(message)}; {self.prog} --help tells more\n")
 
 
-def finish(prog: str, work: "Callable[[], Optional[int]]", stopped: str = "stopped; nothing was written") -> int:
-    """The exit code of a command: what `work` returns, or that of the exception, which becomes one line on standard error."""
+def finish(prog: str, work: "Callable[[], Optional[int]]", stopped: str = "stopped; nothing was written", place: object = None) -> int:
+    """The exit code of a command: what `work` returns, or that of the exception, which becomes one line on standard error.
+
+    `place` is what the command writes: for errors of the system that name no file, such as that of a full disk."""
     try:
         return work() or 0
     except UsageError as error:
         code, text = EXIT_USAGE, str(error)
     except OSError as error:
-        code, text = EXIT_FAILED, os_error_text(error)
+        code, text = EXIT_FAILED, os_error_text(error, place)
     except (CommandError, MissingPackage, ValueError) as error:
         code, text = EXIT_FAILED, str(error)
     except MemoryError:

@@ -23,9 +23,10 @@ def need(module: str, extra: str) -> Any:
         raise MissingPackage(f"{missing} is not installed: pip install 'ndtd[{extra}]'", name=error.name) from error
 
 
-def os_error_text(error: OSError) -> str:
-    """One line without the number: FILE: what is wrong."""
-    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+def os_error_text(error: OSError, place: object = None) -> str:
+    """One line without the number: FILE: what is wrong; `place` is what was written where the error names no file."""
+    name, what = error.filename or place, error.strerror or str(error)
+    return f"{name}: {what}" if name else what
 
 
 def one_line(text: str, most: int = 600) -> str:

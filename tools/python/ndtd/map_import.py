@@ -18,6 +18,8 @@ from .maps.point_files import Block, MapFileError, PointFile, find_files
 from .maps.tiles import FLOAT_IS_ENOUGH_M, METADATA_NAME, TileSet, free_bytes
 
 COARSE_M = 0.01  # a float32 that is rounded by more is worth a line
+THIN_TILES, THIN_PER_M2 = 1000, 0.02  # more tiles than that, with fewer points in the mean, are no map in metres
+MANY_POINTS = 1000
 
 
 def parser() -> argparse.ArgumentParser:
@@ -125,6 +127,18 @@ def _spacing(block: Block) -> float:
     return float(np.spacing(np.float32(most)))
 
 
+def _check_unit(path: Any, tiles: TileSet, part: float) -> None:
+    """Millimetres, centimetres and degrees as metres: thinner than any map, or all of it within a metre. `part` is read of the input."""
+    if tiles.count > THIN_TILES and tiles.taken < part * THIN_PER_M2 * tiles.tile_m ** 2 * tiles.count:
+        raise MapFileError(f"{path}: {tiles.taken} points in {tiles.count} tiles of {tiles.tile_m:g} m, too few to match anything: are they in "
+                           "millimetres? A map needs metres")
+    size_m = (tiles.max_m - tiles.min_m)[:2]
+    if part == 1.0 and tiles.taken > MANY_POINTS and (size_m < 1.0).all():
+        low, high = tiles.min_m, tiles.max_m
+        raise MapFileError(f"{path}: all {tiles.taken} points are within a metre, x {low[0]:.5g} .. {high[0]:.5g}, y {low[1]:.5g} .. {high[1]:.5g}: "
+                           "are they degrees, or kilometres? A map needs metres, such as those of UTM")
+
+
 def _divide(files: "list[PointFile]", tiles: TileSet, quiet: bool) -> "tuple[int, list[str]]":
     """Reads all; returns the number of points that the files mark as noise, and lines about lost digits."""
     total, before, left, notes = sum(one.size for one in files), 0, 0, []
@@ -135,7 +149,9 @@ def _divide(files: "list[PointFile]", tiles: TileSet, quiet: bool) -> "tuple[int
                 tiles.add(block)
                 left += block.left
                 spacing_m = max(spacing_m, _spacing(block))
-                progress.update((before + block.part * one.size) / total, f"{tiles.taken / 1e6:.1f} M points")
+                part = (before + block.part * one.size) / total
+                _check_unit(one.path, tiles, part)
+                progress.update(part, f"{tiles.taken / 1e6:.1f} M points")
             before += one.size
             if spacing_m > COARSE_M:
                 notes.append(f"note:    {one.path}: float32 at such coordinates is rounded to {100 * spacing_m:.2g} cm: write float64, "
@@ -199,6 +215,7 @@ def import_map(args: argparse.Namespace) -> None:
             noise, coarse = _divide(files, tiles, args.quiet)
             if tiles.taken == 0:
                 raise MapFileError(f"{files[0].path}: no point to make a map from")
+            _check_unit(files[0].path, tiles, 1.0)
             with Progress("writing", args.quiet) as progress:
                 tiles.write(progress.update)
         if projector is not None:
@@ -219,7 +236,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
             import_map(args)
         except OSError as error:
             space = f"; {free_bytes(Path(args.out)) / 1e9:.1f} GB are free there" if error.errno == errno.ENOSPC else ""
-            raise MapFileError(os_error_text(error).replace(_child.part_of(Path(args.out)).name, Path(args.out).name) + space) from error
+            raise MapFileError(os_error_text(error, args.out).replace(_child.part_of(Path(args.out)).name, Path(args.out).name) + space) from error
 
     return finish("ndt-import map", work)
 

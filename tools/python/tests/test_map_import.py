@@ -1,6 +1,8 @@
 """ndt-import map: every format gives the same tiles; tiles, thinning, offsets; a drive on them; what wrong input says."""
+import errno
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -233,6 +235,24 @@ def test_too_many_tiles(tmp_path, refused, monkeypatch):
     assert "more than 100 tiles of 1 m: choose a larger --tile" in refused(map_import.main, 3, path, "-o", tmp_path / "map", "--tile", 1)
 
 
+@pytest.mark.parametrize(("points", "line"), [
+    (1000.0 * wall_and_ground(20000), "too few to match anything: are they in millimetres? A map needs metres"),
+    (np.array([8.4, 49.0, 110.0]) + wall_and_ground(20000) * [1e-5, 1e-5, 1.0], "are they degrees, or kilometres? A map needs metres")])
+def test_other_units_than_metres(points, line, tmp_path, refused):
+    path = as_file("npy", tmp_path, points)
+    assert line in refused(map_import.main, 3, path, "-o", tmp_path / "map")
+    assert not (tmp_path / "map").exists()
+
+
+def test_a_full_disk_names_what_was_written(tmp_path, refused, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(tiles_module.TileSet, "write", full)
+    path = as_file("npy", tmp_path, wall_and_ground(1000))
+    said = refused(map_import.main, 3, path, "-o", tmp_path / "map")
+    assert f"{tmp_path / 'map'}: No space left on device; " in said and "are free there" in said and "Errno" not in said
+
+
 def test_folder_of_files(tmp_path):
     points = wall_and_ground(4000)
     (tmp_path / "in" / "sub").mkdir(parents=True)
@@ -280,6 +300,7 @@ def test_a_drive_on_the_tiles_is_as_accurate(where, simulate, run_program, tmp_p
     ("a.ply", b"ply\nformat ascii 1.0\nelement face 1\nend_header\n", "a.ply"),
     ("a.xyz", b"1 2\n", "a.xyz: line 1: neither x y z nor a header"),
     ("a.xyz", b"1 2 3\n4 5 6\n7 oops 9\n", "a.xyz: line 3: not the numbers of a point: 7 oops 9"),
+    ("a.txt", b"85,831 73,523 2,699\n", "names: 85,831 73,523 2,699; decimal commas are not read: write points"),
     ("a.csv", b"x,y,z\n1,2,3\n1,2\n", "a.csv: line 3: not the numbers of a point"),
     ("a.csv", b"", "a.csv: is empty"),
     ("a.xyz", b"nan nan nan\n", "no point to make a map from"),

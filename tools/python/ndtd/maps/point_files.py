@@ -192,7 +192,9 @@ def _text_layout(path: Path, stream: Any) -> "tuple[Optional[str], list[int], _H
             wanted = ["x", "y", "z"] + (["intensity"] if "intensity" in names else [])
             return separator, [names.index(name) for name in wanted], _Head(skipped, [])
         if len(words) < 3 or not all(_is_number(word) for word in words[:3]):
-            raise MapFileError(f"{path}: line {len(skipped) + 1}: neither x y z nor a header with these names: {text[:60]}")
+            commas = len([word for word in text.replace(";", " ").split() if "," in word and _is_number(word.replace(",", "."))])
+            why = "; decimal commas are not read: write points" if commas >= 3 else ""
+            raise MapFileError(f"{path}: line {len(skipped) + 1}: neither x y z nor a header with these names: {text[:60]}{why}")
         return separator, [0, 1, 2], _Head(skipped, [line])
     raise MapFileError(f"{path}: no points in its first 100 lines")
 
