@@ -101,6 +101,8 @@ def _summary(about: "dict[str, Any]", out: Path) -> str:
         shown = ", ".join(f"{name} {one['before'][name]:.4f} -> {one['after'][name]:.4f}" for name in one["before"])
         lines.append(f"held out: {one['recording']}: lost {one['lost_before']} -> {one['lost_after']} of {one['scans']} scans; "
                      f"{one['measure']}: {shown or 'too few scans'}")
+        if one["truth_off_m"]:
+            lines.append(f"its ground truth is {one['truth_off_m']:.1f} m off in the median, in the frame of another map: the fit was judged")
     if about["halves"]:
         lines.append("one recording alone: its second half was held out, which proves less than another drive does")
     lines.append(f"next: ndtd --replay RECORDING --map {out}")
@@ -138,4 +140,4 @@ def main(arguments: "list[str]") -> int:
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     args = parser().parse_args(arguments[:cut])
     args.import_options, args.frame = arguments[cut + 1:], None
-    return finish("ndt-map update", lambda: make_overlay(args))
+    return finish("ndt-map update", lambda: make_overlay(args), place=args.out)

@@ -286,6 +286,17 @@ def test_the_proof_knows_harm_from_chance(rng):
     assert "10% of the poses are not where the old map has them" in proof.compare("drive", located(blind), away).harm
 
 
+def test_truth_of_another_map_is_no_proof(rng):
+    """Poses 78 m from a truth in the frame of another map: a tenth of that is no margin, and the poses of the old map judge."""
+    far = 78.0 + np.abs(rng.normal(0, 0.02, 200))
+    away = located(far + 3.0)
+    away.position_m[:, 0] += 3.0
+    told = proof.compare("drive", located(far), away)
+    assert "100% of the poses are not where the old map has them" in told.harm
+    assert told.measure == "fit" and told.about()["truth_off_m"] == pytest.approx(78.0, abs=0.1)
+    assert proof.compare("drive", located(far), located(far)).harm == ""
+
+
 def test_a_map_in_a_folder_of_ndt_map_build(monday, tmp_path):
     (tmp_path / "map.json").write_text("{}")
     (tmp_path / "map.pcd").write_bytes(monday.map.read_bytes())

@@ -31,13 +31,14 @@ class Proof:
     after: "dict[str, float]"
     apart_m: float  # between the poses in both maps, 95 %
     harm: str  # why the overlay is refused; empty: it is not
+    truth_off_m: float = 0.0  # of a ground truth that is not used, since it is not that of this map; 0: there is none
 
     def about(self) -> "dict[str, Any]":
         """The comparison for overlay.json."""
         def rounded(values: "dict[str, float]") -> "dict[str, float]":
             return {name: round(value, 5) for name, value in values.items()}
         return {"recording": self.name, "scans": self.scans, "lost_before": self.lost_before, "lost_after": self.lost_after,
-                "measure": self.measure, "before": rounded(self.before), "after": rounded(self.after), "apart_m": round(self.apart_m, 4)}
+                "measure": self.measure, "before": rounded(self.before), "after": rounded(self.after), "apart_m": round(self.apart_m, 4), "truth_off_m": round(self.truth_off_m, 3)}
 
 
 def _tested(before: np.ndarray, after: np.ndarray, is_error: bool) -> "tuple[dict[str, paired.Difference], str]":
@@ -71,7 +72,10 @@ def compare(name: str, before: Located, after: Located, begin: int = 0, end: Opt
     count = int(part.sum())
     lost = [int((part & ~one.trusted).sum()) for one in (before, after)]
     both = part & before.trusted & after.trusted
-    has_truth = bool(np.isfinite(before.error_m[both]).any())
+    errors_m = before.error_m[both & np.isfinite(before.error_m)]
+    # Truth of the frame of another map says nothing about the poses: a part of its distances would be a margin of metres.
+    other_frame_m = float(np.median(errors_m)) if len(errors_m) and np.median(errors_m) > WRONG_M else 0.0
+    has_truth = bool(len(errors_m)) and not other_frame_m
     use = both & np.isfinite(before.fit) & np.isfinite(after.fit)
     tested, harm = _tested(before.fit[use], after.fit[use], False)
     if has_truth:
@@ -91,7 +95,7 @@ def compare(name: str, before: Located, after: Located, begin: int = 0, end: Opt
         x, y, z = before.position_m[k] if np.isfinite(before.position_m[k]).all() else after.position_m[k]
         harm += f"; most at scan {k}, x {x:.1f} y {y:.1f} z {z:.1f}"
     return Proof(name, count, lost[0], lost[1], "error_m" if has_truth else "fit", {key: one.first for key, one in tested.items()},
-                 {key: one.second for key, one in tested.items()}, apart_m, harm)
+                 {key: one.second for key, one in tested.items()}, apart_m, harm, other_frame_m)
 
 
 def _worst(before: Located, after: Located, part: np.ndarray, has_truth: bool) -> int:
