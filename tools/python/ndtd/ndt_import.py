@@ -98,24 +98,33 @@ def _key(args) -> dict:
     return {**{name: getattr(args, name) for name in names}, "calibration": calibrations}
 
 
-def _projection(args) -> Any:
-    """A function (latitude, longitude, altitude) to x y z, or None."""
-    if not args.projector and not args.utm:
-        return None
-    from .georeference import Projector
-    if args.projector:
-        path = Path(args.projector)
-        projector = Projector.from_file(path / "map_projector_info.yaml" if path.is_dir() else path)
-        if projector.heights_note():
-            print(f"note:  {projector.heights_note()}", file=sys.stderr)
-        return projector.forward
-    made: List[Any] = []
+class _Projection:
+    """Positions of GNSS in the map; `info` tells where it is as map_projector_info.yaml does, None before the first fix."""
 
-    def forward(latitude, longitude, altitude):
-        if not made:
-            made.append(Projector.utm(latitude, longitude))
-        return made[0].forward(latitude, longitude, altitude)
-    return forward
+    def __init__(self, projector: Any):
+        self._projector = projector  # None: UTM of the zone of the first fix
+
+    @property
+    def info(self) -> Optional[dict]:
+        return self._projector.info if self._projector is not None else None
+
+    def __call__(self, latitude, longitude, altitude):
+        if self._projector is None:
+            from .georeference import Projector
+            self._projector = Projector.utm(latitude, longitude)
+        return self._projector.forward(latitude, longitude, altitude)
+
+
+def _projection(args) -> Optional[_Projection]:
+    """Latitude, longitude and altitude to x y z; None where nothing tells where the map is."""
+    if not args.projector:
+        return _Projection(None) if args.utm else None
+    from .georeference import Projector
+    path = Path(args.projector)
+    projector = Projector.from_file(path / "map_projector_info.yaml" if path.is_dir() else path)
+    if projector.heights_note():
+        print(f"note:  {projector.heights_note()}", file=sys.stderr)
+    return _Projection(projector)
 
 
 def _default_out(recording: str) -> Path:
@@ -238,7 +247,8 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
         if out:
             checkpoints.finish(out)
             has_settings = summary.write_settings(out.with_name(out.name + ".yaml"), summary.settings(recording, frames, report))
-        return summary.summary(recording, frames, report, time.monotonic() - begin), has_settings
+        told = summary.summary(recording, frames, report, time.monotonic() - begin)
+        return {**told, "projector": project.info if project else None}, has_settings
 
 
 def _say(args, text):

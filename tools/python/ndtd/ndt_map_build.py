@@ -1,5 +1,6 @@
 """ndt-map build: a map from recordings of drives."""
 import argparse
+import errno
 import importlib
 import json
 import os
@@ -14,9 +15,10 @@ import numpy as np
 from . import _child
 from ._arguments import CommandError, Parser, UsageError, add_version, finish
 from ._core import Map
-from ._extras import need
+from ._extras import need, os_error_text
 from ._progress import Progress
 from ._version import __version__
+from .georeference import Projector
 from .mapping import build, checks, output, positions, quality, ranges, se3, trajectory
 from .mapping.cloud_store import Clouds, CloudStore, LeftOut
 from .mapping.work_state import CLOUDS, WorkState, identity_of
@@ -171,13 +173,32 @@ def _summary(about: "dict[str, Any]", cloud: Path) -> str:
     if about["moved"]:
         lines.append(f"moved: {about['moved']['points']} points ({about['moved']['part']:.1%}) are left out"
                      + (f", and in {output.MOVED}" if about["moved"]["points"] else ""))
-    lines.append(f"{about['loops_believed']} of {about['loops']} loops are believed; {about['points']} points; {about['seconds']:.0f} s")
+    loops = f"{about['loops_believed']} of {about['loops']} loops are believed" if about["loops"] else "no loops were found"
+    lines.append(f"{loops}; {about['points']} points; {about['seconds']:.0f} s")
     lines.append(f"next: ndtd --replay RECORDING --map {cloud}")
     return "\n".join(lines)
 
 
 def _note(text: str) -> None:
     print(f"ndt-map build: note: {text}", file=sys.stderr)
+
+
+def _georeference(made: Path, mapped: build.Mapped) -> None:
+    """map_projector_info.yaml, where the GNSS that holds the map has come with the projection; notes about GNSS that is not used."""
+    for drive, one in zip(mapped.drives, mapped.trajectories):
+        if drive.fixes_left:
+            _note(f"{drive.name}: its {drive.fixes_left} positions of GNSS are left out, as nothing tells where the map is on the earth: "
+                  "`-- --utm` behind the command makes a map in UTM, `-- --projector FILE` one in coordinates of your own")
+        elif mapped.positions is None and one.fixes.stamps_ns:
+            _note(f"{drive.name}: its {len(one.fixes.stamps_ns)} positions of GNSS are not used: the first recording has to have "
+                  f"{positions.LEAST_FIXES} at least, {positions.LEAST_SPREAD_M:g} m apart")
+    told = [drive.projector for drive in mapped.drives if drive.projector]
+    if mapped.positions is None or not told:
+        return
+    if any(one != told[0] for one in told):
+        _note("no map_projector_info.yaml is written: the GNSS of the recordings has several projections")
+        return
+    Projector.from_info(told[0]).write(made)
 
 
 def _make(state: WorkState, args: argparse.Namespace, begin: float) -> "dict[str, Any]":
@@ -188,6 +209,8 @@ def _make(state: WorkState, args: argparse.Namespace, begin: float) -> "dict[str
     with CloudStore(state.folder / CLOUDS, keep=True) as store:
         mapped = build.build(args.recording, state, store, args)
         points, moved = _write(made, mapped, store, args)
+    if args.gnss and args.poses is None:
+        _georeference(made, mapped)
     about = _about(mapped, points, quality.of_map(output.cloud_place(made, args)), args, time.monotonic() - begin)
     about["moved"] = moved
     if args.report:
@@ -209,6 +232,9 @@ def make_map(args: argparse.Namespace) -> None:
     except (CommandError, ValueError):  # the same again would end the same
         state.remove()
         raise
+    except OSError as error:
+        goes_on = "; what is done is kept there, and the same command goes on" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise CommandError(os_error_text(error, state.folder) + goes_on) from error
     finally:
         state.close()
     if not args.quiet:

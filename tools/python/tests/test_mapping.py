@@ -1,15 +1,19 @@
 """ndt-map build: maps of simulated drives, other drives localised in them, and what is refused."""
+import errno
 import json
+import os
 import subprocess
 from pathlib import Path
 
 import drive_bags
 import numpy as np
 import pytest
+import recording_maker
 from drive_bags import truth_of
 
 import ndtd
 from ndtd import ndt_map_build
+from ndtd.georeference import Projector
 from ndtd.mapping import checks, given, graph, loops, se3, submaps
 from ndtd.mapping.build import Mapped, chain_of, check_bent, leave_out_lost, solve
 from ndtd.mapping.cloud_store import CloudStore, thin
@@ -284,6 +288,47 @@ def test_gnss_places_the_map(street, tmp_path):
     assert about["gnss"]["fixes"] == 15 and 0.05 < about["gnss"]["median_m"] < 0.3
     cloud = ndtd.read_cloud(tmp_path / "map/map.pcd")
     assert np.abs(cloud["points"].mean(0) + cloud["origin"] - wanted.mean(0))[:2].max() < 50
+
+
+@pytest.fixture(scope="module")
+def street_with_fixes(street, tmp_path_factory):
+    """A recording of ROS with positions of GNSS, 15 of a drive in UTM zone 32."""
+    projector, make = Projector.from_crs(32632), recording_maker.Messages()
+    rows = [row for row in recording_maker.rows_of_drive(street.bag) if row[0] in ("/points", "/tf_static")]
+    for count, (stamp_ns, T) in enumerate(sorted(truth_of(street.bag).items())):
+        if count % 4 == 0:
+            x, y, z = T[:3, 3] + [459000.0, 5428000.0, 120.0]
+            rows.append(("/fix", "sensor_msgs/msg/NavSatFix", stamp_ns, make.fix(stamp_ns, *(float(value) for value in projector.inverse(x, y, z)))))
+    return recording_maker.write_bag2(tmp_path_factory.mktemp("fixes") / "drive", sorted(rows, key=lambda row: row[2]))
+
+
+def test_a_map_by_gnss_tells_where_it_is(street, street_with_fixes, tmp_path, capfd):
+    assert ndt_map_build.main([str(street_with_fixes), "-o", str(tmp_path / "map"), "-q", "--threads", "1", "--", "--utm"]) == 0
+    projector = Projector.find(tmp_path / "map/map.pcd")
+    at = projector.inverse(459000.0, 5428000.0, 120.0)
+    assert projector.info["crs"] == "EPSG:32632" and np.allclose(at, Projector.from_crs(32632).inverse(459000.0, 5428000.0, 120.0))
+    stamps_ns, T = given.read_tum(tmp_path / "map/poses.tum")
+    truth = truth_of(street.bag)
+    wanted = np.array([truth[stamp_ns][:3, 3] + [459000.0, 5428000.0, 120.0] for stamp_ns in stamps_ns])
+    assert np.linalg.norm(T[:, :3, 3] - wanted, axis=1).max() < 0.5
+    assert "GNSS" not in capfd.readouterr().err
+
+
+def test_gnss_that_is_left_out_is_told(street_with_fixes, tmp_path, capfd):
+    build(street_with_fixes, "-o", tmp_path / "map")
+    assert "its 15 positions of GNSS are left out, as nothing tells where the map is on the earth: `-- --utm`" in capfd.readouterr().err
+    assert not (tmp_path / "map/map_projector_info.yaml").exists()
+
+
+def test_a_full_disk_keeps_the_work(street, tmp_path, refused, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with monkeypatch.context() as patch:
+        patch.setattr(ndt_map_build.output, "write_map", full)
+        said = refused(ndt_map_build.main, 3, street.bag, "-o", tmp_path / "map", "--quiet", "--threads", "1")
+    assert f"{tmp_path / 'map.part'}: No space left on device; what is done is kept there, and the same command goes on" in said
+    build(street.bag, "-o", tmp_path / "map")
+    assert not (tmp_path / "map.part").exists()
 
 
 def test_what_was_driven_after_the_pose_was_lost(tmp_path):

@@ -1,4 +1,5 @@
 """Recordings of drives as bags: anything that ndt-import reads, read as often as a map needs it."""
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -40,6 +41,8 @@ class Drive:
     T_base_sensor: np.ndarray = field(default_factory=lambda: np.eye(4))
     T_base_imu: np.ndarray = field(default_factory=lambda: np.eye(4))
     transforms: "dict[str, np.ndarray]" = field(default_factory=dict)  # T_base_frame by frame
+    projector: "Optional[dict[str, Any]]" = None  # of its GNSS, as map_projector_info.yaml has it
+    fixes_left: int = 0  # of GNSS, because nothing told where the map is on the earth
 
 
 def is_bag(path: Path) -> bool:
@@ -50,19 +53,24 @@ def is_bag(path: Path) -> bool:
         return stream.read(len(MAGIC)) == MAGIC
 
 
-def import_recording(recording: str, out: Path, options: "list[str]") -> Path:
-    """Runs ndt-import, which writes the bag `out`, or goes on with it; its last line is the reason where it fails."""
-    if out.exists():
-        return out  # it is moved there when it is complete
-    command = [sys.executable, "-m", "ndtd.ndt_import", recording, "-o", str(out), "--quiet", *options]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+def import_recording(recording: str, out: Path, options: "list[str]") -> "dict[str, Any]":
+    """Runs ndt-import, which writes the bag `out`, or goes on with it; returns its summary, which stays beside the bag. The last
+    line of the import is the reason where it fails."""
+    told = out.with_name(out.name + ".json")
+    if out.exists() and told.exists():
+        return dict(json.loads(told.read_text(encoding="utf-8")))
+    anew = ["--force"] if out.exists() else []  # stopped between the two
+    command = [sys.executable, "-m", "ndtd.ndt_import", recording, "-o", str(out), "--quiet", "--json", *anew, *options]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     if done.returncode:
         reason = lines[-1] if lines else f"exit status {done.returncode}"
-        raise MappingError(f"{recording}: {reason.replace('ndt-import: ', '', 1)}")
+        reason = reason.replace("ndt-import: ", "", 1)
+        raise MappingError(reason if reason.startswith(f"{recording}:") else f"{recording}: {reason}")
     for line in lines:
         print(line, file=sys.stderr)
-    return out
+    told.write_text(done.stdout, encoding="utf-8")
+    return dict(json.loads(done.stdout))
 
 
 def _records(bag: Path, report: bool = False) -> "Iterator[Any]":
@@ -133,8 +141,11 @@ def open_drive(recording: str, work: Path, number: int, options: Any) -> Drive:
     path = Path(recording)
     if not path.exists():
         raise MappingError(f"{recording}: no such file or folder")
-    bag = path if is_bag(path) else import_recording(recording, work / f"drive{number}.bin", options.import_options)
-    drive = Drive(recording, bag)
+    drive = Drive(recording, path if is_bag(path) else work / f"drive{number}.bin")
+    if drive.bag != path:
+        told = import_recording(recording, drive.bag, options.import_options)
+        drive.projector = told["projector"]
+        drive.fixes_left = sum(count for why, count in told["left"].items() if why.startswith("gnss: where the map is"))
     _look(drive, options.frame)
     first = first_scan(drive)
     drive.deskew = options.deskew
