@@ -127,7 +127,9 @@ says '^vector-width: neon is not here: |^vector-width: avx2 is not here'
 is_json "$dir/compare.json"
 expect 2 "there is no 'nonsense'" compare nonsense
 expect 2 'did you mean' compare cpu.thread=1,2
-expect 2 'needs an? EXPERIMENT' compare
+expect 2 'needs an EXPERIMENT' compare
+expect 0 '' compare --rounds 3 --points 200 'ndt.levels=[2.0],[4.0,2.0,1.0]'
+says '^settings +ndt.levels +\[4.0,2.0,1.0\] '
 
 # The emulated device.
 if [ -x "$bin/ndt-bench_emulated" ]; then

@@ -252,7 +252,8 @@ static enum ndt_status take_operands(const struct tool_command *command, int arg
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s: one argument too many for %s", argv[(size_t)optind + most],
                         command->name);
     if (command->operand && count < command->operand_min)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s needs a %s; --help explains", command->name, command->operand);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s needs %s %s; --help explains", command->name,
+                        strchr("AEIOU", command->operand[0]) ? "an" : "a", command->operand);
     if (command->operand)
         *command->operands = (struct tool_operands){count, argv + optind};
     return NDT_OK;

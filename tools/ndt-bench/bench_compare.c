@@ -136,6 +136,15 @@ static void put_rows(struct run *run, const struct experiment *experiment, struc
     bench_samples_free(factors, run->count);
 }
 
+/* Bytes up to the next comma outside of brackets. */
+static size_t value_length(const char *values)
+{
+    size_t length = 0;
+    for (int depth = 0; values[length] && (depth > 0 || values[length] != ','); length++)
+        depth += (values[length] == '[') - (values[length] == ']');
+    return length;
+}
+
 static enum ndt_status compare(struct run *run, const struct experiment *experiment, struct bench_report *report,
                                struct bench_table *table, struct ndt_error *err)
 {
@@ -143,7 +152,7 @@ static enum ndt_status compare(struct run *run, const struct experiment *experim
     run->pause_ms = experiment->pause_ms;
     for (const char *at = experiment->values; status == NDT_OK && *at && run->count < MOST_CHOICES;) {
         struct ndt_error why = {""};
-        const size_t length = strcspn(at, ",");
+        const size_t length = value_length(at);
         snprintf(run->choices[run->count].value, sizeof(run->choices[0].value), "%.*s", (int)length, at);
         status = open_choice(run, experiment, &why);
         if (status == NDT_ERR_UNSUPPORTED || (status == NDT_ERR_ARGUMENT && experiment->help)) {

@@ -130,7 +130,7 @@ static const struct tool_option all_options[] = {
      .help = "points below this height in the sensor frame are dropped"},
     {"steady", NULL, TOOL_FLAG, &options.search.is_steady, .help = "--view and --tilt point the same way in every scan"},
     {"scans", "N", TOOL_COUNT, &options.scan_limit, .max = MOST_ROUNDS,
-     .help = "number of scans of the street, or of the bag, evenly spread (0: all)"},
+     .help = "number of scans of the street, or of the bag, evenly spread (0: all of the bag)"},
     {"seed", "N", TOOL_COUNT, &options.seed, .max = INFINITY, .help = "seed of the starts and of synthetic scans"},
     {"seeds", "N", TOOL_COUNT, &options.seeds, .min = 1, .max = 1000,
      .help = "seeds of the sample of points (preprocess.seed 1 to N)"},
@@ -200,8 +200,9 @@ static const struct command {
      INPUT "rounds=101 points=756,1500,5000,20000,100000 backend=all threads one:levels neighbours " DEVICE OUTPUT,
      bench_overheads, NEEDS_SCANS, "FILE"},
     {"drive", "follows a drive twice on every backend and compares the poses",
-     "Both passes must give the same bits, within 1 mm and 0.01 deg of the first backend.",
-     "map bag scans config set seed points backend=all threads one:levels one:neighbours " DEVICE OUTPUT,
+     "Both passes must give the same bits, within 1 mm and 0.01 deg of the first backend. Scans that are spread over a "
+     "bag are too far apart to follow: all are taken.",
+     "map bag scans=0 config set seed points backend=all threads one:levels one:neighbours " DEVICE OUTPUT,
      bench_drive, NEEDS_SCANS, NULL},
 #ifndef NDT_BENCH_CORE
     {"confidence", "aligns from right and wrong starts, for the confidence of poses",

@@ -108,10 +108,12 @@ enum ndt_status bench_source_map(struct bench_source *source, const struct ndt_m
     return status;
 }
 
+enum { STREET_SCANS = 30 }; /* where all scans of a bag are wanted, and there is none */
+
 enum ndt_status bench_source_scans(struct bench_source *source, const struct ndt_preprocess_params *params,
                                    size_t points, struct ndt_error *err)
 {
-    const size_t count = source->options->scan_limit ? (size_t)source->options->scan_limit : 1;
+    const size_t count = source->options->scan_limit ? (size_t)source->options->scan_limit : STREET_SCANS;
     struct bench_scans *out = &source->scans[source->scans_count++];
     *out = (struct bench_scans){.wanted = points ? points : params->sample_count};
 #ifndef NDT_BENCH_CORE
