@@ -52,6 +52,14 @@ static const char *split(const char *name, char section[WORD_MAX + 1])
     return dot ? dot + 1 : name;
 }
 
+/* Distance of the parts after the dot; at most 1 where the word lacks what follows an underscore, such as a unit.
+ */
+static size_t distance_of_tails(const char *tail, const char *end)
+{
+    const size_t length = strlen(tail), distance = ndtd_edit_distance(tail, end);
+    return length > 4 && strncmp(tail, end, length) == 0 && end[length] == '_' ? least(distance, 1) : distance;
+}
+
 /* Distance of two names; SIZE_MAX: not near. From GUESS on the section differs or is missing. */
 static size_t distance_of(const char *word, const char *name)
 {
@@ -60,12 +68,15 @@ static size_t distance_of(const char *word, const char *name)
     if (whole == SIZE_MAX)
         return SIZE_MAX;
     const char *tail = split(word, section), *end = split(name, other);
-    const size_t of_tail = ndtd_edit_distance(tail, end), of_section = ndtd_edit_distance(section, other);
+    const size_t of_tail = distance_of_tails(tail, end), of_section = ndtd_edit_distance(section, other);
     if (is_near(tail, end, of_tail) && is_near(section, other, of_section))
         return of_tail + of_section;
     if (whole == 1 && is_near(word, name, whole)) /* a dot is missing or too much */
         return whole;
-    return *other && (*section ? of_tail == 0 : is_near(tail, end, of_tail)) ? GUESS + of_tail : SIZE_MAX;
+    return *other &&
+                   (*section ? of_tail <= 1 && strncmp(tail, end, strlen(tail)) == 0 : is_near(tail, end, of_tail))
+               ? GUESS + of_tail
+               : SIZE_MAX;
 }
 
 void ndtd_nearest_consider(struct ndtd_nearest *nearest, const char *name)

@@ -52,6 +52,17 @@ static void look_at_times(struct ndtd_hints *hints, const struct ndt_cloud *clou
             (double)last_s - (double)first_s);
 }
 
+static void look_at_variant(struct ndtd_hints *hints, const struct ndtd_settings *settings)
+{
+    struct ndt_align_params usual;
+    ndt_align_params_default(&usual);
+    if (settings->align.variant == NDT_ROBUST && settings->align.step_size != usual.step_size)
+        add(hints,
+            "ndt.step_size has no effect with ndt.variant robust, whose limit of a step is ndt.step_limit_m");
+    if (settings->align.variant == NDT_ROBUST && settings->align.trans_epsilon != usual.trans_epsilon)
+        add(hints, "ndt.trans_epsilon has no effect with ndt.variant robust, which ends by ndt.fine_stop_m");
+}
+
 static int by_value(const void *a, const void *b)
 {
     const float x = *(const float *)a, y = *(const float *)b;
@@ -122,6 +133,7 @@ void ndtd_hints_scan(struct ndtd_hints *hints, const uint8_t *data, size_t size,
     if (ndt_scan_decode(data, size, &message, &cloud, NULL) == NDT_OK) {
         hints->has_scan = 1;
         look_at_times(hints, &cloud, settings);
+        look_at_variant(hints, settings);
         look_at_heights(hints, &cloud, T_base_sensor);
     }
     ndt_cloud_free(&cloud);
@@ -236,7 +248,8 @@ static void look_at_errors(struct ndtd_hints *hints, struct ndtd_trajectory_erro
     else if (count >= LEAST_PAIRS && (part = shared(pairs, count, offsetof(struct pair, T_result_truth), &off)) > 0)
         add(hints,
             "results and ground truth differ by one transform of the map in %.0f %% of the scans: %s. Is the truth "
-            "in the frame of another map?",
+            "in the frame of another map? So are initial poses of the recording then: --set "
+            "initial_pose.mode=search leaves them aside",
             100 * part, pose_text(&off, text, sizeof(text)));
     free(pairs);
 }

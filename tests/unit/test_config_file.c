@@ -89,6 +89,12 @@ TEST(unknown_names_suggest_the_nearest)
     must_refuse("ndt:\n  levels: [1.0]\n  max_iteration: 3\n",
                 "a.yaml:3: 'ndt.max_iteration' is not an option; did you mean 'ndt.max_iterations'?");
     must_refuse("\n\nresolution: 3\n", "a.yaml:3: 'resolution' is not an option; did you mean 'ndt.resolution'?");
+    must_refuse("preprocess:\n  voxel: 0.3\n",
+                "a.yaml:2: 'preprocess.voxel' is not an option; did you mean 'preprocess.voxel_m'?");
+    must_refuse("security: {server_secret_key: a}\n",
+                "a.yaml:1: 'security.server_secret_key' is not an option; did you mean "
+                "'sockets.server_secret_key_file'?");
+    must_refuse("preprocess:\n  crop: 0.3\n", "a.yaml:2: 'preprocess.crop' is not an option");
     must_refuse("nope:\n  what: 1\n", "a.yaml:2: 'nope.what' is not an option");
     must_refuse("nope: 1\n", "a.yaml:1: 'nope' is not an option");
     must_refuse("? {a: b}\n: 1\n", "a.yaml:1: a key that is not a scalar");

@@ -67,6 +67,22 @@ TEST(times_that_are_not_used)
     expect("0.100 s");
 }
 
+TEST(options_of_the_other_variant)
+{
+    settings.align.step_size = 0.05;
+    scan(1, 0, -1, &still);
+    expect("ndt.step_size has no effect with ndt.variant robust, whose limit of a step is ndt.step_limit_m");
+    setup();
+    settings.align.trans_epsilon = 0.001;
+    scan(1, 0, -1, &still);
+    expect("ndt.trans_epsilon has no effect with ndt.variant robust, which ends by ndt.fine_stop_m");
+    setup();
+    settings.align.variant = NDT_AUTOWARE;
+    settings.align.step_size = 0.05;
+    scan(1, 0, -1, &still);
+    expect(NULL);
+}
+
 TEST(times_that_are_used_or_none)
 {
     scan(1, 0, 0.1, &still); /* auto */
