@@ -85,7 +85,9 @@ enum ndt_status ndt_aligner_dump(struct ndt_aligner *aligner, size_t iteration, 
         return ndt_fail(err, NDT_ERR_LIMIT, "iteration %zu does not exist: the alignment had %zu", iteration,
                         aligner->last->count);
     if (!backend->ops->dump)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "backend %s keeps no intermediate values", backend->ops->name);
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED,
+                        "backend %s keeps no intermediate values; cuda does, with cuda.pipeline staged",
+                        backend->ops->name);
     const struct ndt_newton_row *row = &aligner->last->rows[iteration];
     request.level = row->level;
     request.neighbours = (enum ndt_neighbours)row->neighbours;

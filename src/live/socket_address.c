@@ -169,6 +169,8 @@ static int try_connect(const char *path, pid_t *listener)
     return failure;
 }
 
+static const char another[] = "an ndtd beside another one needs RUNTIME_DIRECTORY=DIR, or sockets.* of its own";
+
 /* Removes the socket of a dead process; anything else at the path is an error. */
 static enum ndt_status clear_path(const char *path, struct ndt_error *err)
 {
@@ -183,11 +185,9 @@ static enum ndt_status clear_path(const char *path, struct ndt_error *err)
     const int failure = try_connect(path, &listener);
     if (failure == 0 || failure == EAGAIN || failure == EPROTOTYPE)
         return listener > 0
-                   ? ndt_fail(
-                         err, NDT_ERR_IO,
-                         "ipc://%s: is in use by process %ld; another ndtd needs a $RUNTIME_DIRECTORY of its own",
-                         path, (long)listener)
-                   : ndt_fail(err, NDT_ERR_IO, "ipc://%s: is in use by another process", path);
+                   ? ndt_fail(err, NDT_ERR_IO, "ipc://%s: is in use by process %ld; %s", path, (long)listener,
+                              another)
+                   : ndt_fail(err, NDT_ERR_IO, "ipc://%s: is in use by another process; %s", path, another);
     if (failure != ECONNREFUSED && failure != ENOENT)
         return ndt_fail(err, NDT_ERR_IO, "ipc://%s: cannot determine whether it is in use: %s", path,
                         strerror(failure));

@@ -72,6 +72,20 @@ static void print_result_keys(FILE *file)
     }
 }
 
+static int make_keys(const char *prefix)
+{
+    struct ndt_error err = {""};
+    const enum ndt_status status = ndtd_make_keys(prefix, &err);
+    if (status == NDT_OK)
+        printf("%s.secret stays on this machine, %s.public goes to the other side.\n"
+               "Of the daemon: sockets.server_secret_key_file is %s.secret, its clients take --curve-server-key "
+               "%s.public.\n"
+               "Of a client: it takes --curve-keys %s.secret, and the line of %s.public goes into the daemon's "
+               "sockets.allowed_clients_file.\n",
+               prefix, prefix, prefix, prefix, prefix, prefix);
+    return finish(status, &err);
+}
+
 static int act(struct ndtd_command *command)
 {
     char names[4 * NDTD_PATH_MAX];
@@ -82,7 +96,7 @@ static int act(struct ndtd_command *command)
     case NDTD_LIVE:
         return live(command);
     case NDTD_MAKE_KEYS:
-        return finish(ndtd_make_keys(command->key_prefix, &err), &err);
+        return make_keys(command->key_prefix);
     case NDTD_COMPILE_MAP:
         return finish(ndtd_map_compile(&command->settings, command->compiled, stdout, &err), &err);
     case NDTD_AUTOTUNE:

@@ -203,6 +203,7 @@ TEST(test_ipc_in_use)
     ck_assert_int_eq(ndtd_socket_bind(&first, sockets, ZMQ_PULL, &endpoint, &err), NDT_OK);
     ck_assert_int_eq(ndtd_socket_bind(&second, sockets, ZMQ_PULL, &endpoint, &err), NDT_ERR_IO);
     says("is in use by process");
+    says("needs RUNTIME_DIRECTORY=DIR, or sockets.* of its own");
     says(endpoint.address);
     passes(first, endpoint.address);
     ndtd_socket_close(first, &endpoint);

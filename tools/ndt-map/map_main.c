@@ -16,7 +16,8 @@ static const struct tool_command program = {
         "ndt-map build RECORDING... -o MAP makes a map from recordings of drives: ndt-map build --help.\n"
         "ndt-map from-glim DIR -o MAP makes one from a dump of GLIM: ndt-map from-glim --help.\n"
         "ndt-map update MAP RECORDING... -o OVERLAY finds what has changed since: ndt-map update --help.\n"
-        "ndt-map changes OVERLAY shows what an overlay changes: ndt-map changes --help.",
+        "ndt-map changes OVERLAY shows what an overlay changes: ndt-map changes --help.\n"
+        "ndt-import map IN... -o DIR makes one from LAS, text, arrays and other clouds: ndt-import map --help.",
     .commands = commands,
 };
 

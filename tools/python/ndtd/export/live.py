@@ -141,6 +141,6 @@ def run(args: argparse.Namespace, prog: str, module: str, extra: str, make_serve
         try:
             asyncio.run(serve(args, prog, make_server))
         except TimeoutError as error:
-            raise CommandError(f"no ndtd: {error}") from None
+            raise CommandError(str(error)) from None
 
     return finish(prog, work, "stopped")
