@@ -79,9 +79,7 @@ static enum ndt_status receive(struct control_client *client, struct ndt_error *
     if (!is_stopped && (is_late || errno == EAGAIN))
         return ndt_fail(err, NDT_ERR_IO, "%s: no answer within %.3g s; is ndtd running%s?", client->address,
                         (double)client->timeout_ns * 1e-9,
-                        strncmp(client->address, "tcp:", 4) == 0
-                            ? ", and are the keys right (its log names the clients that it refuses)"
-                            : "");
+                        strncmp(client->address, "tcp:", 4) == 0 ? ", and are these its keys" : "");
     return ndt_fail(err, NDT_ERR_IO, "%s: %s", client->address,
                     tool_interrupted() ? "interrupted" : zmq_strerror(errno));
 }

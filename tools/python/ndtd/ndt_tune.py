@@ -139,7 +139,8 @@ class Work:
         for held_out, name in enumerate(("the choosing part has", "the part that is held out has")):
             scans = sum(int(self._part(number, count, bool(held_out)).sum()) for number, count in enumerate(counts))
             if scans < choice.LEAST_PART:
-                raise MappingError(f"{name} {scans} scans; {choice.LEAST_PART} at least are needed to tell settings from chance")
+                parts = f", {2 * choice.LEAST_PART} in a single recording" if len(self.drives) == 1 else ""
+                raise MappingError(f"{name} {scans} scans; {choice.LEAST_PART} at least are needed to tell settings from chance{parts}")
         has_truth = all(np.isfinite(rows.error_m).sum() >= 0.5 * sum(rows.trusted) > 0 for rows in as_they_are)
         self.measure = "error_m" if has_truth else "motion_m"
         if not has_truth:
@@ -149,6 +150,11 @@ class Work:
         """Those settings beside the ones in force, over the scans that choose, or those that are held out."""
         parts = [self._part(number, len(one.lost), held_out) for number, one in enumerate(self.done[()])]
         return choice.compare(choice.joined(self.done[()], parts), choice.joined(self.done[settings], parts), self.measure)
+
+    def without_effect(self, sets: "list[tuple[Setting, ...]]") -> "list[tuple[Setting, ...]]":
+        """Those with which every scan is exactly as far from the truth, or the odometry, as with the settings in force."""
+        return [one for one in sets if all(np.array_equal(getattr(a, self.measure), getattr(b, self.measure), equal_nan=True)
+                                           for a, b in zip(self.done[()], self.done[one]))]
 
     def _part(self, number: int, scans: int, held_out: bool) -> np.ndarray:
         """Scans of a recording that choose, or are held out."""
@@ -196,7 +202,7 @@ def _verdict(work: Work, chosen: "tuple[Setting, ...]") -> "tuple[bool, str]":
         return False, (f"not confirmed: {one.lost[1]} of {one.scans} scans that were held out have no trusted pose, {one.lost[0]} with the settings as "
                        f"they are; {one.wrong[1]} and {one.wrong[0]} are wrong")
     if not one.is_better(one.p, one.p_lost) and one.p == 1.0 and one.gain > choice.LEAST_GAIN:
-        return False, f"not confirmed: errors of neighbouring scans are alike for so long that {one.scans} of them do not tell it from chance"
+        return False, f"not confirmed: errors of neighbouring scans are alike for so long that {one.scans} of them do not tell it from chance; a longer recording, or a second one, would"
     if not one.is_better(one.p, one.p_lost):
         return False, "not confirmed by the scans that were held out: the settings as they are are as good"
     return True, f"better on scans that were held out; an alignment takes {one.align_ms[1] / max(one.align_ms[0], 1e-9):.2f} times as long"
@@ -225,6 +231,9 @@ def tune(args: argparse.Namespace) -> None:
         work.run([(), *singles], f"{1 + len(tries)} settings")
         print("chosen on " + ("the first half of the recording:" if len(drives) == 1 else f"{', '.join(args.recording[:(len(drives) + 1) // 2])}:"))
         print(table(work, singles, False))
+        same = work.without_effect(singles)
+        if same:
+            print(f"without effect on these scans: {', '.join(' '.join(map(str, one)) for one in same)}")
         chosen = best_of_each(work, tries)
         if not chosen:
             print(f"\nNo setting is better by more than chance: the settings as they are are as good{'' if not args.out else '; nothing is written'}.")
@@ -233,7 +242,8 @@ def tune(args: argparse.Namespace) -> None:
         print("\nheld out, " + ("the second half:" if len(drives) == 1 else f"{', '.join(args.recording[(len(drives) + 1) // 2:])}:"))
         print(table(work, [chosen], True))
         is_better, text = _verdict(work, chosen)
-        print(f"\n{' '.join(map(str, chosen))}: {text}")
+        nothing = f"; {args.out} is not written" if args.out and not is_better else ""
+        print(f"\n{' '.join(map(str, chosen))}: {text}{nothing}")
         if is_better and args.out:
             write_settings(Path(args.out), (*work.always, *chosen), args.recording)
             print(f"next: ndtd --replay RECORDING --map {args.map}{f' -c {args.config}' if args.config else ''} -c {args.out}")

@@ -55,7 +55,8 @@ def test_coarse_levels_are_found_out_with_the_truth_and_without(street, no_truth
 
 def test_what_changes_nothing_is_not_chosen(street, tmp_path):
     out = tmp_path / "tuned.yaml"
-    said = tune(street.bag, "--map", street.map, "--try", "cpu.spin_us=0,50", "-o", out)
+    said = tune(street.bag, "--map", street.map, "--try", "cpu.spin_us=0,50", "--try", "ndt.step_size=0.05", "-o", out)
+    assert "without effect on these scans: cpu.spin_us=0, cpu.spin_us=50, ndt.step_size=0.05\n" in said
     assert "No setting is better by more than chance" in said and not out.exists()
 
 
@@ -121,6 +122,7 @@ def test_values_with_brackets():
     (["{bag}", "--map", "{map}", "-c", "nosuch.yaml"], 2, "nosuch.yaml: no such file"),
     (["{bag}", "--map", "{map}", "--jobs", "-1"], 2, "--jobs"),
     (["{bag}", "--map", "{map}", "-o", "nosuch/tuned.yaml"], 2, "there is no such folder"),
+    (["{short}", "--map", "{map}"], 3, "scans; 100 at least are needed to tell settings from chance, 200 in a single recording"),
     (["{bag}", "{short}", "--map", "{map}"], 3, "the part that is held out has 20 scans; 100 at least are needed")])
 def test_wrong_input_is_one_line(arguments, code, words, street, drive):
     names = {"bag": street.bag, "map": street.map, "short": drive.bag}
