@@ -28,6 +28,20 @@ static int is_yaml(const char *path)
     return dot && (strcasecmp(dot, ".yaml") == 0 || strcasecmp(dot, ".yml") == 0);
 }
 
+/* Joins "folder/name"; for "" as folder, "name". 0: too long. */
+static int join(char out[PATH_MAX], const char *folder, const char *name)
+{
+    const int used = snprintf(out, PATH_MAX, "%s%s%s", folder, *folder ? "/" : "", name);
+    return used >= 0 && used < PATH_MAX;
+}
+
+/* What `ndt-map build --clean` has left out of the map beside it. */
+static int is_left_out(const char *directory, const char *name)
+{
+    char about[PATH_MAX];
+    return strcmp(name, "moved.pcd") == 0 && join(about, directory, "map.json") && is_file(about);
+}
+
 static enum ndt_status add_entries(struct ndt_tile_set *set, DIR *folder, const char *directory,
                                    struct ndt_error *err)
 {
@@ -35,7 +49,8 @@ static enum ndt_status add_entries(struct ndt_tile_set *set, DIR *folder, const 
     int is_recording = 0;
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         is_recording |= ndt_is_recording_name(entry->d_name);
-        if (entry->d_name[0] == '.' || !ndt_cloud_format_find(entry->d_name))
+        if (entry->d_name[0] == '.' || !ndt_cloud_format_find(entry->d_name) ||
+            is_left_out(directory, entry->d_name))
             continue;
         enum ndt_status status = ndt_tile_set_add(set, directory, entry->d_name, unknown_m, err);
         if (status != NDT_OK)
@@ -87,13 +102,6 @@ static int exists(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0;
-}
-
-/* Joins "folder/name"; for "" as folder, "name". 0: too long. */
-static int join(char out[PATH_MAX], const char *folder, const char *name)
-{
-    const int used = snprintf(out, PATH_MAX, "%s%s%s", folder, *folder ? "/" : "", name);
-    return used >= 0 && used < PATH_MAX;
 }
 
 /* Reads the metadata for tiles in `folder` and replaces the contents of the set. *fits: whether the first tile is

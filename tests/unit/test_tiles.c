@@ -132,6 +132,21 @@ TEST(test_no_metadata)
     ndt_tile_set_close(&set);
 }
 
+TEST(test_what_moved_is_left_out)
+{
+    struct ndt_tile_set set;
+    put_cloud("map.pcd", 0.0f, 10);
+    put_cloud("moved.pcd", 5.0f, 10);
+    ck_assert_int_eq(ndt_tile_set_open(&set, temp_dir, NULL), NDT_OK);
+    ck_assert_uint_eq(set.count, 2); /* a folder of any clouds */
+    ndt_tile_set_close(&set);
+    temp_text("map.json", "{}"); /* of ndt-map build */
+    ck_assert_int_eq(ndt_tile_set_open(&set, temp_dir, NULL), NDT_OK);
+    ck_assert_uint_eq(set.count, 1);
+    ck_assert_str_eq(set.tiles[0].path, temp_path("map.pcd"));
+    ndt_tile_set_close(&set);
+}
+
 TEST(test_directories_that_are_no_map)
 {
     expect_set_fails(temp_dir, "contains no cloud file");
