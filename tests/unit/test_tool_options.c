@@ -162,6 +162,7 @@ TEST(unknown_and_incomplete_options)
     refuse("--versoin", "did you mean --version?");
     refuse("--zzzzzzzz", "--zzzzzzzz: tool has no such option");
     refuse("-x", "-x: tool has no such option");
+    refuse("-m 3", "-m: tool has no such option; did you mean --many?");
     refuse("--count", "--count: its value is missing");
     refuse("--flag=1", "--flag=1: takes no value");
     accept("--cou 3"); /* unique beginning of a name */

@@ -239,7 +239,11 @@ static enum ndt_status unknown_option(const struct tool_command *command, const 
         ndtd_nearest_consider(&nearest, command->options[i].name);
     ndtd_nearest_consider(&nearest, "help");
     ndtd_nearest_consider(&nearest, "version");
-    if (nearest.name)
+    size_t alike = 0; /* options with the letter of a short one, which other commands have */
+    for (size_t i = 0; word[0] && !word[1] && i < command->option_count; i++)
+        if (command->options[i].name[0] == word[0] && alike++ == 0)
+            nearest.name = command->options[i].name;
+    if (nearest.name && alike <= 1)
         snprintf(hint, sizeof(hint), "; did you mean --%s?", nearest.name);
     return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s: %s has no such option%s", text, command->name, hint);
 }
