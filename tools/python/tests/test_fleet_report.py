@@ -55,6 +55,7 @@ def test_a_hole_of_the_map_is_the_place_to_survey_again_and_a_broken_sensor_is_n
     bad = fleet_totals.worst_drives(found.results.run, found.results.totals, found.results.main.rows, 3)[0]
     assert found.results.run.texts["bag"][bad.row] == "bags/drive-5.bag" and bad.why.startswith("never a trusted pose")
     assert "1 place of the map should be surveyed again: x" in found.sentence and found.survey.map_note == ""
+    assert " 1 drive never located: is it of this map?" in found.sentence
     text = (tmp_path / "page.html").read_text()
     assert "drive-5.bag" in text and "5 of 5" in text and "never a trusted pose" in text
 

@@ -151,6 +151,14 @@ def test_wrong_inputs_give_one_line(arguments, code, text, street, simulate, tmp
     assert (tmp_path / "other/precious").exists() and not (tmp_path / "m").exists()
 
 
+def test_millimetres_are_suspected(street, tmp_path, refused):
+    with ndtd.BagWriter(tmp_path / "mm.bag") as out:
+        for scan in drive_bags.scans_of(street.bag)[:8]:
+            out.scan(scan["stamp_ns"], 1000.0 * scan["points"], time_s=scan["time_s"])
+    said = refused(ndt_map_build.main, 3, tmp_path / "mm.bag", "-o", tmp_path / "map", "--quiet")
+    assert "within range (--min-range, --max-range); are its points in metres?" in said
+
+
 def test_a_bag_that_ends_early_counts_up_to_there(street, tmp_path, capsys):
     whole = street.bag.read_bytes()
     (tmp_path / "cut.bag").write_bytes(whole[:len(whole) // 2])

@@ -28,7 +28,8 @@ def check(drive: Drive, trajectory: Trajectory) -> None:
     count = len(trajectory.stamps_ns)
     if count < LEAST_SCANS:
         why = f"; the last one was refused: {trajectory.reasons[-1]}" if trajectory.reasons else ""
-        raise MappingError(f"{drive.name}: {count} scans can be used; a map needs {LEAST_SCANS}{why}")
+        range_told = " (--min-range, --max-range); are its points in metres?" if why.endswith("within range") else ""
+        raise MappingError(f"{drive.name}: {count} scans can be used; a map needs {LEAST_SCANS}{why}{range_told}")
     lost = float(np.mean(~trajectory.located))
     if lost > MOST_LOST:
         raise MappingError(f"{drive.name}: {lost:.0%} of the scans do not fit those before: the motion between them is too large, or the "

@@ -99,6 +99,7 @@ class Configured:
     latency_p50_ms: float
     latency_p95_ms: float
     replay_s: float
+    never: int  # drives without any trusted pose
 
     @property
     def has_truth(self) -> bool:
@@ -117,7 +118,8 @@ def configured(run: FleetRun, totals: Totals, name: str) -> Configured:
     return Configured(
         name, rows, len(failed), scans, float(np.nansum(numbers["duration_s"][rows])) / 3600, float(np.nansum(numbers["distance_m"][rows])),
         matched - trusted, matched, wrong, bin_quantile(totals.errors[name], 0.5), bin_quantile(totals.errors[name], 0.95),
-        usual["confidence_median"], usual["total_ms_p50"], usual["total_ms_p95"], float(np.nansum(numbers["replay_s"][rows])))
+        usual["confidence_median"], usual["total_ms_p50"], usual["total_ms_p95"], float(np.nansum(numbers["replay_s"][rows])),
+        int(((totals.counts["matched"][rows] > 0) & (totals.counts["trusted"][rows] == 0)).sum()))
 
 
 def failed_rows(run: FleetRun, name: "Optional[str]") -> np.ndarray:
@@ -179,6 +181,10 @@ def judge(found: Configured, places: "list[str]", damaged: int) -> Verdict:
     sentence = ", ".join(parts) + "."
     if found.failed:
         sentence += f" {count(found.failed, 'drive')} failed."
+    if found.never:
+        sentence += f" {count(found.never, 'drive')} never located: {'is it' if found.never == 1 else 'are they'} of this map?"
+    if damaged:
+        sentence += f" {count(damaged, 'recording')} damaged, used up to the damage."
     if places:
         more = f" and {len(places) - TOLD} more" if len(places) > TOLD else ""
         sentence += f" {count(len(places), 'place')} of the map should be surveyed again: {'; '.join(places[:TOLD])}{more}."
