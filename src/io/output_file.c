@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static const char suffix[] = ".tmp";
@@ -89,12 +90,19 @@ enum ndt_status ndt_output_open(struct ndt_output *out, const char *path, struct
     return status;
 }
 
+/* The cause of an earlier failure, whose errno is lost. */
+static int lost_errno(FILE *file)
+{
+    struct statvfs disk;
+    return fstatvfs(fileno(file), &disk) == 0 && disk.f_bavail == 0 ? ENOSPC : EIO;
+}
+
 static enum ndt_status flush(struct ndt_output *out, struct ndt_error *err)
 {
     errno = 0;
     if (ferror(out->file) || fflush(out->file) != 0) {
         if (errno == 0)
-            errno = EIO; /* the errno of an earlier call is lost */
+            errno = lost_errno(out->file);
         return fail_errno(out, "write it", err);
     }
     if (out->temporary && fsync(fileno(out->file)) != 0)
