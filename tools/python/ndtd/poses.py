@@ -39,9 +39,12 @@ def pose_of(T: np.ndarray) -> np.ndarray:
 
 
 def checked_pose(pose: Any) -> np.ndarray:
-    """7 numbers from (4, 4) or from 7 numbers as they are; ValueError: neither, or the matrix is not rigid."""
+    """7 numbers from (4, 4) or from 7 numbers as they are; ValueError: neither, or no rigid transform."""
     numbers = np.asarray(pose, dtype=np.float64)
     if numbers.shape == (7,):
+        length = np.linalg.norm(numbers[3:])
+        if not 0.9 < length < 1.1:  # as the daemon would; it could only log it
+            raise ValueError(f"pose: the quaternion has length {length:.4g}, not 1")
         return numbers
     if numbers.shape != (4, 4):
         raise ValueError(f"pose: (4, 4) or 7 numbers x y z qx qy qz qw are wanted, not {numbers.shape}")

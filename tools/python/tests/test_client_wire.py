@@ -162,7 +162,7 @@ def test_a_pose_may_be_a_matrix(peer, endpoints):
         client.publish_initial_pose(STAMP_NS, pose)
         sent = msgpack.unpackb(peer.frames(1)[0])["pose"]
         assert np.allclose(sent, [5, 6, 7, 0, 0, np.sqrt(0.5), np.sqrt(0.5)])
-        for bad in (np.eye(3), 2 * np.eye(4), [1, 2, 3]):
+        for bad in (np.eye(3), 2 * np.eye(4), [1, 2, 3], [0, 0, 0, 0, 0, 90, 1]):
             with pytest.raises(ValueError, match="^pose: "):
                 client.publish_initial_pose(STAMP_NS, bad)
         for bad, times, word in ((np.zeros(3), None, "points: "), (np.zeros((2, 2)), None, "points: "),
