@@ -206,8 +206,15 @@ static enum ndt_status add_all(struct bench_candidates *out, struct bench_source
     if (status == NDT_OK && !has_threads)
         status = add_tolerant(out, source, base, ndt_cpu_backend.name, NULL, 0, err);
     for (size_t i = 0; status == NDT_OK && (ops = ndt_backend_at(i)); i++)
-        for (const char *const *name = ops->pipelines; status == NDT_OK && name && *name; name++)
+        for (const char *const *name = ops->pipelines; status == NDT_OK && name && *name; name++) {
             status = add_tolerant(out, source, base, ops->name, *name, 1, err);
+            struct bench_candidate *last = status == NDT_OK ? &out->items[out->count - 1] : NULL;
+            if (last && name == ops->pipelines && !last->aligner &&
+                !last->is_broken) { /* no device: one row says so */
+                snprintf(last->name, sizeof(last->name), "%s", ops->name);
+                break;
+            }
+        }
     return status;
 }
 
