@@ -168,7 +168,8 @@ class Participant:
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._readers: dict[str, Reader] = {}
-        self._writers: dict[str, str] = {}  # topic: type
+        self._inputs: set[str] = set()  # that the master was told
+        self._outputs: dict[str, str] = {}  # the same, with types
         self._known: set[Endpoint] = set()
         self._new: deque[Endpoint] = deque()
         self._is_there = True  # the master
@@ -192,11 +193,11 @@ class Participant:
 
     def expect(self, topic: str, types: tuple[str, ...], quality: Quality) -> None:
         """Subscribes at once: a recording begins to play 0.2 s after its topics appear."""
-        with self._lock:
-            if topic not in self._readers:
-                self._readers[topic] = Reader(types, quality, lambda *what: self._seen(Endpoint(topic, *what)), self._wake)
-                self._readers[topic].subscription = self._rospy.Subscriber(
-                    topic, self._rospy.AnyMsg, self._readers[topic].put, buff_size=BUFFER, tcp_nodelay=True)
+        if topic not in self._readers:
+            reader = self._readers[topic] = Reader(types, quality, lambda *what: self._seen(Endpoint(topic, *what)), self._wake)
+            reader.subscription = self._rospy.Subscriber(topic, self._rospy.AnyMsg, reader.put, buff_size=BUFFER, tcp_nodelay=True)
+            with self._lock:  # not before: rospy waits for a master that has left
+                self._inputs.add(topic)
 
     def reader(self, topic: str, type_name: str, quality: Quality) -> "Reader":
         self.expect(topic, (type_name,), quality)
@@ -207,9 +208,9 @@ class Participant:
         text, md5 = self._types.definition(type_name)
         fields = {"_type": ros1_name(type_name), "_md5sum": md5, "_full_text": text, "__slots__": []}
         kind = type(type_name.rpartition("/")[2], (self._rospy.AnyMsg,), fields)
+        publisher = self._rospy.Publisher(topic, kind, queue_size=quality.depth, tcp_nodelay=True)
         with self._lock:
-            self._writers[topic] = ros1_name(type_name)
-            publisher = self._rospy.Publisher(topic, kind, queue_size=quality.depth, tcp_nodelay=True)
+            self._outputs[topic] = ros1_name(type_name)
         return Writer(publisher, kind, self._types, type_name)
 
     def wait(self, timeout_s: float) -> None:
@@ -251,7 +252,7 @@ class Participant:
 
     def _poll(self) -> None:
         with self._lock:
-            inputs, outputs = set(self._readers), set(self._writers)
+            inputs, outputs = set(self._inputs), set(self._outputs)
         publishers, subscribers, _ = self._master.ask("getSystemState")
         types = dict(self._master.ask("getTopicTypes"))
         found = {Endpoint(topic, ros_types.ros2_name(types[topic])) for topic, nodes in publishers
@@ -269,7 +270,7 @@ class Participant:
             uris = self._master.ask("registerSubscriber", topic, "*", self._my_uri)
             self._itself.publisherUpdate("/master", topic, uris)
         for topic in outputs:
-            self._master.ask("registerPublisher", topic, self._writers[topic], self._my_uri)
+            self._master.ask("registerPublisher", topic, self._outputs[topic], self._my_uri)
         if inputs or outputs:
             self._log(f"the master {self.place} is another one: {len(inputs)} inputs and {len(outputs)} outputs are registered again")
 
