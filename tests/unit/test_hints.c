@@ -140,23 +140,6 @@ TEST(a_scan_that_is_upside_down)
     expect("turns the sensor over");
 }
 
-TEST(no_scan_with_a_trusted_pose)
-{
-    finish(40, 40);
-    expect("none of 40 scans has a pose that is trusted: is this the map of this place");
-    setup();
-    finish(19, 19); /* too few to tell */
-    expect(NULL);
-    setup();
-    ndtd_hints_pose(&hints, 0, still.t_m);
-    finish(40, 39);
-    expect(NULL);
-    setup();
-    scan(-1, 0, -1, &still); /* a better explanation */
-    finish(40, 40);
-    expect("looks upside down");
-}
-
 /* ---- positions ---- */
 
 /* A drive of `scans` at 10 m/s and 10 Hz along a bend, with a position each second: turned about a far origin,
@@ -264,6 +247,9 @@ TEST(a_map_that_no_scan_fits)
     expect(NULL);
     finish_on(NULL, 12, 12); /* without a map */
     expect(NULL);
+    scan(-1, 0, -1, &still); /* a better explanation */
+    finish_on(make_map(), 12, 12);
+    expect("looks upside down");
 }
 
 TEST(a_start_in_the_map_or_near_it)

@@ -45,4 +45,4 @@ def test_hints_of_a_drive(simulate, hints, tmp_path):
     turned = hints(with_positions(drive.bag, tmp_path / "turned.bag", 0.5), drive.map)
     assert len(turned) == 1 and re.match(r"poses are turned by -2[789] deg against GNSS positions \(15 of them", turned[0])
     lost = hints(drive.bag, other.map)
-    assert len(lost) == 1 and lost[0].startswith("none of 150 scans has a pose that is trusted: is this the map of this place")
+    assert len(lost) == 1 and lost[0].startswith("none of the scans fits the map. Is it the map of this place")
