@@ -6,9 +6,11 @@
 #include "ndtd/scan_state.h"
 #include "pipeline_state.h"
 
-/* Number of scans from the start without a trusted one, after which the map or the mounting is doubted: twice those
- * after which a search on request gives up. */
+/* Number of scans that were aligned without one that is trusted, and time since the first of them, after which the
+ * map or the mounting is doubted: twice the scans after which a search on request gives up, and longer than a
+ * search of a large map or the first views of a place that looks alike take. */
 enum { UNPLACED_SCANS = 30 };
+static const double UNPLACED_S = 10;
 /* Number of scans that the vehicle moved within, by at least DISTORTED_M. */
 enum { DISTORTED_SCANS = 20 };
 static const double DISTORTED_M = 0.1;
@@ -74,6 +76,8 @@ static void doubt_points(struct ndtd_pipeline *pipeline, const struct ndtd_scan_
 static void doubt_start(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
 {
     const struct ndtd_settings *settings = pipeline->settings;
+    if (record->result.outcome != NDT_NO_GUESS)
+        pipeline->events.poseless = 0; /* it has come */
     if (record->result.outcome != NDT_NO_GUESS || pipeline->events.poseless ||
         ndtd_relocalizer_can_recover(pipeline->relocalizer, 0))
         return;
@@ -88,10 +92,17 @@ static void doubt_start(struct ndtd_pipeline *pipeline, const struct ndtd_scan_r
 static void doubt_map(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
 {
     struct ndtd_pipeline_events *events = &pipeline->events;
-    if (ndtd_state_is_trusted(record->state))
+    if (ndtd_state_is_trusted(record->state)) {
         events->is_placed = 1;
-    else if (!events->is_placed && !events->poseless && events->unplaced_row < UNPLACED_SCANS)
-        events->unplaced += ++events->unplaced_row == UNPLACED_SCANS;
+        events->unplaced = 0;
+    }
+    if (events->is_placed || events->unplaced || record->result.evaluations == 0)
+        return;
+    if (events->unplaced_row++ == 0)
+        events->unplaced_ns = record->stamp_ns;
+    if (events->unplaced_row >= UNPLACED_SCANS &&
+        ndt_track_seconds(events->unplaced_ns, record->stamp_ns) >= UNPLACED_S)
+        events->unplaced = 1;
 }
 
 static void doubt_deskewing(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
@@ -99,7 +110,8 @@ static void doubt_deskewing(struct ndtd_pipeline *pipeline, const struct ndtd_sc
     struct ndtd_pipeline_events *events = &pipeline->events;
     const double *v = record->twist.v_mps,
                  moved_m = pipeline->matcher.scan.distorted_s * sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
-    if (record->state != NDT_STATE_TRACKING || !record->has_twist || moved_m < DISTORTED_M)
+    if (record->state != NDT_STATE_TRACKING || !record->has_twist || moved_m < DISTORTED_M ||
+        !pipeline->matcher.scan.frame_id) /* merged scans have no azimuth */
         return;
     events->distorted_m = fmax(events->distorted_m, moved_m);
     events->distorted += ++events->distorted_scans == DISTORTED_SCANS;

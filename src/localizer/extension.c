@@ -130,7 +130,8 @@ enum ndt_status ndtd_extension_create(struct ndtd_extension **out, const struct 
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the extension of the map");
     for (int i = 0; i < 2; i++)
         ndt_cloud_init(&extension->kept[i].points);
-    const enum ndt_status status = ndtd_odometry_mode_create(&extension->mode, settings, err);
+    const enum ndt_status status =
+        ndtd_odometry_mode_create(&extension->mode, settings, settings->compute.threads, err);
     if (status == NDT_OK)
         *out = extension;
     else
@@ -327,7 +328,8 @@ static void begin(struct ndtd_pipeline *pipeline)
         return;
     extension->track = pipeline->track; /* with the inputs of other sensors since then */
     extension->track.state = kept[0].state;
-    if (ndtd_odometry_mode_begin_at(extension->mode, pipeline->settings, &extension->track, &ignored) != NDT_OK ||
+    if (ndtd_odometry_mode_begin_at(extension->mode, pipeline->settings, NULL, &extension->track, &ignored) !=
+            NDT_OK ||
         !take_kept(pipeline, &kept[0]) || !take_kept(pipeline, &kept[1]))
         return;
     const struct ndt_pose *found = &ndtd_odometry_mode_state(extension->mode)->T_map_base;

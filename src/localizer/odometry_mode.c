@@ -40,15 +40,17 @@ struct ndtd_odometry_mode {
 };
 
 enum ndt_status ndtd_odometry_mode_create(struct ndtd_odometry_mode **out, const struct ndtd_settings *settings,
-                                          struct ndt_error *err)
+                                          int threads, struct ndt_error *err)
 {
+    struct ndt_backend_config compute = settings->compute;
+    compute.threads = threads;
     *out = NULL;
     struct ndtd_odometry_mode *mode = calloc(1, sizeof(*mode));
     if (!mode)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for odometry");
     mode->settings = settings;
     mode->state = NDT_STATE_INITIALISING;
-    const enum ndt_status status = ndt_backend_open(&mode->backend, "cpu", &settings->compute, err);
+    const enum ndt_status status = ndt_backend_open(&mode->backend, "cpu", &compute, err);
     if (status == NDT_OK)
         *out = mode;
     else
@@ -77,24 +79,26 @@ void ndtd_odometry_mode_restart(struct ndtd_odometry_mode *mode)
     mode->state = NDT_STATE_INITIALISING;
 }
 
-/* Starts odometry, if it does not run yet. */
-static enum ndt_status begin(struct ndtd_odometry_mode *mode, struct ndt_error *err)
+/* Starts odometry, if it does not run yet. preprocess: of its points; NULL: that of the settings. */
+static enum ndt_status begin(struct ndtd_odometry_mode *mode, const struct ndt_preprocess_params *preprocess,
+                             struct ndt_error *err)
 {
     struct ndt_odometry_params params;
     if (mode->odometry)
         return NDT_OK;
     ndt_odometry_params_default(&params);
-    params.preprocess = mode->settings->preprocess;
+    params.preprocess = preprocess ? *preprocess : mode->settings->preprocess;
     params.track = mode->settings->track;
     return ndt_odometry_create(&mode->odometry, &params, mode->backend, err);
 }
 
 enum ndt_status ndtd_odometry_mode_begin_at(struct ndtd_odometry_mode *mode, const struct ndtd_settings *settings,
+                                            const struct ndt_preprocess_params *preprocess,
                                             const struct ndt_track *track, struct ndt_error *err)
 {
     ndtd_odometry_mode_restart(mode);
     mode->settings = settings;
-    const enum ndt_status status = begin(mode, err);
+    const enum ndt_status status = begin(mode, preprocess, err);
     if (status == NDT_OK)
         ndt_odometry_begin_at(mode->odometry, track);
     return status;
@@ -117,13 +121,13 @@ const struct ndt_cloud *ndtd_odometry_mode_points(const struct ndtd_odometry_mod
 
 void ndtd_odometry_mode_imu(struct ndtd_odometry_mode *mode, const struct ndt_track_imu_sample *sample)
 {
-    if (begin(mode, NULL) == NDT_OK)
+    if (begin(mode, NULL, NULL) == NDT_OK)
         ndt_odometry_add_imu(mode->odometry, sample);
 }
 
 void ndtd_odometry_mode_wheels(struct ndtd_odometry_mode *mode, const struct ndt_track_odometry_sample *sample)
 {
-    if (begin(mode, NULL) == NDT_OK)
+    if (begin(mode, NULL, NULL) == NDT_OK)
         ndt_odometry_add_wheels(mode->odometry, sample);
 }
 
@@ -272,7 +276,7 @@ enum ndt_status ndtd_odometry_mode_scan(struct ndtd_odometry_mode *mode, const s
     if (scan->preprocess.deskew == NDT_DESKEW_OFF && settings->preprocess.deskew == NDT_DESKEW_AUTO && raw->time_s)
         ndtd_scan_times_drop(raw); /* implausible times */
     mode->settings = settings;
-    status = begin(mode, err);
+    status = begin(mode, NULL, err);
     if (status == NDT_OK && !mode->has_sensor)
         status = take_sensor(mode, scan, raw, err);
     if (status != NDT_OK)

@@ -15,18 +15,20 @@
 #include "scan.h"
 
 struct ndtd_odometry_mode;
-/* Opens a backend on the CPU. The settings are borrowed until a call passes others. */
+/* Opens a backend on the CPU, with so many threads; 0: one per core, at most 4. The settings are borrowed until a
+ * call passes others. */
 NDT_MUST_CHECK enum ndt_status ndtd_odometry_mode_create(struct ndtd_odometry_mode **out,
-                                                         const struct ndtd_settings *settings,
+                                                         const struct ndtd_settings *settings, int threads,
                                                          struct ndt_error *err);
 /* `mode` may be NULL. */
 void ndtd_odometry_mode_destroy(struct ndtd_odometry_mode *mode);
 /* Starts anew with the next scan. */
 void ndtd_odometry_mode_restart(struct ndtd_odometry_mode *mode);
-/* Starts anew where the estimator is: `odom` is then the frame of the estimator's poses. NDT_ERR_MEMORY: odometry
- * does not run. */
+/* Starts anew where the estimator is: `odom` is then the frame of the estimator's poses. preprocess: of the points;
+ * NULL: that of the settings. NDT_ERR_MEMORY: odometry does not run. */
 NDT_MUST_CHECK enum ndt_status ndtd_odometry_mode_begin_at(struct ndtd_odometry_mode *mode,
                                                            const struct ndtd_settings *settings,
+                                                           const struct ndt_preprocess_params *preprocess,
                                                            const struct ndt_track *track, struct ndt_error *err);
 /* The estimate after the last scan; only while odometry runs. */
 const struct ndt_track_state *ndtd_odometry_mode_state(const struct ndtd_odometry_mode *mode);

@@ -21,7 +21,7 @@
  * into the queue and read there (a replay reads it in the buffer of the bag), and recording writes the same bytes.
  * Of the sample that preprocessing selects (preprocess.sample_count points) there are three copies: the
  * preprocessor's, the aligner's, which is rotated by the guess, and the backend's. Nothing here allocates once the
- * buffers have held the largest scan. */
+ * buffers have held the largest scan, but odometry, for its keyframes. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +90,8 @@ static void follow_point_time(struct ndtd_pipeline *pipeline, const struct ndtd_
                  together = (double)pipeline->matcher.raw.count; /* includes the points of other sensors */
     if (points < LEAST_POINTS_TIMED || together < points)
         return;
-    const double point_us = record->decode_us / points + record->preprocess_us / together;
+    const double own_us = record->preprocess_us - pipeline->odometry_us; /* odometry does not read all points */
+    const double point_us = record->decode_us / points + own_us / together;
     pipeline->matcher.point_us =
         fmax(point_us, pipeline->matcher.point_us + SCAN_US_GAIN * (point_us - pipeline->matcher.point_us));
 }
@@ -431,12 +432,12 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_alignme
     const double start_us = ndt_clock_us();
     enum ndt_status status = find_sweep(pipeline, err);
     const double sweep_us = ndt_clock_us() - start_us;
-    double odometry_us = 0;
+    pipeline->odometry_us = 0;
     if (status != NDT_OK) {
         matcher->scan.sweep = (struct ndt_sweep){0};
     } else {
         ndtd_extension_follow(pipeline);
-        odometry_us = ndtd_scan_odometry_follow(pipeline);
+        pipeline->odometry_us = ndtd_scan_odometry_follow(pipeline);
     }
     if (!predict(pipeline, alignment) || !reaches_far(pipeline, &alignment->result))
         status = NDT_OK; /* answered in any case, even without a usable sweep */
@@ -445,7 +446,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_alignme
     follow_decision(pipeline, &decision);
     ndtd_explain_no_points(pipeline, &alignment->result);
     record->reference_s = matcher->scan.sweep.reference_s;
-    record->preprocess_us = sweep_us + odometry_us + matcher->preprocess_us;
+    record->preprocess_us = sweep_us + pipeline->odometry_us + matcher->preprocess_us;
     record->points_used = matcher->points_used;
     record->hypotheses = matcher->guesses;
     record->has_innovation = alignment->has_innovation;
@@ -606,7 +607,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     else
         follow_point_time(pipeline, record);
     const double took_us = record->decode_us + record->preprocess_us + record->result.align_us;
-    follow_scan_time(pipeline, took_us);
+    follow_scan_time(pipeline, took_us - pipeline->odometry_us);
     validate(pipeline, record, took_us);
     ndtd_doubt_scan(pipeline, record);
     return NDT_OK;

@@ -189,7 +189,7 @@ static int pointless_event(const struct ndtd_pipeline_events *now, const struct 
 static int poseless_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                           char text[NDTD_EVENT_BYTES])
 {
-    if (now->poseless == told->poseless)
+    if (now->poseless <= told->poseless)
         return 0;
     snprintf(
         text, NDTD_EVENT_BYTES,
@@ -206,16 +206,15 @@ static int unplaced_event(const struct ndtd_pipeline_events *now, const struct n
              " scans fits: is it of this place, in metres, not mirrored, z up? Is the sensor mounted as "
              "frames.T_base_sensor says (one that hangs: roll 3.14159)?",
              now->unplaced_row);
-    return now->unplaced != told->unplaced;
+    return now->unplaced > told->unplaced;
 }
 
 static int distorted_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                            char text[NDTD_EVENT_BYTES])
 {
     snprintf(text, NDTD_EVENT_BYTES,
-             "up to %.2f m of it stay in a scan, whose points have no times and no order that tells them: for full "
-             "turns "
-             "set preprocess.deskew to azimuth_cw or azimuth_ccw",
+             "up to %.2f m of it stay in a scan, whose points have no times and no order that tells them: "
+             "preprocess.deskew azimuth_cw or azimuth_ccw for full turns, off where it was undone before",
              now->distorted_m);
     return now->distorted != told->distorted;
 }

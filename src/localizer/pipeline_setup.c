@@ -99,8 +99,9 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
     if (status == NDT_OK)
         status = ndtd_points_view_create(&pipeline->view, err);
     if (status == NDT_OK && ndtd_settings_has_no_map(pipeline->settings))
-        status = ndtd_odometry_mode_create(&pipeline->odometry, pipeline->settings, err);
-    if (status == NDT_OK && pipeline->settings->recovery.enable)
+        status = ndtd_odometry_mode_create(&pipeline->odometry, pipeline->settings,
+                                           pipeline->settings->compute.threads, err);
+    if (status == NDT_OK && pipeline->settings->recovery.enable && !pipeline->odometry)
         status = ndtd_scan_odometry_create(&pipeline->scan_odometry, pipeline->settings, err);
     if (status == NDT_OK && pipeline->settings->extend_map)
         status = ndtd_extension_create(&pipeline->extension, pipeline->settings, err);

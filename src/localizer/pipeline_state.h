@@ -49,12 +49,14 @@ struct ndtd_pipeline {
     struct ndtd_odometry_mode
         *odometry; /* odometry in place of all parts above; NULL: there is, or may be, a map */
 
-    struct ndtd_scan_odometry *scan_odometry; /* tells the motion of scans that are hard to localise */
+    struct ndtd_scan_odometry *scan_odometry; /* tells the motion of scans that are hard to localise; NULL:
+                                                 recovery.enable is false, or there is no map */
     struct ndtd_extension *extension; /* carries the pose on beyond the edge of the map; NULL: map.extend is off */
 
     /* Measured costs. */
-    double scan_us; /* mean time of a scan */
-    int together;   /* number of waiting scans to align at once, as measured; 0: any number */
+    double scan_us;     /* mean time of a scan, without odometry of the scans: */
+    double odometry_us; /* time of that for the last scan */
+    int together;       /* number of waiting scans to align at once, as measured; 0: any number */
 
     /* The last scan, for users outside of the pipeline. */
     int has_answered; /* `answered` is set: a request continues its search with it */

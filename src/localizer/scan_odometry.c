@@ -1,6 +1,7 @@
 #include "scan_odometry.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,13 +27,18 @@ enum { SETTLED = 50 };
 static const double VOUCHED_S = 1;
 static const double TIME_GAIN = 0.2;
 
+/* Time of a scan before the first one is measured [us]. */
+static const double FIRST_US = 1e4;
+
 struct ndtd_scan_odometry {
     struct ndtd_odometry_mode *mode;
     int is_running;
-    uint64_t
-        hard; /* a bit for each of the last 64 scans, the newest is the lowest: it needed more than one guess */
-    int64_t stamp_ns; /* stamp of the last scan that it took */
-    double us;        /* mean time per scan */
+    /* A bit for each of the last 64 scans, the lowest of the newest: it needed more than one guess. */
+    uint64_t hard;
+    /* The last scan, and while odometry runs the last one that it took: others are of another sensor. */
+    int64_t stamp_ns;
+    char frame_id[NDTD_FRAME_ID_MAX];
+    double us; /* mean time per scan */
     struct ndtd_scan_record record;
 };
 
@@ -43,7 +49,8 @@ enum ndt_status ndtd_scan_odometry_create(struct ndtd_scan_odometry **out, const
     struct ndtd_scan_odometry *odometry = calloc(1, sizeof(*odometry));
     if (!odometry)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the odometry of scans");
-    const enum ndt_status status = ndtd_odometry_mode_create(&odometry->mode, settings, err);
+    odometry->us = FIRST_US;
+    const enum ndt_status status = ndtd_odometry_mode_create(&odometry->mode, settings, 1, err);
     if (status == NDT_OK)
         *out = odometry;
     else
@@ -84,29 +91,31 @@ void ndtd_scan_odometry_release(struct ndtd_pipeline *pipeline)
     ndtd_odometry_mode_restart(pipeline->scan_odometry->mode);
 }
 
-/* Whether points are in enough octants around the sensor. */
-static int sees_around(const struct ndt_cloud *points)
+/* Whether points are in enough octants around the sensor, in the axes of the base. */
+static int sees_around(const struct ndt_cloud *points, const struct ndt_pose *T_base_sensor)
 {
+    double R[9];
     unsigned seen = 0;
     int octants = 0;
+    ndt_pose_rotation(T_base_sensor, R);
     for (size_t i = 0; i < points->count; i++) {
-        const float x = points->x_m[i], y = points->y_m[i];
-        seen |= 1u << ((x < 0) + 2 * (y < 0) + 4 * (fabsf(x) < fabsf(y)));
+        const double p[3] = {(double)points->x_m[i], (double)points->y_m[i], (double)points->z_m[i]};
+        const double x = R[0] * p[0] + R[1] * p[1] + R[2] * p[2], y = R[3] * p[0] + R[4] * p[1] + R[5] * p[2];
+        seen |= 1u << ((x < 0) + 2 * (y < 0) + 4 * (fabs(x) < fabs(y)));
     }
     for (int k = 0; k < 8; k++)
         octants += (int)(seen >> k & 1);
     return octants >= LEAST_OCTANTS;
 }
 
-/* Whether odometry is sure of the motion to the last scan, `step_s` after the one before. */
-static int is_sure(const struct ndtd_scan_odometry *odometry, double step_s)
+/* Whether odometry is sure of the motion to the last scan. */
+static int is_sure(const struct ndtd_scan_odometry *odometry)
 {
     const struct ndt_odometry_result *found = ndtd_odometry_mode_found(odometry->mode);
     if (found->guesses == 0) /* the first one is where it is */
         return 1;
     return found->outcome == NDT_CONVERGED && found->fit >= LEAST_FIT && found->weakest >= LEAST_PART &&
-           found->deviation_m <= LARGEST_M &&
-           (step_s <= LONGEST_NARROW_S || sees_around(ndtd_odometry_mode_points(odometry->mode)));
+           found->deviation_m <= LARGEST_M;
 }
 
 /* Whether the time suffices beside the scan itself. A duration that prevents odometry is halved each time. */
@@ -120,20 +129,34 @@ static int has_time(struct ndtd_pipeline *pipeline)
     return 0;
 }
 
-/* Whether odometry may tell the motion: wheels tell it better. */
-static int is_wanted(struct ndtd_pipeline *pipeline)
+static const char *frame_of(const struct ndtd_scan *scan)
 {
-    return pipeline->matcher.scan.preprocess.deskew != NDT_DESKEW_OFF &&
-           ndt_track_wheels_age_s(&pipeline->track, pipeline->matcher.scan.stamp_ns) > VOUCHED_S &&
-           !ndtd_extension_runs(pipeline->extension) && has_time(pipeline);
+    return scan->frame_id ? scan->frame_id : ""; /* merged sensors */
+}
+
+static int is_of_same_sensor(const struct ndtd_scan_odometry *odometry, const struct ndtd_scan *scan)
+{
+    return strcmp(odometry->frame_id, frame_of(scan)) == 0;
+}
+
+/* Whether odometry may tell the motion of this scan since the last one: wheels tell it better, and a step that is
+ * too long for the view would cost its time in vain. */
+static int is_wanted(struct ndtd_pipeline *pipeline, double step_s)
+{
+    const struct ndtd_scan *scan = &pipeline->matcher.scan;
+    return step_s > 0 && step_s <= LONGEST_S && scan->preprocess.deskew != NDT_DESKEW_OFF &&
+           ndt_track_wheels_age_s(&pipeline->track, scan->stamp_ns) > VOUCHED_S &&
+           !ndtd_extension_runs(pipeline->extension) && has_time(pipeline) &&
+           (step_s <= LONGEST_NARROW_S || sees_around(&pipeline->matcher.raw, &scan->T_base_sensor));
 }
 
 /* Gives the scan of the matcher to odometry, and its pose to the estimator where odometry is sure. */
-static void take_scan(struct ndtd_pipeline *pipeline, double step_s)
+static void take_scan(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_scan_odometry *odometry = pipeline->scan_odometry;
     struct ndtd_matcher *matcher = &pipeline->matcher;
     struct ndt_error ignored; /* localisation goes on without odometry */
+    const double start_us = ndt_clock_us();
     memset(&odometry->record, 0, sizeof(odometry->record));
     odometry->stamp_ns = matcher->scan.stamp_ns;
     if (ndtd_odometry_mode_scan(odometry->mode, pipeline->settings, &matcher->scan, &matcher->raw,
@@ -145,10 +168,11 @@ static void take_scan(struct ndtd_pipeline *pipeline, double step_s)
     const struct ndt_odometry_result *found = ndtd_odometry_mode_found(odometry->mode);
     const struct ndt_track_odometry_sample sample = {
         .stamp_ns = found->reference_ns, .has_pose = 1, .is_of_scans = 1, .T_odom_base = found->T_odom_reference};
-    if (is_sure(odometry, step_s))
+    if (is_sure(odometry))
         ndt_track_odometry(&pipeline->track, &sample);
     else
         ndt_track_forget_scans(&pipeline->track);
+    odometry->us += TIME_GAIN * (ndt_clock_us() - start_us - odometry->us);
 }
 
 double ndtd_scan_odometry_follow(struct ndtd_pipeline *pipeline)
@@ -156,17 +180,13 @@ double ndtd_scan_odometry_follow(struct ndtd_pipeline *pipeline)
     struct ndtd_scan_odometry *odometry = pipeline->scan_odometry;
     const struct ndtd_scan *scan = &pipeline->matcher.scan;
     const double start_us = ndt_clock_us();
-    if (!ndtd_scan_odometry_runs(odometry))
+    if (!ndtd_scan_odometry_runs(odometry) || !is_of_same_sensor(odometry, scan))
         return 0;
-    const double step_s = ndt_track_seconds(odometry->stamp_ns, scan->stamp_ns);
-    if (!(step_s > 0 && step_s <= LONGEST_S) || !is_wanted(pipeline)) {
+    if (is_wanted(pipeline, ndt_track_seconds(odometry->stamp_ns, scan->stamp_ns)))
+        take_scan(pipeline);
+    else
         end(pipeline);
-        return 0;
-    }
-    take_scan(pipeline, step_s);
-    const double took_us = ndt_clock_us() - start_us;
-    odometry->us += TIME_GAIN * (took_us - odometry->us);
-    return took_us;
+    return ndt_clock_us() - start_us;
 }
 
 /* Number of hard scans among the last ones. */
@@ -181,19 +201,25 @@ static int hard_of_last(const struct ndtd_scan_odometry *odometry, int scans)
 void ndtd_scan_odometry_watch(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
 {
     struct ndtd_scan_odometry *odometry = pipeline->scan_odometry;
-    const struct ndtd_matcher *matcher = &pipeline->matcher;
+    const struct ndtd_scan *scan = &pipeline->matcher.scan;
     struct ndt_error ignored;
     const int is_hard = record->hypotheses > 1 || !ndt_state_is_trusted(record->state);
-    if (!odometry || matcher->scan.is_late)
+    if (!odometry || scan->is_late)
         return;
     odometry->hard = odometry->hard << 1 | (is_hard ? 1 : 0);
     if (odometry->is_running && hard_of_last(odometry, SETTLED) == 0)
         end(pipeline);
-    if (odometry->is_running || !is_hard || hard_of_last(odometry, RECENT) < BEGINNING ||
-        !pipeline->track.has_pose || !is_wanted(pipeline))
-        return;
-    odometry->is_running =
-        ndtd_odometry_mode_begin_at(odometry->mode, pipeline->settings, &pipeline->track, &ignored) == NDT_OK;
     if (odometry->is_running)
-        take_scan(pipeline, 0);
+        return;
+    const double step_s =
+        is_of_same_sensor(odometry, scan) ? ndt_track_seconds(odometry->stamp_ns, scan->stamp_ns) : INFINITY;
+    odometry->stamp_ns = scan->stamp_ns;
+    snprintf(odometry->frame_id, sizeof(odometry->frame_id), "%s", frame_of(scan));
+    if (!is_hard || hard_of_last(odometry, RECENT) < BEGINNING || !pipeline->track.has_pose ||
+        !is_wanted(pipeline, step_s))
+        return;
+    odometry->is_running = ndtd_odometry_mode_begin_at(odometry->mode, pipeline->settings, &scan->preprocess,
+                                                       &pipeline->track, &ignored) == NDT_OK;
+    if (odometry->is_running)
+        take_scan(pipeline);
 }

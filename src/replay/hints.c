@@ -168,6 +168,7 @@ void ndtd_hints_start(struct ndtd_hints *hints, const struct ndt_map *map, const
     *seen = 1;
     const double away_m = hypot(beyond_m(t_m[0], low_m[0], high_m[0]), beyond_m(t_m[1], low_m[1], high_m[1]));
     const double off_m = beyond_m(t_m[2], low_m[2], high_m[2]);
+    hints->is_outside |= away_m > OUTSIDE_M || off_m > BELOW_OR_ABOVE_M;
     if (away_m > OUTSIDE_M)
         add(hints,
             "the first %s, x %.1f y %.1f, is %.0f m outside the map (x %.0f to %.0f, y %.0f to %.0f): another "
@@ -340,6 +341,6 @@ void ndtd_hints_finish(struct ndtd_hints *hints, const struct ndt_map *map, stru
             "frames.T_base_sensor %s",
             hints->is_turned ? "turns the sensor over: does it hang, or are its points turned already?"
                              : "with a roll of pi turns a sensor that hangs");
-    else if (map && hints->count == 0 && scans >= LEAST_SCANS && untrusted == scans)
+    else if (map && !hints->is_outside && scans >= LEAST_SCANS && untrusted == scans)
         look_at_map(hints, map);
 }

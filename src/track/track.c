@@ -99,7 +99,8 @@ static int is_odometry(enum ndt_track_source source)
 static int odometry_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns,
                             struct ndt_track_motion *out)
 {
-    return !track->ignores[NDT_TRACK_INPUT_ODOMETRY] && ndt_track_odometry_between(track, from_ns, to_ns, out);
+    return ndt_track_odometry_between(track, from_ns, to_ns, out) &&
+           (out->is_of_scans || !track->ignores[NDT_TRACK_INPUT_ODOMETRY]);
 }
 
 static int gyro_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns, const double bias[3],
@@ -549,7 +550,9 @@ void ndt_track_predict_without_scans(const struct ndt_track *track, const struct
     *out = *before;
     out->stamp_ns = stamp_ns;
     bound_parameters(track, out);
-    (void)predict(track, before, stamp_ns, 0, out, F);
+    if (predict(track, before, stamp_ns, 0, out, F))
+        add_stamp_noise(track, out);
+    bound_covariance(track, out);
 }
 
 int ndt_track_propagate(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,

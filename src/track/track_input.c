@@ -119,7 +119,7 @@ static int complete(struct ndt_track *track, const struct ndt_track_odometry_sam
     const struct ndt_pose step = ndt_pose_between(&last->T_odom_base, &sample->T_odom_base);
     const struct ndt_twist seen = ndt_pose_log(&step, dt_s);
     const int jumps = has_jumped(last, sample, &seen, dt_s);
-    if (jumps)
+    if (jumps && !sample->is_of_scans)
         note_restart(track, last, sample);
     if (sample->has_twist)
         return !jumps;
@@ -137,10 +137,10 @@ void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry
     if (!ndt_track_is_plausible(sample.has_pose ? &sample.T_odom_base : NULL,
                                 sample.has_twist ? &sample.twist : NULL))
         return;
-    if (ring->count > 0 && last->is_of_scans != sample.is_of_scans)
-        ring->count = 0;
     if (!is_newer(track, last->stamp_ns, sample.stamp_ns, &ring->count))
         return;
+    if (ring->count > 0 && last->is_of_scans != sample.is_of_scans)
+        ring->count = 0;
     if (ring->count > 0 && !complete(track, last, &sample))
         ring->count = 0;
     if (ring->count == 0) {
@@ -205,7 +205,8 @@ static int odometry_at(const struct ndt_track *track, int64_t stamp_ns, struct n
         if (age == 0) {
             const struct ndt_pose step = ndt_pose_exp(&sample->twist, dt_s);
             *T_odom_base = ndt_pose_compose(&sample->T_odom_base, &step);
-            return dt_s <= REACH_S;
+            /* The first pose of scans tells no velocity; the scan after it does. */
+            return dt_s <= REACH_S && (dt_s == 0 || sample->has_twist || !sample->is_of_scans);
         }
         const struct ndt_track_odometry_sample *next = odometry_at_age(track, age - 1);
         const double gap_s = ndt_track_seconds(sample->stamp_ns, next->stamp_ns);

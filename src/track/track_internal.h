@@ -33,7 +33,7 @@ void ndt_track_set_distortion(const struct ndt_track_state *before, const struct
  * state. is_of_scan: 0: without the error of a scan's stamp. */
 int ndt_track_propagate(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
                         int is_of_scan, struct ndt_track_state *out, double F[N * N]);
-/* Predicts as ndt_track_predict_from, without LiDAR odometry. */
+/* Predicts as ndt_track_propagate for a scan, without LiDAR odometry. */
 void ndt_track_predict_without_scans(const struct ndt_track *track, const struct ndt_track_state *before,
                                      int64_t stamp_ns, struct ndt_track_state *out);
 /* Stamp of the newest sample of an input that predictions use; INT64_MIN: there is none. */

@@ -50,7 +50,8 @@ struct ndtd_pipeline_events {
     uint64_t poseless;                   /**< 1: a scan came before a pose, and none is searched for */
     const char *poseless_why;            /**< why no pose is searched for */
     int is_placed;                       /**< a scan was trusted */
-    uint64_t unplaced, unplaced_row;     /**< 1: so many scans from the start were not trusted; and their number */
+    uint64_t unplaced, unplaced_row;     /**< 1: none of the first aligned scans was trusted; and their number */
+    int64_t unplaced_ns;                 /**< stamp of the first of them */
     uint64_t distorted, distorted_scans; /**< 1: that many scans keep the motion of their sweep; and their number */
     double distorted_m;                  /**< the largest such motion */
     uint64_t tight, tight_row; /**< times that stamps were too near for a lidar; scans of the current row */

@@ -36,6 +36,7 @@ struct ndtd_hints {
     char text[NDTD_HINTS_MAX][NDTD_HINT_BYTES];
     /* Private. */
     int has_scan, has_start, has_position;
+    int is_outside;        /* the first pose or position is outside of the map */
     int looks_upside_down; /* the first scan is upside down, in the base frame */
     int is_turned;         /* frames.T_base_sensor points the z axis of its sensor downward */
     struct ndtd_gnss_track gnss;
