@@ -6,8 +6,8 @@ from .options import Log, Options
 from .receiver import Input, Receiver
 
 AFTER_S = 5.0
-OPTIONS = {rmw.ODOMETRY: "--odometry", rmw.TWIST: "--twist", rmw.TWIST_COVARIANCE: "--twist", rmw.IMU: "--imu", rmw.FIX: "--gnss",
-           **{name: "--scan" for name in rmw.SCANS}, **{name: "--twist" for name in rmw.VELOCITY}}
+OPTIONS = {msgtypes.ODOMETRY: "--odometry", msgtypes.TWIST: "--twist", msgtypes.TWIST_COVARIANCE: "--twist", msgtypes.IMU: "--imu",
+           msgtypes.FIX: "--gnss", **{name: "--scan" for name in msgtypes.SCANS}, **{name: "--twist" for name in msgtypes.VELOCITY}}
 
 
 def tell(receiver: Receiver, options: Options, log: Log, now_s: float, begin_s: float) -> None:
@@ -15,7 +15,6 @@ def tell(receiver: Receiver, options: Options, log: Log, now_s: float, begin_s: 
     if now_s - begin_s < AFTER_S:
         return
     participant = receiver.participant
-    endpoints = participant.endpoints()
     if not options.scans:
         log.seldom("no scans", f"no publisher of {msgtypes.CLOUD} {participant.place}: {_seen(participant)}; {participant.advice}")
     # Topics that need not be published, or come only once.
