@@ -6,7 +6,6 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ._arguments import CommandError
 from .cloud import Cloud
 from .export import live
 from .export.foxglove_mcap import FoxgloveWriter
@@ -30,7 +29,7 @@ class FoxgloveServer(FoxgloveWriter):
         try:
             return self._foxglove.start_server(name="ndtd", host=host, port=port, context=self._context, server_listener=self)
         except RuntimeError as error:
-            raise CommandError(f"--listen {host}:{port}: {error}; another port, as --listen {host}:{port + 1}") from None
+            raise live.cannot_listen(host, port, error) from None
 
     def on_subscribe(self, _client: Any, channel: Any) -> None:
         """Of foxglove's ServerListener: a viewer that joins late gets the map and the sensors as well."""

@@ -7,7 +7,6 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ._arguments import CommandError
 from .cloud import Cloud
 from .export import live
 from .export.rerun_rrd import SCAN_RGB, RerunWriter
@@ -31,7 +30,7 @@ class RerunServer(RerunWriter):
             with socket.create_server((host, port)) as free:
                 host, port = free.getsockname()
         except OSError as error:
-            raise CommandError(f"{host}:{port}: {str(error.strerror).split(' (')[0]}") from None
+            raise live.cannot_listen(host, port, str(error.strerror).split(" (")[0]) from None
         sink = self._rr.GrpcServerSink(host, port)
         self._stream.set_sinks(sink, default_blueprint=self._blueprint())
         self.address = sink.uri

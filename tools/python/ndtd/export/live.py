@@ -3,7 +3,7 @@ import argparse
 import asyncio
 import threading
 from collections import OrderedDict
-from typing import Any, Callable, NamedTuple, Optional, Protocol
+from typing import Callable, NamedTuple, Optional, Protocol
 
 import numpy as np
 
@@ -67,6 +67,13 @@ def read_listen(text: str) -> "tuple[str, int]":
     if not colon or not host or not port.isdigit() or int(port) > 65535:
         raise UsageError(f"--listen: '{text}' is not ADDRESS:PORT")
     return host, int(port)
+
+
+def cannot_listen(host: str, port: int, reason: object) -> CommandError:
+    """For a port that is in use, or an address that is not of this machine."""
+    text = f"--listen {host}:{port}: {' '.join(str(reason).split())}"
+    is_used = "in use" in text.lower() and port < 65535
+    return CommandError(f"{text}; another port, as --listen {host}:{port + 1}" if is_used else text)
 
 
 class Show:
