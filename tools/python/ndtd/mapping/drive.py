@@ -1,5 +1,6 @@
 """Recordings of drives as bags: anything that ndt-import reads, read as often as a map needs it."""
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -69,7 +70,9 @@ def import_recording(recording: str, out: Path, options: "list[str]") -> "dict[s
         raise MappingError(reason if reason.startswith(f"{recording}:") else f"{recording}: {reason}")
     for line in lines:
         print(line, file=sys.stderr)
-    told.write_text(done.stdout, encoding="utf-8")
+    part = told.with_name(told.name + ".part")  # a summary that is cut off would stop each later run
+    part.write_text(done.stdout, encoding="utf-8")
+    os.replace(part, told)
     return dict(json.loads(done.stdout))
 
 
