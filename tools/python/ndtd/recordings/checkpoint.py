@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 from .messages import RecordingError
 
-FORMAT = 1
+FORMAT = 2
 EVERY_S = 2.0
 
 
