@@ -8,6 +8,7 @@ from typing import Iterator, List, Optional
 
 import numpy as np
 
+from ..poses import checked_pose
 from . import topics
 from .datasets import Extras, true_poses
 from .folders import FolderRecording, ScanFiles, scan_track
@@ -42,11 +43,17 @@ def records(path: Path) -> Iterator[dict]:
                     record, at = decoder.raw_decode(text, at)
                 except ValueError:
                     break  # the rest of it comes with the next chunk
+                except RecursionError:
+                    raise _damaged(path) from None
                 yield record
             if not more and text[at:].strip() == "]":
                 return
             if not more or len(text) - at > _MOST_RECORD:
-                raise RecordingError(f"{path}: damaged: no table of records")
+                raise _damaged(path)
+
+
+def _damaged(path):
+    return RecordingError(f"{path}: damaged: no table of records")
 
 
 def _by_token(path, wanted):
@@ -64,6 +71,21 @@ def _pose(record):
     return np.array([*record["translation"], *xyz, w], np.float64)
 
 
+def _place(record):
+    """T_base_sensor; ValueError: it is none."""
+    pose = checked_pose(_pose(record))
+    if not np.isfinite(pose).all():
+        raise ValueError(f"{record['translation']} is no translation")
+    return pose
+
+
+def _is_file(path):
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file can have
+        return False
+
+
 class NuScenes(FolderRecording):
     """One scene of a folder of nuScenes."""
 
@@ -74,7 +96,7 @@ class NuScenes(FolderRecording):
         except RecordingError:
             raise
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise RecordingError(f"{tables}: its tables are not those of nuScenes: {type(error).__name__} {error}") from None
+            raise RecordingError(f"{tables}: its tables are not those of nuScenes: {type(error).__name__} {str(error)[:160]}") from None
 
     def _open(self, path, tables, options):
         scene = self._scene(tables, options.scene)
@@ -85,13 +107,13 @@ class NuScenes(FolderRecording):
                        if record["sample_token"] in samples and record["calibrated_sensor_token"] in mounted),
                       key=lambda record: record["timestamp"])
         root = tables if tables == path else tables.parent
-        there = [record for record in rows if (root / record["filename"]).is_file()]
+        there = [record for record in rows if _is_file(root / record["filename"])]
         if not there:
             raise RecordingError(f"{tables}: {len(rows)} scans of {scene['name']} in its tables, and none of their files in {root}")
         if len(there) < len(rows):
             self.notes.append(f"{len(rows) - len(there)} of {len(rows)} scans of {scene['name']} have no file")
         files, stamps = [root / record["filename"] for record in there], [record["timestamp"] * US for record in there]
-        found = Extras([_truth(tables, there)], {CHANNEL: _pose(mounted[there[0]["calibrated_sensor_token"]])}, CHANNEL,
+        found = Extras([_truth(tables, there)], {CHANNEL: _place(mounted[there[0]["calibrated_sensor_token"]])}, CHANNEL,
                        files=sorted(tables.glob("*.json")))
         self.open(path, files, scan_track(CHANNEL, files, stamps, ScanFiles(files, options.columns or 5), CHANNEL), found, options)
 
