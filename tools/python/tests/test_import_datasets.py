@@ -177,6 +177,26 @@ def test_nclt_hits_with_a_silence_and_damage(tmp_path, capsys):
         assert "no turn of a Velodyne in it" in _error(capsys, file, tmp_path)[0]
 
 
+def _packet(us, azimuth_rad=0.0):
+    xy = np.rint((10 * np.array([np.cos(azimuth_rad), np.sin(azimuth_rad)]) + 100) / 0.005).astype(np.uint16)
+    return struct.pack("<4HIQ4x", *[44444] * 4, 1, us) + struct.pack("<3HBB", *xy.tolist(), 20300, 77, 0)
+
+
+def test_nclt_hits_of_a_sensor_that_does_not_turn(tmp_path, capsys):
+    file = tmp_path / "velodyne_hits.bin"
+    file.write_bytes(b"".join(_packet(STAMP_US + 10_000 * at) for at in range(350)))
+    _, records = _import(capsys, file, tmp_path)
+    assert [len(scan["points"]) for scan in only(records, "scan")] == [101] * 3  # the last one has no end
+
+
+def test_nclt_hits_with_stamps_of_any_size(tmp_path, capsys):
+    file = tmp_path / "velodyne_hits.bin"
+    file.write_bytes(b"".join(_packet(us) for us in (STAMP_US, STAMP_US + 1, 2**64 - 1, 2**64 - 2, STAMP_US + 2)))
+    summary, records = _import(capsys, file, tmp_path)
+    assert [scan["stamp_ns"] for scan in only(records, "scan")] == [STAMP_US * 1000]
+    assert summary["left"] == {"scan: its stamp is beyond the year 2115": 1}
+
+
 def test_a_damaged_scan_of_nclt(tmp_path, capsys):
     day = tmp_path / "2012-01-08"
     for at in range(3):
@@ -279,6 +299,12 @@ def test_nuscenes_with_parts_of_its_files(tmp_path, capsys):
     ("sample", '[{"token": "a", "scene_token": "scene0"}, {"tok', "sample.json: damaged: no table of records"), ("scene", "", "scene.json: damaged"),
     ("sample_data", "[{\"token\": 1, \"sample_token\": \"sample0\", \"calibrated_sensor_token\": \"s1c0\", \"timestamp\": \"x\", \"filename\": \"a\"}]",
      "1 scans of scene-0061 in its tables, and none of their files"),
+    ("sample_data", json.dumps([{"token": 1, "sample_token": "sample0", "calibrated_sensor_token": "s1c0", "timestamp": 1, "filename": "a" * 5000}]),
+     "1 scans of scene-0061 in its tables, and none of their files"),
+    ("sample", '[{"a":' * 100_000, "sample.json: damaged: no table of records"),
+    *[("calibrated_sensor", json.dumps([{"token": "s1c0", "sensor_token": "s1", "rotation": rotation, "translation": [translation, 0, 0]}]), why)
+      for rotation, translation, why in (([1, 0, 0], 1, "(6,)"), ([0, 0, 0, 0], 1, "the quaternion has length 0"), ([float("nan")] * 4, 1, "length nan"),
+                                         ([1, 0, 0, 0], float("inf"), "[inf, 0, 0] is no translation"))],
     ("sample", "{}", "not those of nuScenes: KeyError 'scene_token'"), ("scene", "[1, 2]", "scene.json: damaged"),
 ])
 def test_nuscenes_damaged_tables(name, text, why, tmp_path, capsys):

@@ -15,12 +15,13 @@ from . import topics
 from .datasets import US, nclt_extras, unpack_nclt
 from .folders import FolderRecording
 from .messages import RecordingError, Scan, Topic
-from .tracks import Track
+from .tracks import Track, stamps_ns
 
 _MAGIC = struct.pack("<4H", *[44444] * 4)
 _HEAD = struct.Struct("<8sIQ4x")
 _HIT = 8
 _MOST_GAP_US = 500_000  # a longer silence ends a turn
+_MOST_TURN_US = 1_000_000  # of a sensor that stands still
 _FLIP = np.diag([1.0, -1, -1, 1])
 # T_body_velodyne of the paper, Table 4; body and sensor look down there, and up here.
 VELODYNE = pose_of(_FLIP @ matrix(from_euler((0.002, -0.004, -0.957), np.radians((0.807, 0.166, -90.703)))) @ _FLIP)
@@ -42,7 +43,7 @@ def index_turns(data: Union[bytes, mmap.mmap]) -> Tuple[List[Tuple[int, int, int
             turned += (azimuth - last + np.pi) % (2 * np.pi) - np.pi
         if stamp_us is None:
             stamp_us = us
-        elif abs(turned) >= 2 * np.pi or abs(us - last_us) > _MOST_GAP_US:
+        elif abs(turned) >= 2 * np.pi or abs(us - last_us) > _MOST_GAP_US or abs(us - stamp_us) > _MOST_TURN_US:
             turns.append((begin, at, stamp_us))
             begin, stamp_us, turned = at, us, float(np.fmod(turned, 2 * np.pi))
         last, last_us, at = azimuth, us, end
@@ -66,7 +67,7 @@ class HitsRecording(FolderRecording):
             raise RecordingError(f"{path}: no turn of a Velodyne in it: NCLT's packets are wanted")
         if end < len(self._data):
             self.notes.append(f"{path}: damaged: no packet at byte {end} of {len(self._data)}; what comes before is taken")
-        stamps = np.array([us * US for _, _, us in self._turns], np.int64)
+        stamps = stamps_ns(us * US for _, _, us in self._turns)
         scans = Track(Topic("velodyne_hits", "packets of NCLT", len(stamps), kinds=("scan",)), stamps, self._scan,
                       lambda number: self._turns[number][1] - self._turns[number][0])
         found = nclt_extras(path.parent.resolve())
