@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import msgpack
-import numpy as np
 
 from ndtd import BagReader
 
