@@ -3,7 +3,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from xmlrpc.server import SimpleXMLRPCServer
 
 import msgpack
 import numpy as np
@@ -74,6 +76,22 @@ def test_list_without_a_master(capsys, monkeypatch):
     monkeypatch.setenv("ROS_MASTER_URI", "http://127.0.0.1:1")
     assert ndt_ros1_bridge.main(["--list"]) == 3
     assert "no master of ROS at http://127.0.0.1:1" in capsys.readouterr().err
+
+
+STATE = [["/points", ["/lidar"]]], [], []
+
+
+@pytest.mark.parametrize("state, types", [(7, []), ([[], []], []), ([[["/points"]], [], []], []), ([[["/points", 3]], [], []], []), (STATE, [["/points"]]), (STATE, 5)])
+def test_list_of_a_master_that_answers_nonsense(state, types, capsys, monkeypatch):
+    with SimpleXMLRPCServer(("127.0.0.1", 0), logRequests=False) as server:
+        server.register_function(lambda caller: (1, "", state), "getSystemState")
+        server.register_function(lambda caller: (1, "", types), "getTopicTypes")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("ROS_MASTER_URI", f"http://127.0.0.1:{server.server_address[1]}")
+        assert ndt_ros1_bridge.main(["--list"]) == 3
+        server.shutdown()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "its list of topics is none" in said
 
 
 def sent_by(types, feed):

@@ -28,6 +28,7 @@ FOLDERS = ("/opt/ros/noetic/lib/python3/dist-packages", "/usr/lib/python3/dist-p
 MASTER_URI = "http://localhost:11311"
 POLL_S = 1.0
 ANSWER_S = 5.0  # of the master
+Nodes = dict[str, set[str]]  # by topic
 BUFFER = 1 << 22  # bytes that rospy takes at once: a cloud
 
 
@@ -98,6 +99,10 @@ class _Timeout(xmlrpc.client.Transport):
         return connection
 
 
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
 class Master:
     """Requests to the master; MasterError where it does not answer."""
 
@@ -115,10 +120,19 @@ class Master:
         try:
             code, text, value = getattr(self._proxy, request)(self._caller, *arguments)
         except Exception as error:  # of sockets, HTTP, XML, or what another server sends
-            raise MasterError(f"no master of ROS at {self.uri}: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
+            raise MasterError(f"no master of ROS at {self.uri}: {_one_line(error)}") from None
         if code != 1:
             raise MasterError(f"the master at {self.uri} refuses {request}: {text}")
         return value
+
+    def topics(self) -> tuple[dict[str, str], Nodes, Nodes]:
+        """Types by topic; nodes that publish, and that subscribe, by topic."""
+        state, pairs = self.ask("getSystemState"), self.ask("getTopicTypes")
+        try:
+            publishers, subscribers, _ = ({str(topic): {str(node) for node in nodes} for topic, nodes in rows} for rows in state)
+            return {str(topic): str(kind) for topic, kind in pairs}, publishers, subscribers
+        except (TypeError, ValueError) as error:
+            raise MasterError(f"no master of ROS at {self.uri}: its list of topics is none: {error}") from None
 
 
 class MasterError(OSError):
@@ -253,22 +267,24 @@ class Participant:
     def _poll(self) -> None:
         with self._lock:
             inputs, outputs = set(self._inputs), set(self._outputs)
-        publishers, subscribers, _ = self._master.ask("getSystemState")
-        types = dict(self._master.ask("getTopicTypes"))
-        found = {Endpoint(topic, ros_types.ros2_name(types[topic])) for topic, nodes in publishers
-                 if types.get(topic, "*") != "*" and set(nodes) - {self._me}}
+        types, publishers, subscribers = self._master.topics()
+        found = {Endpoint(topic, ros_types.ros2_name(types[topic])) for topic, nodes in publishers.items()
+                 if types.get(topic, "*") != "*" and nodes - {self._me}}
         with self._lock:
             self._known = {one for one in self._known if replace(one, transient_local=False) in found}  # connections tell latching
         for endpoint in found:
             self._seen(endpoint)
-        self._register(*(wanted - {topic for topic, nodes in rows if self._me in nodes}
+        self._register(*(wanted - {topic for topic, nodes in rows.items() if self._me in nodes}
                          for wanted, rows in ((inputs, subscribers), (outputs, publishers))))
 
     def _register(self, inputs: set[str], outputs: set[str]) -> None:
         """Tells a master that does not know them the topics of this node, and rospy whom it now can connect to."""
         for topic in inputs:
             uris = self._master.ask("registerSubscriber", topic, "*", self._my_uri)
-            self._itself.publisherUpdate("/master", topic, uris)
+            try:
+                self._itself.publisherUpdate("/master", topic, uris)
+            except Exception as error:  # as of the master
+                raise MasterError(f"rospy does not take the publishers of {topic} of the master {self.place}: {_one_line(error)}") from None
         for topic in outputs:
             self._master.ask("registerPublisher", topic, self._outputs[topic], self._my_uri)
         if inputs or outputs:
@@ -333,7 +349,5 @@ class Writer:
 
 def topics(uri: str) -> list[tuple[str, str, list[str]]]:
     """Topics that somebody publishes: name, type, nodes. MasterError: no master."""
-    master = Master(uri, "/ndt_ros1_bridge")
-    publishers, _, _ = master.ask("getSystemState")
-    types = dict(master.ask("getTopicTypes"))
-    return sorted((topic, types.get(topic, "*"), sorted(nodes)) for topic, nodes in publishers)
+    types, publishers, _ = Master(uri, "/ndt_ros1_bridge").topics()
+    return sorted((topic, types.get(topic, "*"), sorted(nodes)) for topic, nodes in publishers.items())
