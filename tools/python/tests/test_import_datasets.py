@@ -45,8 +45,7 @@ def test_stamps_of_any_size(tmp_path, capsys):
     assert summary["taken"] == {"scan": 1, "truth": 1} and sum(summary["left"].values()) == 2
 
 
-def test_semantic_kitti(tmp_path, capsys):
-    """Poses of the camera lie within the sequence; labels lie beside and are of no use."""
+def _sequence(tmp_path):
     sequence = tmp_path / "sequences/08"
     for at in range(3):
         _floats(sequence / f"velodyne/{at:06d}.bin", seed=at)
@@ -55,9 +54,37 @@ def test_semantic_kitti(tmp_path, capsys):
     (sequence / "times.txt").write_text("0.0\n1.036550e-01\n2.073100e-01\n")
     (sequence / "calib.txt").write_text("Tr: 0 -1 0 0.1 0 0 -1 0.2 1 0 0 0.3\n")
     (sequence / "poses.txt").write_text("\n".join(f"1 0 0 0 0 1 0 0 0 0 1 {at}" for at in range(3)) + "\n")
-    summary, records = _import(capsys, sequence, tmp_path)
+    return sequence
+
+
+def test_semantic_kitti(tmp_path, capsys):
+    """Poses of the camera lie within the sequence; labels lie beside and are of no use."""
+    summary, records = _import(capsys, _sequence(tmp_path), tmp_path)
     assert summary["taken"] == {"scan": 3, "truth": 3}
     assert only(records, "truth")[2]["pose"] == pytest.approx([2, 0, 0, 0, 0, 0, 1])
+
+
+@pytest.mark.parametrize("file, data, why", [
+    ("calib.txt", b"Tr: " + b"0 " * 12, "calib.txt: 'Tr:' is no rigid transform"), ("calib.txt", b"Tr: " + b"nan " * 12, "calib.txt: 'Tr:' is no rigid"),
+    ("calib.txt", b"Tr: 1 0 0 inf 0 1 0 0 0 0 1 0", "calib.txt: 'Tr:' is no rigid transform"),
+    ("calib.txt", b"\xff\xfe\0\x80" * 40, "calib.txt: no line 'Tr:' of 12 numbers"), ("calib.txt", b"Tr: 1 2 3", "calib.txt: no line 'Tr:'"),
+    ("poses.txt", b"\xff\xfe\0\x80" * 40, "poses.txt: "), ("poses.txt", b"", "poses.txt: lines of 12 numbers"),
+    ("poses.txt", b"1 2 3\n", "poses.txt: lines of 12 numbers"), ("poses.txt", b"1 2\n1 2 3\n", "poses.txt: ")])
+def test_semantic_kitti_damaged(file, data, why, tmp_path, capsys):
+    sequence = _sequence(tmp_path)
+    (sequence / file).write_bytes(data)
+    lines = _error(capsys, sequence, tmp_path)
+    assert len(lines) == 1 and why in lines[0]
+
+
+def test_true_poses_that_are_not_finite_are_dropped(tmp_path, capsys):
+    sequence = _sequence(tmp_path)
+    (sequence / "poses.txt").write_text("1 0 0 0 0 1 0 0 0 0 1 0\n" + "nan " * 12 + "\n1 0 0 0 0 1 0 0 0 0 inf 2\n")
+    done = run_import(capsys, sequence, "-o", tmp_path / "out.bag", "--json")
+    assert done.summary["taken"] == {"scan": 3, "truth": 1} and not done.summary["left"] and "Warning" not in done.err
+    stamps = _mulran(tmp_path / "m")
+    (tmp_path / "m/global_pose.csv").write_text(f"{stamps[0]},1,0,0,nan,0,1,0,0,0,0,1,0\n{stamps[1]},1,0,0,5,0,1,0,0,0,0,1,0\n")
+    assert _import(capsys, tmp_path / "m", tmp_path, "--utm")[0]["taken"]["truth"] == 1
 
 
 # ---- MulRan ----
@@ -116,7 +143,7 @@ def test_nclt(layout, tmp_path, capsys):
         folder.mkdir(parents=True, exist_ok=True)
     (truth / "groundtruth_2012-01-08.csv").write_text(
         f"{STAMP_US - 500},nan,nan,nan,nan,nan,nan\n{STAMP_US},100,20,3,0.01,0.02,0.5\n{STAMP_US + 9},101,20,3,0,0,0\n")
-    (sensors / "odometry_mu_100hz.csv").write_text(f"{STAMP_US + 1},1,2,3,0,0,0.25\n")
+    (sensors / "odometry_mu_100hz.csv").write_text(f"{STAMP_US + 1},1,2,3,0,0,0.25\n{STAMP_US + 2},nan,2,3,0,0,0.25\n")
     (sensors / "ms25.csv").write_text(f"{STAMP_US + 2},0.1,0.2,0.3,0.5,0.25,-9.8,0.01,0.02,0.03\n")
     summary, records = _import(capsys, day, tmp_path)
     assert summary["taken"] == {"scan": 3, "truth": 2, "odometry": 1, "imu": 1}

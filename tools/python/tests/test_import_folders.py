@@ -89,6 +89,17 @@ def test_kitti_raw_without_calibration(tmp_path, capsys):
     assert any("calib_imu_to_velo.txt" in note for note in summary["notes"])
 
 
+@pytest.mark.parametrize("name, data, why", [
+    ("../calib_imu_to_velo.txt", b"R: 0 0 0 0 0 0 0 0 0\nT: 0 0 0\n", "no rigid transform"), ("../calib_imu_to_velo.txt", b"\xff\xfe" * 99, "no lines 'R:'"),
+    ("../calib_imu_to_velo.txt", b"R: 1 0 0 0 1 0 0 0 1\nT: nan 0 0\n", "no rigid transform"),
+    ("oxts/data/0000000001.txt", b"\xff " * 30, "could not convert string to float")])
+def test_kitti_raw_damaged(name, data, why, tmp_path, capsys):
+    drive = _kitti_raw(tmp_path)
+    (drive / name).write_bytes(data)
+    said = run_import(capsys, drive, "-o", tmp_path / "out.bag", code=3).err
+    assert said.count("\n") == 1 and name.split("/")[-1] + ": " in said and why in said
+
+
 def test_kitti_folder_of_the_day(tmp_path, capsys):
     _kitti_raw(tmp_path / "2011_09_26")
     summary = run_import(capsys, tmp_path / "2011_09_26", "-o", tmp_path / "out.bag", "--json").summary

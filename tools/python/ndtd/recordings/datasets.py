@@ -3,13 +3,14 @@
 KITTI odometry and SemanticKITTI; MulRan, as its file player reads it, with the places of the sensors of its calibration; NCLT, as its own
 read_vel_sync.py and Table 4 of its paper have it; Newer College, as KISS-ICP reads it.
 """
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Dict, List, Optional
 
 import numpy as np
 
-from ..poses import from_euler, pose_of
+from ..poses import checked_pose, from_euler, pose_of
 from .messages import Gnss, Imu, Odometry, Pose, RecordingError
 from .tracks import Track, read_table, stamps_ns, table_track
 
@@ -51,9 +52,11 @@ def _first(*files: Path) -> Optional[Path]:
 def read_matrices(path: Path) -> np.ndarray:
     """(N, 4, 4) from lines of 12 numbers."""
     try:
-        rows = np.loadtxt(path, ndmin=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an empty file: told below
+            rows = np.loadtxt(path, ndmin=2)
     except ValueError as error:
-        raise RecordingError(f"{path}: {error}") from None
+        raise RecordingError(f"{path}: {' '.join(str(error).split())[:160]}") from None
     if rows.size == 0 or rows.shape[1] != 12:
         raise RecordingError(f"{path}: lines of 12 numbers are expected")
     return _matrices(rows)
@@ -68,7 +71,7 @@ def _matrices(rows):
 def read_calibration(path: Path) -> dict:
     """Lines `name: numbers` of KITTI."""
     out = {}
-    for line in path.read_text().split("\n"):
+    for line in path.read_text(errors="replace").split("\n"):
         name, _, rest = line.partition(":")
         try:
             out[name.strip()] = np.array([float(word) for word in rest.split()])
@@ -77,9 +80,31 @@ def read_calibration(path: Path) -> dict:
     return out
 
 
+def rigid(path: Path, what: str, T: np.ndarray) -> np.ndarray:
+    """T, (4, 4) of a file; RecordingError: it is none of a sensor."""
+    try:
+        checked_pose(T)
+        if np.isfinite(T).all():
+            return T
+    except ValueError:
+        pass
+    raise RecordingError(f"{path}: {what} no rigid transform")
+
+
 def true_poses(stamps: np.ndarray, pose: Callable, name: str = "poses") -> Track:
     """A track of T_map_base; pose(number): 7 numbers."""
     return table_track(name, ("truth", "odometry"), stamps, lambda number, stamp_ns: Pose(stamp_ns, stamp_ns, "map", pose(number)))
+
+
+def _finite(stamps, rows):
+    """The rows without NaN and infinity, which data sets have where nothing is known."""
+    good = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+    return stamps[good], rows[good]
+
+
+def _true_matrices(stamps, poses):
+    stamps, poses = _finite(stamps, poses)
+    return true_poses(stamps, lambda at: pose_of(poses[at]))
 
 
 # ---- KITTI ----
@@ -99,9 +124,11 @@ def _kitti_poses(path, stamps):
         raise RecordingError(f"{calibration}: no line 'Tr:' of 12 numbers")
     T_camera_lidar = np.eye(4)
     T_camera_lidar[:3] = tr.reshape(3, 4)
-    poses = np.linalg.inv(T_camera_lidar) @ read_matrices(file) @ T_camera_lidar
+    rigid(calibration, "'Tr:' is", T_camera_lidar)
+    with np.errstate(all="ignore"):  # what is too large is dropped
+        poses = np.linalg.inv(T_camera_lidar) @ read_matrices(file) @ T_camera_lidar
     count = min(len(stamps), len(poses))
-    return true_poses(stamps_ns(stamps[:count]), lambda at: pose_of(poses[at]))
+    return _true_matrices(stamps_ns(stamps[:count]), poses[:count])
 
 
 # ---- MulRan ----
@@ -123,8 +150,7 @@ def _mulran(path):
 
 
 def _mulran_truth(stamps, numbers):
-    poses = _matrices(numbers)
-    return true_poses(stamps, lambda at: pose_of(poses[at]))
+    return _true_matrices(stamps, _matrices(numbers))
 
 
 def _mulran_imu(stamps, numbers):  # orientation as quaternion and angles, rates, accelerations, magnetic field
@@ -171,12 +197,12 @@ def _nclt_pose(row):
 
 
 def _nclt_truth(stamps, numbers):
-    good = np.isfinite(numbers).all(axis=1)
-    stamps, numbers = stamps[good], numbers[good]
+    stamps, numbers = _finite(stamps, numbers)
     return true_poses(stamps, lambda at: _nclt_pose(numbers[at]), "groundtruth")
 
 
 def _nclt_odometry(stamps, numbers):
+    stamps, numbers = _finite(stamps, numbers)
     return table_track("odometry_mu_100hz", ("odometry",), stamps, lambda at, ns: Odometry(ns, ns, "odom", "base_link", _nclt_pose(numbers[at])))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..poses import from_euler, pose_of, rotation
 from . import topics
-from .datasets import read_calibration
+from .datasets import read_calibration, rigid
 from .folders import ScanFiles, number_of, read_stamps, sorted_scans, stamps_of
 from .messages import Gnss, Imu, Odometry, Raw, RecordingError, Topic, Transform
 
@@ -41,10 +41,13 @@ def _read_oxts(path):
     stamps = read_stamps(path / "oxts" / "timestamps.txt")
     rows = []
     for file in files:
-        values = file.read_text().split()
+        values = file.read_text(errors="replace").split()
         if len(values) < VALUES:
             raise RecordingError(f"{file}: {len(values)} values, {VALUES} are expected")
-        rows.append([float(value) for value in values[:VALUES]])
+        try:
+            rows.append([float(value) for value in values[:VALUES]])
+        except ValueError as error:
+            raise RecordingError(f"{file}: {str(error)[:160]}") from None
     numbers = [number_of(file) for file in files]
     if any(n is None or n >= len(stamps) for n in numbers):
         raise RecordingError(f"{path / 'oxts' / 'timestamps.txt'}: {len(stamps)} stamps for {len(files)} files")
@@ -61,7 +64,7 @@ def _calibration(path):
                 raise RecordingError(f"{file}: no lines 'R:' of 9 and 'T:' of 3 numbers")
             T = np.eye(4)
             T[:3, :3], T[:3, 3] = values["R"].reshape(3, 3), values["T"]
-            return T
+            return rigid(file, "'R:' and 'T:' are", T)
     return None
 
 
