@@ -8,7 +8,7 @@ import numpy as np
 from .. import _core
 from ..cloud import Cloud
 from ..maps.point_files import find_files
-from .bag_records import Records
+from .piped_records import Records
 from .sensor_poses import IDENTITY, Sensors, apply, undo_motion
 from .result_lines import ResultError, ResultLine
 

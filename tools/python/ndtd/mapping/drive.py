@@ -15,8 +15,8 @@ from .. import poses
 from .._arguments import CommandError
 from .._core import BagReader, decode_scan, scan_turn
 from .._extras import need
+from ..recordings.sources import BAG_MAGIC
 
-MAGIC = b"NDTBAG"
 USUAL_SWEEP_S, LEAST_SWEEP_S, MOST_SWEEP_S = 0.1, 0.04, 0.15
 
 
@@ -51,7 +51,7 @@ def is_bag(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as stream:
-        return stream.read(len(MAGIC)) == MAGIC
+        return stream.read(len(BAG_MAGIC)) == BAG_MAGIC
 
 
 def import_recording(recording: str, out: Path, options: "list[str]") -> "dict[str, Any]":

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Iterator, List, Optional, Sequence
 
 from .. import _core
+from ..recordings.sources import BAG_MAGIC
 from .result_lines import ResultError
 
-MAGIC = b"NDTBAG"
 PREFIX = "ndt-import: "
 
 
@@ -17,7 +17,7 @@ def _is_bag(path: Path) -> bool:
     if not path.is_file():
         return not path.is_dir()
     with path.open("rb") as stream:
-        return MAGIC.startswith(stream.read(len(MAGIC)))
+        return BAG_MAGIC.startswith(stream.read(len(BAG_MAGIC)))
 
 
 class Records:
