@@ -8,9 +8,8 @@ from typing import Any, Optional
 
 import numpy as np
 
+from ..recordings.messages import MOST_STAMP_NS
 from ..ros.from_ndtd import is_trusted
-
-MOST_STAMP_NS = 4_600_000_000_000_000_000  # of the wire schema
 
 
 class ResultError(ValueError):

@@ -15,8 +15,9 @@ from typing import Any, Optional
 import numpy as np
 
 from .._extras import need
+from ..recordings.messages import MOST_STAMP_NS
 from ..report.pose_errors import differences
-from ..report.run import ARRAYS, MOST_LINE, MOST_M, MOST_NUMBER, MOST_STAMP_NS, OFF_DEG, OFF_M, truth_at
+from ..report.run import ARRAYS, MOST_LINE, MOST_M, MOST_NUMBER, OFF_DEG, OFF_M, truth_at
 from ..ros.from_ndtd import TRUSTED_STATES
 from .run_folder import FleetError
 

@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from ..recordings.messages import MOST_STAMP_NS
 from ..ros.from_ndtd import TRUSTED_STATES
 from . import bag_records
 from .pose_errors import interpolate
@@ -24,7 +25,6 @@ STAGES = ("decode", "queue", "preprocess", "upload", "align", "publish")  # uplo
 NUMBERS = ("confidence", "innovation", "margin", "iterations", "evaluations", "oscillation", "hypotheses", "match_ratio", "coverage",
            "nvtl", "nvtl_normalized", "transform_probability", "queue_depth", "drop_counter") + tuple(f"{one}_us" for one in STAGES)
 ARRAYS = {"pose": 7, "guess": 7, "covariance": 36, "twist": 6}
-MOST_STAMP_NS = 4_600_000_000_000_000_000
 MOST_M, MOST_NUMBER = 1e8, 1e12  # coordinates of the wire schema; what is larger was not measured
 TRUTH_GAP_S = 0.5  # between ground truth that is interpolated, as in ndtd
 BLOCK = 2000  # results that are held as dicts at once
