@@ -11,7 +11,8 @@ from .topics import Options
 BAG_MAGIC = b"NDTBAG"
 CAPTURES = (".pcap", ".pcapng", ".cap")
 FILES = (".bag", ".db3", ".mcap", ".osf") + CAPTURES
-KNOWN = "known are .bag (ROS 1), .db3, .mcap, .pcap, .osf, a ROS 2 folder, KITTI drives and folders of .bin, .pcd or .ply"
+KNOWN = ("known are .bag (ROS 1), .db3, .mcap, .pcap, .osf, velodyne_hits.bin (NCLT), a ROS 2 folder, KITTI drives, nuScenes and folders of "
+         ".bin, .pcd or .ply")
 
 
 @contextlib.contextmanager
