@@ -743,3 +743,21 @@ def test_missing_package_is_named(module, name, replay, tmp_path, refused, monke
     (tmp_path / "map_projector_info.yaml").write_text(INFO)
     text = refused(ndt_export.main, 3, replay.results, tmp_path / name, "--projector", tmp_path / "map_projector_info.yaml")
     assert "pip install 'ndtd[" in text
+
+
+def test_an_import_ends_when_its_reader_fails(tmp_path, monkeypatch):
+    """It would wait for ever for somebody who reads the rest."""
+    from ndtd.export import piped_records
+
+    class Failing:
+        def __next__(self):
+            raise MemoryError("of the reader")
+
+    for at in range(3):
+        np.random.default_rng(at).uniform(2, 9, (20_000, 4)).astype(np.float32).tofile(tmp_path / f"{at}.bin")
+    records = piped_records.Records(tmp_path, ["--rate", "10", "--columns", "4"])
+    assert next(records)
+    records._records = Failing()
+    with pytest.raises(MemoryError, match="of the reader"):
+        next(records)
+    assert records._import.poll() is not None

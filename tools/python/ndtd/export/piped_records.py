@@ -46,18 +46,20 @@ class Records:
     def __next__(self) -> Any:
         try:
             return next(self._records if self._records is not None else iter(()))
-        except Exception:
+        except Exception as error:
             if self._import:
+                if not isinstance(error, StopIteration):
+                    self._records = None  # holds the pipe, too: an import that still writes must not wait for a reader
                 self._end_of_import()
             raise
 
     def _end_of_import(self):
-        """A bag that ends, or is cut off, is complete if the import succeeded."""
+        """A bag that ends, or is cut off, is complete if the import succeeded; one that nobody reads any more ends the import."""
+        self._import.stdout.close()
         status = self._import.wait()
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").strip().split("\n")
-        self._import.stdout.close()
-        if status:
+        if status and not lines[-1].endswith("Broken pipe"):
             more = "" if self._has_options else "; options of ndt-import follow --"
             raise ResultError((lines[-1] or f"{self._path}: ndt-import failed ({status})").replace(PREFIX, "", 1) + more) from None
 
