@@ -103,7 +103,7 @@ def sent_by(types, feed):
 
 
 def test_messages_of_ros1(types):
-    """A cloud, CustomMsg of Livox and a twist of another frame; frames with a leading slash."""
+    """A cloud, CustomMsg of Livox and a twist of another frame, a VelocityReport; frames with a leading slash."""
     make = recording_maker.Messages(is_ros1=True)
     records = recording_maker.some_points()
 
@@ -122,14 +122,19 @@ def test_messages_of_ros1(types):
         topic = m.Topic("/twist", msgtypes.TWIST, 0, "odometry")
         for message in inbound.read(raw(make.twist_stamped(STAMP_NS, [5.0, 0, 0, 0, 0, 0.1], "/imu")), topic, 0):
             inbound.motion(message, topic)
+        topic = m.Topic("/velocity", msgtypes.VELOCITY[0], 0, "odometry")
+        report = types[topic.type](make.header(STAMP_NS, "base_link"), longitudinal_velocity=5.0, lateral_velocity=0.5, heading_rate=0.25)
+        for message in inbound.read(raw(report), topic, 0):
+            inbound.motion(message, topic)
 
-    *scans, twist = sent_by(types, feed)
+    *scans, twist, velocity = sent_by(types, feed)
     cloud, *livoxes = [decode_scan(scan) for scan in scans]
     assert cloud["stamp_ns"] == STAMP_NS and cloud["frame_id"] == "lidar"
     np.testing.assert_allclose(cloud["points"][:, 0], records["x"])
     for one in livoxes:
         assert one["points"][:, 0].tolist() == [1, 2, 3] and one["time_s"] == pytest.approx([0, 0.01, 0.02])
     np.testing.assert_allclose(msgpack.unpackb(twist)["twist"], [-5.0, -0.1, 0, 0, 0, 0.1], atol=1e-12)
+    assert msgpack.unpackb(velocity)["twist"] == [5.0, 0.5, 0, 0, 0, 0.25]
 
 
 # ---- with ROS ----
