@@ -100,7 +100,6 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
     if (pipeline->odometry)
         ndtd_odometry_mode_imu(pipeline->odometry, &sample);
     ndtd_extension_imu(pipeline->extension, &sample);
-    ndtd_scan_odometry_imu(pipeline->scan_odometry, &sample);
     return NDT_OK;
 }
 

@@ -23,7 +23,7 @@ static const double LEAST_FIT = 0.25, LEAST_PART = 0.006, LARGEST_M = 0.03;
 enum { RECENT = 10, BEGINNING = 2 };
 /* Scans in a row that one guess suffices for after which odometry ends; at most 64. */
 enum { SETTLED = 50 };
-/* Time for which a sample of wheels tells the motion. */
+/* Time for which a sample of wheels or of an IMU vouches for the motion. */
 static const double VOUCHED_S = 1;
 static const double TIME_GAIN = 0.2;
 
@@ -69,12 +69,6 @@ void ndtd_scan_odometry_destroy(struct ndtd_scan_odometry *odometry)
 int ndtd_scan_odometry_runs(const struct ndtd_scan_odometry *odometry)
 {
     return odometry && odometry->is_running;
-}
-
-void ndtd_scan_odometry_imu(struct ndtd_scan_odometry *odometry, const struct ndt_track_imu_sample *sample)
-{
-    if (ndtd_scan_odometry_runs(odometry))
-        ndtd_odometry_mode_imu(odometry->mode, sample);
 }
 
 static void end(struct ndtd_pipeline *pipeline)
@@ -145,7 +139,7 @@ static int is_wanted(struct ndtd_pipeline *pipeline, double step_s)
 {
     const struct ndtd_scan *scan = &pipeline->matcher.scan;
     return step_s > 0 && step_s <= LONGEST_S && scan->preprocess.deskew != NDT_DESKEW_OFF &&
-           ndt_track_wheels_age_s(&pipeline->track, scan->stamp_ns) > VOUCHED_S &&
+           ndt_track_input_age_s(&pipeline->track, scan->stamp_ns) > VOUCHED_S &&
            !ndtd_extension_runs(pipeline->extension) && has_time(pipeline) &&
            (step_s <= LONGEST_NARROW_S || sees_around(&pipeline->matcher.raw, &scan->T_base_sensor));
 }

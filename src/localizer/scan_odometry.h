@@ -1,6 +1,6 @@
 /* Private: LiDAR odometry as an input of the estimator, while scans are hard to localise.
  *
- * Where no wheels tell the motion, the prediction of a sensor that a person carries is off by more
+ * Where neither wheels nor an IMU tell the motion, the prediction of a sensor that a person carries is off by more
  * than an alignment bears, and every scan is aligned from many guesses. A scan tells the motion since the scan
  * before by itself: both show the same walls, on the same day. While scans need more than one guess, or the pose is
  * not known, odometry (ndt_odometry) runs beside the estimator, and its poses are odometry to it. After some scans
@@ -25,8 +25,6 @@ int ndtd_scan_odometry_runs(const struct ndtd_scan_odometry *odometry);
 /* Gives the scan of the matcher to odometry, and the motion to the estimator; before the prediction, once the sweep
  * is known. Returns the time that it took [us]. */
 double ndtd_scan_odometry_follow(struct ndtd_pipeline *pipeline);
-/* A sample between scans, in the base frame. */
-void ndtd_scan_odometry_imu(struct ndtd_scan_odometry *odometry, const struct ndt_track_imu_sample *sample);
 /* Gives the memory of the largest scan back. */
 void ndtd_scan_odometry_release(struct ndtd_pipeline *pipeline);
 /* Starts or ends odometry after the answer to a scan. */

@@ -372,71 +372,48 @@ static void predict_by_odometry(const struct ndt_track *track, const struct ndt_
 /* Noise of LiDAR odometry, per square root of a second. */
 static const double OF_SCANS_M = 0.06, OF_SCANS_RAD = 0.02;
 
-/* Factor of the noise on an acceleration by which a mean twist over dt_s is off at the end of that time. */
-static double of_mean(const struct ndt_track_state *state, double dt_s)
-{
-    return sqrt(fmax(state->process_noise_scale, 1) * fabs(dt_s) / 3);
-}
-
-/* Takes velocity and noise of the way from LiDAR odometry: it tells the mean velocity. */
-static void take_way(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
-                     struct ndt_track_state *state, double F[N * N])
-{
-    const struct ndt_track_params *params = &track->params;
-    state->is_of_scans = 1;
-    memcpy(state->twist.v_mps, motion->twist.v_mps, sizeof(state->twist.v_mps));
-    add_noise(state->P, AT_POSE, 3, OF_SCANS_M * OF_SCANS_M * fabs(dt_s));
-    set_variance(state->P, AT_TWIST, 3,
-                 hypot(params->odometry_deviation_mps, of_mean(state, dt_s) * params->acceleration_noise));
-    forget_rows(F, AT_TWIST, 3);
-    add_acceleration_noise(state, AT_POSE, 3, params->acceleration_noise, motion->extrapolated_s);
-}
-
-/* Predicts by LiDAR odometry alone. It has neither scale nor bias. */
+/* Predicts by LiDAR odometry, which has neither scale nor bias. It tells the mean twist since the scan before,
+ * which changes meanwhile. */
 static void predict_by_scans(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
                              struct ndt_track_state *state, double F[N * N])
 {
     const struct ndt_track_params *params = &track->params;
+    const double t = fabs(dt_s), changes = sqrt(fmax(state->process_noise_scale, 1) * t / 3);
     state->source = NDT_TRACK_TWIST;
+    state->is_of_scans = 1;
     set_transition(&motion->D, F);
     propagate(F, state->P);
     state->T_map_base = ndt_pose_compose(&state->T_map_base, &motion->D);
-    memcpy(state->twist.w_radps, motion->twist.w_radps, sizeof(state->twist.w_radps));
+    state->twist = motion->twist;
     state->has_twist = 1;
-    take_way(track, motion, dt_s, state, F);
-    add_noise(state->P, AT_ROTATION, 3, OF_SCANS_RAD * OF_SCANS_RAD * fabs(dt_s));
-    set_variance(state->P, AT_TURN, 3,
-                 hypot(params->odometry_deviation_radps, of_mean(state, dt_s) * params->turn_noise));
-    forget_rows(F, AT_TURN, 3);
+    add_noise(state->P, AT_POSE, 3, OF_SCANS_M * OF_SCANS_M * t);
+    add_noise(state->P, AT_ROTATION, 3, OF_SCANS_RAD * OF_SCANS_RAD * t);
+    set_variance(state->P, AT_TWIST, 3,
+                 hypot(params->odometry_deviation_mps, changes * params->acceleration_noise));
+    set_variance(state->P, AT_TURN, 3, hypot(params->odometry_deviation_radps, changes * params->turn_noise));
+    forget_rows(F, AT_TWIST, 6);
+    add_acceleration_noise(state, AT_POSE, 3, params->acceleration_noise, motion->extrapolated_s);
     add_acceleration_noise(state, AT_ROTATION, 3, params->turn_noise, motion->extrapolated_s);
 }
 
-/* Predicts by the gyro. of_scans: translation by LiDAR odometry; NULL: at constant velocity. */
-static void predict_by_gyro(const struct ndt_track *track, const struct ndt_track_motion *motion,
-                            const struct ndt_track_motion *of_scans, double dt_s, struct ndt_track_state *state,
-                            double F[N * N])
+static void predict_by_gyro(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
+                            struct ndt_track_state *state, double F[N * N])
 {
     const double noise = track->params.gyro_noise_rad;
-    struct ndt_pose D = motion->D;
     state->source = NDT_TRACK_GYRO;
-    if (of_scans)
-        memcpy(D.t_m, of_scans->D.t_m, sizeof(D.t_m));
-    set_transition(&D, F);
+    set_transition(&motion->D, F);
     for (int i = 0; i < 3; i++) {
-        F[N * (AT_POSE + i) + AT_TWIST + i] = of_scans ? 0 : dt_s;
+        F[N * (AT_POSE + i) + AT_TWIST + i] = dt_s;
         F[N * (AT_ROTATION + i) + AT_BIAS + i] = -dt_s;
         F[N * (AT_TURN + i) + AT_TURN + i] = 0;
         F[N * (AT_TURN + i) + AT_BIAS + i] = -1;
     }
     propagate(F, state->P);
-    state->T_map_base = ndt_pose_compose(&state->T_map_base, &D);
+    state->T_map_base = ndt_pose_compose(&state->T_map_base, &motion->D);
     for (int i = 0; i < 3; i++)
         state->twist.w_radps[i] = motion->twist.w_radps[i] - state->bias_radps[i];
     state->has_twist = 1;
-    if (of_scans)
-        take_way(track, of_scans, dt_s, state, F);
-    else
-        add_acceleration_noise(state, AT_POSE, 3, track->params.acceleration_noise, dt_s);
+    add_acceleration_noise(state, AT_POSE, 3, track->params.acceleration_noise, dt_s);
     add_noise(state->P, AT_ROTATION, 3, noise * noise * fabs(dt_s));
     add_noise(state->P, AT_TURN, 3, noise * noise / 0.01); /* noise of one sample at 100 Hz */
     add_acceleration_noise(state, AT_ROTATION, 3, track->params.turn_noise, motion->extrapolated_s);
@@ -500,13 +477,13 @@ static int predict(const struct ndt_track *track, const struct ndt_track_state *
 {
     const double dt_s = ndt_track_seconds(state->stamp_ns, stamp_ns);
     const int bias_before = out->bias_of_gyro;
-    struct ndt_track_motion motion = {.is_of_scans = 0}, by_scans;
+    struct ndt_track_motion motion = {.is_of_scans = 0};
     const int is_told = odometry_between(track, state->stamp_ns, stamp_ns, &motion);
-    const struct ndt_track_motion *of_scans = is_told && motion.is_of_scans && takes_scans ? &by_scans : NULL;
-    by_scans = motion;
     out->is_of_scans = 0;
     if (is_told && !motion.is_of_scans) {
         predict_by_odometry(track, &motion, dt_s, out, F);
+    } else if (is_told && takes_scans) {
+        predict_by_scans(track, &motion, dt_s, out, F);
     } else if (has_jumped(track, dt_s)) {
         predict_across_gap(track, dt_s, out);
         memset(F, 0, N * N * sizeof(*F));
@@ -516,9 +493,7 @@ static int predict(const struct ndt_track *track, const struct ndt_track_state *
         use_bias_of(track, &by_gyro, 1);
         if (gyro_between(track, state->stamp_ns, stamp_ns, by_gyro.bias_radps, out->twist.v_mps, &motion)) {
             *out = by_gyro;
-            predict_by_gyro(track, &motion, of_scans, dt_s, out, F);
-        } else if (of_scans) {
-            predict_by_scans(track, of_scans, dt_s, out, F);
+            predict_by_gyro(track, &motion, dt_s, out, F);
         } else {
             predict_by_twist(track, dt_s, out, F);
         }
@@ -633,7 +608,7 @@ void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state
         predict_by_odometry(track, &motion, dt_s, out, F);
     } else if (state->bias_of_gyro &&
                gyro_between(track, state->stamp_ns, out->stamp_ns, state->bias_radps, v0, &motion)) {
-        predict_by_gyro(track, &motion, NULL, dt_s, out, F);
+        predict_by_gyro(track, &motion, dt_s, out, F);
     } else {
         if (dt_s < 0 && state->since_s > 0)
             out->twist = mean_twist_before(state, dt_s);

@@ -155,11 +155,14 @@ void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry
         ring->count++;
 }
 
-double ndt_track_wheels_age_s(const struct ndt_track *track, int64_t stamp_ns)
+double ndt_track_input_age_s(const struct ndt_track *track, int64_t stamp_ns)
 {
-    const struct ndt_track_odometry_sample *wheels = odometry_at_age(track, 0);
-    return track->odometry.count > 0 && !wheels->is_of_scans ? ndt_track_seconds(wheels->stamp_ns, stamp_ns)
-                                                             : INFINITY;
+    double age_s = INFINITY;
+    if (track->odometry.count > 0 && !odometry_at_age(track, 0)->is_of_scans)
+        age_s = ndt_track_seconds(odometry_at_age(track, 0)->stamp_ns, stamp_ns);
+    if (track->imu.count > 0)
+        age_s = fmin(age_s, ndt_track_seconds(imu_at_age(track, 0)->stamp_ns, stamp_ns));
+    return age_s;
 }
 
 void ndt_track_forget_scans(struct ndt_track *track)

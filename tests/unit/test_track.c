@@ -365,10 +365,10 @@ TEST(odometry_of_another_source_replaces_the_other)
 {
     odometry_of_scans(0, 5);
     odometry_of_scans(0.2, 6);
-    ck_assert(isinf(ndt_track_wheels_age_s(&track, after(0.2))));
+    ck_assert(isinf(ndt_track_input_age_s(&track, after(0.2))));
     odometry(0.3, 1, 6.5, 0, 0);
     ck_assert_int_eq(guess(0.3).source, NDT_TRACK_POSE);
-    ck_assert_double_eq_tol(ndt_track_wheels_age_s(&track, after(0.5)), 0.2, 1e-9);
+    ck_assert_double_eq_tol(ndt_track_input_age_s(&track, after(0.5)), 0.2, 1e-9);
     ndt_track_forget_scans(&track); /* wheels stay */
     found(0.3, 1);
     odometry(0.4, 1, 7.5, 0, 0);

@@ -163,7 +163,7 @@ static std::string option_text(nb::handle given)
             flat.attr("extend")(row);
         return option_text(flat);
     }
-    if (nb::hasattr(given, "ravel"))
+    if (nb::hasattr(given, "ravel") && nb::cast<int>(given.attr("ndim")) > 0)
         return option_text(given.attr("ravel")().attr("tolist")());
     const nb::object value = nb::hasattr(given, "tolist") ? given.attr("tolist")() : nb::borrow(given);
     if (nb::isinstance<nb::bool_>(value))

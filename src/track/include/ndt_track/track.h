@@ -199,8 +199,8 @@ void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *stat
  * measurements of the next prediction. The limits are those of ndt/limits.h.
  * @{ */
 void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *sample);
-/** Time from the newest sample of odometry to a stamp [s]; infinite where there is none, or only that of scans. */
-double ndt_track_wheels_age_s(const struct ndt_track *track, int64_t stamp_ns);
+/** Time from the newest sample of wheels or of the IMU to a stamp [s]; infinite where there is none. */
+double ndt_track_input_age_s(const struct ndt_track *track, int64_t stamp_ns);
 /** Forgets the odometry of scans, which begins anew; that of wheels stays. */
 void ndt_track_forget_scans(struct ndt_track *track);
 void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample);
