@@ -18,7 +18,7 @@ enum { LEAST_OCTANTS = 6 };
 /* Least fit with the local map and least part of the information along any direction, and largest deviation, of a
  * motion that it is sure of. */
 static const double LEAST_FIT = 0.25, LEAST_PART = 0.006, LARGEST_M = 0.03;
-/* Of the last RECENT scans, those that are hard from which on odometry begins: a single one, as the first after a
+/* Number of hard scans among the last RECENT ones at which odometry begins: a single one, as the first after a
  * given pose, is found without it. */
 enum { RECENT = 10, BEGINNING = 2 };
 /* Scans in a row that one guess suffices for after which odometry ends; at most 64. */

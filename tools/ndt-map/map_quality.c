@@ -148,7 +148,7 @@ static double value_of(const struct map_rating *rating)
                                    : 1 + log10(fmax(rating->condition, 1e-9) / 0.1) / 2;
 }
 
-/* What value_of maps to 0 and 1. */
+/* Values that value_of maps to 0 and 1. */
 static const struct map_legend legends[] = {[BASIN] = {"basin", "0 m", "2 m or more"},
                                             [DEVIATION] = {"deviation", "10 cm or more", "1 cm or less"},
                                             [CONDITION] = {"condition", "1/1000 or less", "1/10 or more"}};

@@ -53,7 +53,7 @@ def dat(tmp_path):
 @pytest.mark.parametrize("sequence", [True, False])
 def test_points_in_points_out(sequence, dat, tmp_path, capsys):
     rng = np.random.default_rng(2)
-    # Of each field; the third goes on behind 0 deg, where the last adjustment and the first are neighbours.
+    # Azimuths of each field; the third goes on behind 0 deg, where the last adjustment and the first are neighbours.
     encoders = [(70 * DEG + 77, 100 * DEG), (200 * DEG, 201 * DEG + 5), (359 * DEG + 9001, 10 * DEG + 3)]
     distances = rng.integers(1, 40000, (3, 2, 128)) * (rng.random((3, 2, 128)) < 0.8)
     packets = [at128_packet(pair, rows, 250_000, reflectivity=77, sequence=sequence) for pair, rows in zip(encoders, distances)]

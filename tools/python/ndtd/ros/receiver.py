@@ -118,7 +118,7 @@ class Receiver:
         found = [writer for writer in self.participant.endpoints() if writer.type == msgtypes.CLOUD]
         for topic in {writer.topic for writer in found}:
             self.participant.expect(topic, msgtypes.SCANS, transport.SENSOR)
-        # What late subscribers get is a map, not what a LiDAR sees.
+        # A latched cloud is a map: late subscribers get it, too.
         clouds = sorted({writer.topic for writer in found} - {writer.topic for writer in found if writer.transient_local})
         now_s = time.monotonic()
         self._first_cloud_s = (self._first_cloud_s or now_s) if clouds else None
