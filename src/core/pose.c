@@ -307,3 +307,21 @@ struct ndt_pose ndt_pose_from_rpy(const double t_m[3], const double rpy_rad[3])
                              .q_xyzw = {sr * cp * cy - cr * sp * sy, cr * sp * cy + sr * cp * sy,
                                         cr * cp * sy - sr * sp * cy, cr * cp * cy + sr * sp * sy}};
 }
+
+double ndt_pose_squared_mahalanobis(const struct ndt_pose *mean, const double covariance[36],
+                                    const struct ndt_pose *pose)
+{
+    const struct ndt_pose off = ndt_pose_between(mean, pose);
+    const struct ndt_twist error = ndt_pose_log(&off, 1);
+    double factor[36], z[6], solved[6], sum = 0;
+    memcpy(z, error.v_mps, sizeof(error.v_mps));
+    memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
+    memcpy(factor, covariance, sizeof(factor));
+    memcpy(solved, z, sizeof(solved));
+    if (!ndt_factor_cholesky(6, factor))
+        return INFINITY;
+    ndt_solve_cholesky(6, factor, solved);
+    for (int i = 0; i < 6; i++)
+        sum += z[i] * solved[i];
+    return sum;
+}

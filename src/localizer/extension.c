@@ -404,7 +404,7 @@ static int is_within(const struct ndtd_pipeline *pipeline, const struct ndtd_ali
     const struct ndt_pose *extended = &alignment->predicted.T_map_base;
     double block[36];
     get_pose_block(&alignment->predicted, block);
-    return ndtd_squared_mahalanobis(extended, block, T_map_base) <= pipeline->settings->track.gate ||
+    return ndt_pose_squared_mahalanobis(extended, block, T_map_base) <= pipeline->settings->track.gate ||
            (ndt_pose_distance_m(extended, T_map_base) <= AGREE_M &&
             ndt_pose_angle_rad(extended, T_map_base) <= AGREE_RAD);
 }

@@ -1,9 +1,6 @@
 #include "guesses.h"
 
 #include <math.h>
-#include <string.h>
-
-#include "ndt/linalg.h"
 
 /* Running mean of the fit: its gain, the scans after which it is known, and the least deviation from it. */
 static const double USUAL_GAIN = 0.05, LEAST_DEVIATION = 0.03;
@@ -92,24 +89,6 @@ void ndtd_guesses_obvious(struct ndtd_guesses *out, const struct ndtd_guess_sour
     }
     if (sources->verified)
         add(out, &sources->verified->T_map_base);
-}
-
-double ndtd_squared_mahalanobis(const struct ndt_pose *mean, const double covariance[36],
-                                const struct ndt_pose *pose)
-{
-    const struct ndt_pose off = ndt_pose_between(mean, pose);
-    const struct ndt_twist error = ndt_pose_log(&off, 1);
-    double factor[36], z[6], solved[6], sum = 0;
-    memcpy(z, error.v_mps, sizeof(error.v_mps));
-    memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
-    memcpy(factor, covariance, sizeof(factor));
-    memcpy(solved, z, sizeof(solved));
-    if (!ndt_factor_cholesky(6, factor))
-        return INFINITY;
-    ndt_solve_cholesky(6, factor, solved);
-    for (int i = 0; i < 6; i++)
-        sum += z[i] * solved[i];
-    return sum;
 }
 
 double ndtd_surprise(double deviations2)

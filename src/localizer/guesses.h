@@ -51,10 +51,6 @@ double ndtd_fit_deficit(const struct ndtd_usual_fit *usual, double fit);
 
 /* Whether two poses are different optima, not two views of one. */
 int ndtd_are_distinct(const struct ndt_pose *a, const struct ndt_pose *b);
-/* Squared Mahalanobis distance of a pose from a mean with a covariance of its error log(mean^-1 pose), translation
- * first, axes of the body; INFINITY where the covariance is not positive definite. */
-double ndtd_squared_mahalanobis(const struct ndt_pose *mean, const double covariance[36],
-                                const struct ndt_pose *pose);
 /* Evidence against a pose at a squared Mahalanobis distance from its mean: the logarithm of a t distribution of 6
  * degrees of freedom in 6 dimensions, (6 + 6) / 2 ln(1 + d^2 / 6). Of the poses of people who carry a sensor and
  * look around, 95 % are within 22, 99 % within 40. */

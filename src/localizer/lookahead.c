@@ -304,8 +304,8 @@ static int counts(const struct ndtd_matcher *matcher, const struct slot *slot, c
     int is_wider = 0;
     for (int i = 0; i < 6; i++)
         is_wider |= now->covariance[7 * i] > WIDER * then->covariance[7 * i];
-    if (ndtd_has_prior(settings) &&
-        (is_wider || ndtd_squared_mahalanobis(&then->T_map_sensor, then->covariance, &now->T_map_sensor) > AWAY))
+    if (ndtd_has_prior(settings) && (is_wider || ndt_pose_squared_mahalanobis(&then->T_map_sensor, then->covariance,
+                                                                              &now->T_map_sensor) > AWAY))
         return 0;
     return slot->result.outcome == NDT_CONVERGED &&
            off_m <= align->basin * align->levels[align->level_count - 1].leaf_m &&

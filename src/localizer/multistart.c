@@ -251,7 +251,7 @@ static double surprise_of(const struct ndtd_relocalization *now, const struct nd
     if (!now->has_evidence)
         return 0;
     return ndtd_surprise(
-        ndtd_squared_mahalanobis(&now->expected.T_map_sensor, now->expected.covariance, T_map_sensor));
+        ndt_pose_squared_mahalanobis(&now->expected.T_map_sensor, now->expected.covariance, T_map_sensor));
 }
 
 /* Logarithm of the odds of sensor pose a over b, from the difference of the fits of the scan. */
@@ -276,7 +276,7 @@ static double surprise_of_motion(const struct ndtd_relocalization *now, const st
     if (!now->relocalizer->is_verified)
         for (int i = 0; i < 6; i++)
             covariance[7 * i] += i < 3 ? given_m * given_m : given_rad * given_rad;
-    return ndtd_surprise(ndtd_squared_mahalanobis(&now->expected.T_map_sensor, covariance, T_map_sensor));
+    return ndtd_surprise(ndt_pose_squared_mahalanobis(&now->expected.T_map_sensor, covariance, T_map_sensor));
 }
 
 /* Evidence against a sensor pose of the way from the last verified or given pose. */

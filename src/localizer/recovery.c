@@ -605,7 +605,7 @@ static int is_near_verified(const struct ndtd_relocalization *now)
         ndtd_is_odometry_contradicted(relocalizer)) /* wheels that stand still lead to where it was */
         return 0;
     if (deviation_m <= track->params.lost_deviation_m &&
-        ndtd_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
+        ndt_pose_squared_mahalanobis(&expected.T_map_base, block, &now->alignment->updated.T_map_base) <=
             track->params.gate)
         return 1;
     if (ndtd_has_odometry(&expected) &&

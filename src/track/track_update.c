@@ -221,21 +221,11 @@ static double distance_without_scans(const struct ndt_track *track, const struct
                                      const struct ndt_track_state *found)
 {
     struct ndt_track_state expected;
-    double block[36], z[6], solved[6], sum = 0;
+    double block[36];
     ndt_track_predict_without_scans(track, before, found->stamp_ns, &expected);
-    const struct ndt_pose off = ndt_pose_between(&expected.T_map_base, &found->T_map_base);
-    const struct ndt_twist error = ndt_pose_log(&off, 1);
-    memcpy(z, error.v_mps, sizeof(error.v_mps));
-    memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
     for (int i = 0; i < 6; i++)
         memcpy(block + 6 * i, expected.P + N * i, 6 * sizeof(*block));
-    memcpy(solved, z, sizeof(z));
-    if (!ndt_factor_cholesky(6, block))
-        return EXPECTED_INNOVATION;
-    ndt_solve_cholesky(6, block, solved);
-    for (int i = 0; i < 6; i++)
-        sum += z[i] * solved[i];
-    return sum;
+    return ndt_pose_squared_mahalanobis(&expected.T_map_base, block, &found->T_map_base);
 }
 
 /* Sets the mean motion since the last measurement, for stamps that lie between the two. */

@@ -117,12 +117,12 @@ TEST(distance_in_sigmas)
     double P[36] = {0};
     for (int i = 0; i < 6; i++)
         P[7 * i] = i < 3 ? 0.25 : 0.01;
-    ck_assert_double_eq(ndtd_squared_mahalanobis(&mean, P, &mean), 0);
-    ck_assert_double_eq_tol(ndtd_squared_mahalanobis(&mean, P, &pose), 1.25, 1e-12);
+    ck_assert_double_eq(ndt_pose_squared_mahalanobis(&mean, P, &mean), 0);
+    ck_assert_double_eq_tol(ndt_pose_squared_mahalanobis(&mean, P, &pose), 1.25, 1e-12);
     pose = pose_at(1, 2, 3, 0.1);
-    ck_assert_double_eq_tol(ndtd_squared_mahalanobis(&mean, P, &pose), 1, 1e-9);
+    ck_assert_double_eq_tol(ndt_pose_squared_mahalanobis(&mean, P, &pose), 1, 1e-9);
     memset(P, 0, sizeof(P)); /* not invertible: far away */
-    ck_assert(isinf(ndtd_squared_mahalanobis(&mean, P, &mean)));
+    ck_assert(isinf(ndt_pose_squared_mahalanobis(&mean, P, &mean)));
 }
 
 TEST(room_for_optima)

@@ -79,6 +79,10 @@ double ndt_pose_heading_rad(const struct ndt_pose *T_a_b);
 
 /** Distance between two positions [m]. */
 double ndt_pose_distance_m(const struct ndt_pose *a, const struct ndt_pose *b);
+/** Squared Mahalanobis distance of a pose from a mean. covariance: of the error d, T = mean Exp(d), row-major,
+ * translation before rotation. INFINITY: the covariance is not positive definite. */
+double ndt_pose_squared_mahalanobis(const struct ndt_pose *mean, const double covariance[36],
+                                    const struct ndt_pose *pose);
 /** Rotation angle between two attitudes, in [0, pi]. */
 double ndt_pose_angle_rad(const struct ndt_pose *a, const struct ndt_pose *b);
 
