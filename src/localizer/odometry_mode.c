@@ -114,11 +114,6 @@ const struct ndt_odometry_result *ndtd_odometry_mode_found(const struct ndtd_odo
     return &mode->found;
 }
 
-const struct ndt_cloud *ndtd_odometry_mode_points(const struct ndtd_odometry_mode *mode)
-{
-    return ndt_odometry_points(mode->odometry);
-}
-
 void ndtd_odometry_mode_imu(struct ndtd_odometry_mode *mode, const struct ndt_track_imu_sample *sample)
 {
     if (begin(mode, NULL, NULL) == NDT_OK)

@@ -34,8 +34,6 @@ NDT_MUST_CHECK enum ndt_status ndtd_odometry_mode_begin_at(struct ndtd_odometry_
 const struct ndt_track_state *ndtd_odometry_mode_state(const struct ndtd_odometry_mode *mode);
 /* The result of the last scan that odometry was given. */
 const struct ndt_odometry_result *ndtd_odometry_mode_found(const struct ndtd_odometry_mode *mode);
-/* The points of the last scan, thinned, in the frame of the sensor; borrowed until the next scan. */
-const struct ndt_cloud *ndtd_odometry_mode_points(const struct ndtd_odometry_mode *mode);
 /* Samples between scans, in the base frame. */
 void ndtd_odometry_mode_imu(struct ndtd_odometry_mode *mode, const struct ndt_track_imu_sample *sample);
 void ndtd_odometry_mode_wheels(struct ndtd_odometry_mode *mode, const struct ndt_track_odometry_sample *sample);

@@ -133,8 +133,8 @@ static int is_of_same_sensor(const struct ndtd_scan_odometry *odometry, const st
     return strcmp(odometry->frame_id, frame_of(scan)) == 0;
 }
 
-/* Whether odometry may tell the motion of this scan since the last one: wheels tell it better, and a step that is
- * too long for the view would cost its time in vain. */
+/* Whether odometry may tell the motion of this scan since the last one. Wheels tell it better, a gyro the turn, and
+ * a step that is too long for the view would cost its time in vain. */
 static int is_wanted(struct ndtd_pipeline *pipeline, double step_s)
 {
     const struct ndtd_scan *scan = &pipeline->matcher.scan;

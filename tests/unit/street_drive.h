@@ -104,4 +104,14 @@ __attribute__((unused)) static struct ndtd_message street_drive_frame(enum ndt_m
     return frame;
 }
 
+/* Processes an encoded message. */
+__attribute__((unused)) static struct ndtd_scan_record
+street_drive_feed(struct ndtd_pipeline *pipeline, enum ndt_message_type type, const struct ndt_buffer *encoded)
+{
+    struct ndtd_scan_record record;
+    struct ndtd_message frame = street_drive_frame(type, encoded);
+    must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
+    return record;
+}
+
 #endif

@@ -32,16 +32,6 @@ static void open_pipeline(void)
     pipeline = street_drive_pipeline(drive.map);
 }
 
-static struct ndtd_scan_record feed(enum ndt_message_type type, const struct ndt_buffer *encoded)
-{
-    struct ndtd_scan_record record;
-    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
-    if (type == NDT_MESSAGE_SCAN)
-        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-    must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
-    return record;
-}
-
 /* The scan from pose `at` of the drive, its coordinates times `factor`. */
 static struct ndtd_scan_record feed_scan(size_t at, int64_t stamp_ns, const float factor[3])
 {
@@ -60,7 +50,7 @@ static struct ndtd_scan_record feed_scan(size_t at, int64_t stamp_ns, const floa
     }
     must(ndt_scan_encode(&encoded, &message, &cloud, &err));
     ndt_cloud_free(&cloud);
-    const struct ndtd_scan_record record = feed(NDT_MESSAGE_SCAN, &encoded);
+    const struct ndtd_scan_record record = street_drive_feed(pipeline, NDT_MESSAGE_SCAN, &encoded);
     ndt_buffer_free(&encoded);
     return record;
 }
@@ -113,7 +103,7 @@ TEST(scans_without_a_usable_point)
         expect(cases[i].reason);
     }
     open_pipeline();
-    feed(NDT_MESSAGE_INITIAL_POSE, &drive.start); /* and with a pose */
+    street_drive_feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start); /* and with a pose */
     const struct ndtd_scan_record record = feed_scan(0, stamp_of(0), cases[0].factor);
     ck_assert_int_eq(record.result.outcome, NDT_REJECTED);
     ck_assert_ptr_nonnull(strstr(record.result.reason, cases[0].reason));
@@ -134,7 +124,7 @@ TEST(a_first_pose_that_nobody_looks_for)
         expect(options[i][2]);
         ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->poseless, 1);
         open_pipeline();
-        feed(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+        street_drive_feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
         feed_scan(0, stamp_of(0), as_it_is);
         ck_assert_str_eq(lines(), "");
         street_drive_set(options[i][0], i == 0 ? "robust" : i == 1 ? "true" : "auto");
@@ -155,14 +145,14 @@ TEST(a_map_that_does_not_fit)
 TEST(motion_that_stays_in_scans)
 {
     open_pipeline();
-    feed(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    street_drive_feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
     for (size_t i = 0; i < 30; i++)
         feed_scan(i, stamp_of(i), as_it_is);
     expect("motion: up to 0.8");
     ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->distorted, 1);
     street_drive_set("preprocess.deskew", "off"); /* there is none, the configuration says */
     open_pipeline();
-    feed(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    street_drive_feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
     for (size_t i = 0; i < 30; i++)
         feed_scan(i, stamp_of(i), as_it_is);
     ck_assert_str_eq(lines(), "");
@@ -172,7 +162,7 @@ TEST(stamps_of_another_unit)
 {
     for (int is_wrong = 0; is_wrong < 2; is_wrong++) {
         open_pipeline();
-        feed(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+        street_drive_feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
         for (int64_t i = 0; i < 12; i++) /* 10 Hz in microseconds; 200 Hz */
             feed_scan(0, DRIVE_START_NS + i * (is_wrong ? 100000 : 5000000), as_it_is);
         ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->tight, (uint64_t)is_wrong);
@@ -186,7 +176,7 @@ TEST(a_clock_that_begins_in_1970)
     const int64_t now_ns = INT64_C(1700000000000000000);
     struct ndtd_scan_record record;
     open_pipeline();
-    feed(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    street_drive_feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
     for (size_t i = 0; i < 3; i++)
         record = feed_scan(i, stamp_of(i), as_it_is);
     ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);

@@ -10,27 +10,16 @@
 #include "run_tests.h"
 #include "street_drive.h"
 
-static struct ndtd_scan_record feed(struct ndtd_pipeline *pipeline, enum ndt_message_type type,
-                                    const struct ndt_buffer *encoded)
-{
-    struct ndtd_scan_record record;
-    struct ndtd_message frame = {.type = type, .data = encoded->data, .size = encoded->size};
-    if (type == NDT_MESSAGE_SCAN)
-        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
-    must(ndtd_pipeline_process(pipeline, &frame, &record, &err));
-    return record;
-}
-
 static struct ndtd_pipeline *open_at_start(void)
 {
     struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
-    feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    street_drive_feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
     return pipeline;
 }
 
 static struct ndtd_scan_record feed_scan(struct ndtd_pipeline *pipeline, size_t i)
 {
-    return feed(pipeline, NDT_MESSAGE_SCAN, &drive.scans[i]);
+    return street_drive_feed(pipeline, NDT_MESSAGE_SCAN, &drive.scans[i]);
 }
 
 FIXTURE(street_drive_make, street_drive_free)
@@ -76,7 +65,7 @@ TEST(near_scans_are_rejected)
     pipeline = street_drive_pipeline(drive.map);
     ck_assert_int_eq(feed_scan(pipeline, 0).result.outcome, NDT_REJECTED); /* nor is it searched for */
     ck_assert_int_eq(ndtd_pipeline_state(pipeline), NDT_STATE_INITIALISING);
-    feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    street_drive_feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
     const struct ndtd_scan_record record = feed_scan(pipeline, 1);
     ck_assert_int_eq(record.result.outcome, NDT_REJECTED);
     ck_assert_ptr_nonnull(strstr(record.result.reason, "sensor_points.required_distance is 60 m"));

@@ -2,7 +2,6 @@
 
     ros1_graph.py DRIVE.bag MAP.pcd --scans 600     # prints poses, losses, and milliseconds from publish to pose
 """
-import argparse
 import os
 import shutil
 import signal
@@ -15,7 +14,7 @@ import xmlrpc.client
 from pathlib import Path
 
 import numpy as np
-from ros_processes import Processes, initial_pose
+from ros_processes import Processes, drive_arguments, initial_pose
 
 PEER = Path(__file__).with_name("ros1_peer.py")
 PYTHON = "/usr/bin/python3"  # of the system, which has rospy
@@ -114,12 +113,7 @@ def pack(bag, folder, limit):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("bag", type=Path)
-    p.add_argument("map", type=Path)
-    p.add_argument("--ndtd", default="build/bin/ndtd")
-    p.add_argument("--scans", type=int, default=600)
-    p.add_argument("--rate", type=float, default=10.0)
+    p = drive_arguments(__doc__)
     args = p.parse_args()
     with tempfile.TemporaryDirectory(prefix="ros1_graph_") as folder:
         pack(args.bag, Path(folder) / "scans", args.scans)

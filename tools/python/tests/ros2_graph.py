@@ -2,7 +2,6 @@
 
     ros2_graph.py DRIVE.bag MAP.pcd --scans 600     # prints poses, losses, and milliseconds from publish to pose
 """
-import argparse
 import os
 import signal
 import socket
@@ -13,7 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from ros_processes import Processes, initial_pose
+from ros_processes import Processes, drive_arguments, initial_pose
 
 PEER = Path(__file__).with_name("ros2_peer.py")
 
@@ -74,12 +73,7 @@ def pack(bag, folder, limit):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("bag", type=Path)
-    p.add_argument("map", type=Path)
-    p.add_argument("--ndtd", default="build/bin/ndtd")
-    p.add_argument("--scans", type=int, default=600)
-    p.add_argument("--rate", type=float, default=10.0)
+    p = drive_arguments(__doc__)
     p.add_argument("--bridge", nargs="*", default=["--scan", "/points"], help="options of the bridge")
     p.add_argument("--restart", choices=("bridge", "ndtd", "driver"), help="kill and start it again in the middle")
     p.add_argument("--down", type=float, default=1.0, metavar="S", help="time between the two")

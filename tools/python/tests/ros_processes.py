@@ -1,4 +1,5 @@
 """ndtd, a bridge and its peers as processes, for the tests of ndt-ros1-bridge and ndt-ros2-bridge."""
+import argparse
 import os
 import signal
 import subprocess
@@ -87,3 +88,14 @@ def truth(bag):
     """Positions by stamp."""
     rows = [msgpack.unpackb(record.payload) for record in BagReader(str(bag)) if record.type == "truth"]
     return {row["stamp_ns"]: row["pose"][:3] for row in rows}
+
+
+def drive_arguments(description):
+    """Parser of the programs that play a drive through a bridge."""
+    p = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("bag", type=Path)
+    p.add_argument("map", type=Path)
+    p.add_argument("--ndtd", default="build/bin/ndtd")
+    p.add_argument("--scans", type=int, default=600)
+    p.add_argument("--rate", type=float, default=10.0)
+    return p
