@@ -396,9 +396,8 @@ static enum ndt_status localise(struct ndtd_pipeline *pipeline, struct ndtd_alig
     status = align_and_relocalise(pipeline, alignment, decision, &is_aligned, err);
     if (!is_aligned)
         return status;
-    if (pipeline->settings->deskew_passes > 1 && matcher->scan.preprocess.deskew != NDT_DESKEW_OFF &&
-        !decision->is_multistart)
-        status = ndtd_second_pass(matcher, alignment, err);
+    if (!decision->is_multistart)
+        status = ndtd_deskew_passes(matcher, alignment, err);
     if (status == NDT_OK)
         status = estimate_covariance(matcher, alignment, err);
     assess(pipeline, decision, alignment, record);

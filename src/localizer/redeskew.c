@@ -4,11 +4,12 @@
 
 #include "ndt/clock.h"
 
-/* Distance [m] at the ends of the sweep by which the first pass has to move a typical point for a second one to
- * pay. */
-static const double SECOND_PASS_M = 0.05;
+/* Distance [m] at the ends of the sweep by which a pass has to move a typical point for another one to pay. */
+static const double ANOTHER_PASS_M = 0.05;
 /* Largest number of motions that follow from one that fits better, and of all that are tried at one place. */
 enum { MOTIONS_MAX = 4, TRIES_MAX = 32 };
+/* Largest number of further passes for a scan whose motion is unknown. */
+enum { UNKNOWN_MOTION_PASSES = 4 };
 /* Part of the usual fit below which a scan may have been deskewed with a wrong turn. */
 static const double USUAL_PART = 0.9;
 /* Differences of rates of turn: those that are tried first, and the least one between two that are tried. */
@@ -68,21 +69,37 @@ static enum ndt_status align_again(struct ndtd_matcher *matcher, struct ndtd_ali
 static int motion_differs(const struct ndtd_matcher *matcher, const struct ndtd_alignment *alignment)
 {
     return ndtd_scan_motion_difference_m(&matcher->scan.sweep, &alignment->updated.twist, motion_in_use(matcher)) >
-           SECOND_PASS_M;
+           ANOTHER_PASS_M;
 }
 
-enum ndt_status ndtd_second_pass(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
-                                 struct ndt_error *err)
+/* Number of passes after the first. A scan whose motion is unknown, as the first one, was deskewed with none. A
+ * pass finds about half of what is missing, since points that lie far off hardly count; an evaluation or two each.
+ */
+static int passes_left(const struct ndtd_matcher *matcher, const struct ndtd_alignment *alignment)
 {
-    struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
-    if (alignment->result.outcome != NDT_CONVERGED || !alignment->updated.has_twist ||
-        (ndtd_has_prior(matcher->settings) && !motion_differs(matcher, alignment)))
-        return NDT_OK;
-    if (!ndtd_matcher_has_time(matcher, &params)) {
-        ndtd_refuse(&alignment->result, NDT_DEADLINE, "no time left for the second pass");
-        return NDT_OK;
+    if (matcher->scan.preprocess.deskew == NDT_DESKEW_OFF)
+        return 0;
+    if (ndtd_has_prior(matcher->settings) && (!alignment->before->has_twist || !alignment->predicted.has_twist))
+        return UNKNOWN_MOTION_PASSES;
+    return matcher->settings->deskew_passes - 1;
+}
+
+enum ndt_status ndtd_deskew_passes(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                                   struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    for (int left = passes_left(matcher, alignment); left > 0 && status == NDT_OK; left--) {
+        struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
+        if (alignment->result.outcome != NDT_CONVERGED || !alignment->updated.has_twist ||
+            (ndtd_has_prior(matcher->settings) && !motion_differs(matcher, alignment)))
+            return NDT_OK;
+        if (!ndtd_matcher_has_time(matcher, &params)) {
+            ndtd_refuse(&alignment->result, NDT_DEADLINE, "no time left for another pass of deskewing");
+            return NDT_OK;
+        }
+        status = align_again(matcher, alignment, &params, err);
     }
-    return align_again(matcher, alignment, &params, err);
+    return status;
 }
 
 struct ndtd_deskewing ndtd_deskewing_now(const struct ndtd_matcher *matcher)

@@ -9,9 +9,10 @@
 void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_result *before);
 /* Gives a result other costs. */
 void ndtd_set_costs(struct ndt_align_result *result, const struct ndt_align_result *costs);
-/* Runs the second pass of preprocess.deskew_passes = 2, where it pays. */
-NDT_MUST_CHECK enum ndt_status ndtd_second_pass(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
-                                                struct ndt_error *err);
+/* Runs the second pass of preprocess.deskew_passes = 2, and several for a scan whose motion was unknown, where they
+ * pay. */
+NDT_MUST_CHECK enum ndt_status ndtd_deskew_passes(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
+                                                  struct ndt_error *err);
 /* Tries other motions for a scan that contradicts its prediction and was therefore deskewed with a wrong one: the
  * motion that its alignment suggests, again as long as the fit improves, and those that lead to the alignment from
  * the previous scan. Where the scan still fits worse than usual, faster and slower turns follow: a person who looks

@@ -112,6 +112,50 @@ TEST(costs_of_both_passes_are_added)
     ck_assert_int_gt(records[1].result.evaluations, records[0].result.evaluations);
 }
 
+/* The first scan of the drive as a sensor sees it that moves within the sweep, with the times of its points. */
+static void encode_moving_scan(const struct ndt_twist *twist, struct ndt_buffer *frame)
+{
+    const struct world world = {WORLD_STREET, 5, 120, 0.02};
+    const struct ndt_scan_message message = {.stamp_ns = DRIVE_START_NS, .frame_id = "lidar"};
+    struct ndt_cloud cloud;
+    ndt_cloud_init(&cloud);
+    must(world_scan(&cloud, &world, 100, 6000, &drive.truth[0], 40, &err));
+    must(ndt_cloud_reserve(&cloud, cloud.count, NDT_CLOUD_TIME, &err));
+    for (size_t i = 0; i < cloud.count; i++) {
+        const double time_s = 0.05 * cos(3 * atan2(cloud.y_m[i], cloud.x_m[i]));
+        const struct ndt_pose back = ndt_pose_exp(twist, -time_s);
+        const double p[3] = {cloud.x_m[i], cloud.y_m[i], cloud.z_m[i]};
+        double moved[3];
+        ndt_pose_apply(&back, p, moved);
+        cloud.x_m[i] = (float)moved[0];
+        cloud.y_m[i] = (float)moved[1];
+        cloud.z_m[i] = (float)moved[2];
+        cloud.time_s[i] = (float)time_s;
+    }
+    must(ndt_scan_encode(frame, &message, &cloud, &err));
+    ndt_cloud_free(&cloud);
+}
+
+/* Nothing tells the motion of the first scan but its own points: it is found, and the pose with it. */
+TEST(motion_of_the_first_scan_is_found)
+{
+    const struct ndt_twist truth = {{8, 0, 0}, {0, 0, 0.3}};
+    const struct ndt_pose_message start = {
+        .stamp_ns = DRIVE_START_NS, .frame_id = "map", .has_pose = 1, .pose = drive.truth[0]};
+    must(ndt_pose_message_encode(&drive.start, NDT_MESSAGE_INITIAL_POSE, &start, &err));
+    encode_moving_scan(&truth, &drive.scans[0]);
+    drive.settings.preprocess.deskew = NDT_DESKEW_TIME;
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
+    feed_start(pipeline);
+    const struct ndtd_scan_record record = feed(pipeline, 0);
+    ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+    ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &drive.truth[0]), 0.02);
+    ck_assert(record.has_twist);
+    ck_assert_double_eq_tol(record.twist.v_mps[0], truth.v_mps[0], 0.4);
+    ck_assert_double_eq_tol(record.twist.w_radps[2], truth.w_radps[2], 0.03);
+    ndtd_pipeline_destroy(pipeline);
+}
+
 TEST(every_scan_is_answered)
 {
     drive.settings.initial_pose_mode = NDTD_POSE_GIVEN;
