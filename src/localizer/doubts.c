@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ndtd/scan_state.h"
 #include "pipeline_state.h"
@@ -17,6 +18,13 @@ static const double DISTORTED_M = 0.1;
 /* Time between scans below that of any lidar: 500 turns per second. */
 static const double TIGHT_S = 2e-3;
 enum { TIGHT_SCANS = 5 };
+
+/* Time over which the IMU is compared with the poses, and longest time between the scans of it: within that, a hand
+ * that moves about is described by the poses of the scans. */
+static const double LEAN_S = 4, LEAN_GAP_S = 0.6;
+/* Angle between the vertical of the IMU and that of the poses that is told: more than a bias of 0.5 m/s^2 and the
+ * sway of a hand make. Force that no bias explains: in g, 1 in place of 9.81. */
+static const double GRAVITY_MPS2 = 9.81, LEAN_RAD = 6 * 0.017453292519943295, WEIGHTLESS_MPS2 = 5;
 
 /* ---- a scan without points ---- */
 
@@ -130,6 +138,70 @@ static void doubt_stamps(struct ndtd_pipeline *pipeline)
     }
 }
 
+/* The specific force at the pose of the estimate, but for the change of its velocity: R^T g e_z + w x v. */
+static void expected_force(const struct ndt_track_state *state, double mps2[3])
+{
+    const double *v = state->twist.v_mps, *w = state->twist.w_radps;
+    double R[9];
+    ndt_pose_rotation(&state->T_map_base, R);
+    for (int i = 0; i < 3; i++) {
+        const int j = (i + 1) % 3, k = (i + 2) % 3;
+        mps2[i] = GRAVITY_MPS2 * R[6 + i] + w[j] * v[k] - w[k] * v[j];
+    }
+}
+
+/* Adds the interval between the last scan and that of the estimate, if the IMU describes it. */
+static void add_force(struct ndtd_lean *lean, const struct ndt_track *track, const double expected[3])
+{
+    const struct ndt_track_state *state = &track->state;
+    const double dt_s = ndt_track_seconds(lean->last_ns, state->stamp_ns);
+    double force[3];
+    if (lean->last_ns == 0 || dt_s <= 0 || dt_s > LEAN_GAP_S ||
+        !ndt_track_specific_force(track, lean->last_ns, state->stamp_ns, force))
+        return;
+    for (int i = 0; i < 3; i++)
+        lean->sum_mps[i] += dt_s * (force[i] - 0.5 * (expected[i] + lean->expected[i])) -
+                            (state->twist.v_mps[i] - lean->last_mps[i]);
+    lean->duration_s += dt_s;
+}
+
+static void judge_lean(struct ndtd_pipeline_events *events, const struct ndtd_lean *lean)
+{
+    const double x = lean->sum_mps[0] / lean->duration_s, y = lean->sum_mps[1] / lean->duration_s,
+                 z = lean->sum_mps[2] / lean->duration_s + GRAVITY_MPS2;
+    const double force_mps2 = sqrt(x * x + y * y + z * z), lean_rad = atan2(hypot(x, y), z);
+    if (fabs(force_mps2 - GRAVITY_MPS2) > WEIGHTLESS_MPS2) {
+        events->weightless++;
+        events->force_mps2 = force_mps2;
+    } else if (lean_rad > LEAN_RAD) {
+        events->leans++;
+        events->lean_rad = lean_rad;
+    }
+}
+
+/* Gravity that contradicts the vertical of the poses: a mounting that is not that of the configuration. */
+static void doubt_vertical(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
+{
+    const struct ndt_track *track = &pipeline->track;
+    const struct ndt_track_state *state = &track->state;
+    struct ndtd_lean *lean = &pipeline->lean;
+    double expected[3];
+    if (record->state != NDT_STATE_TRACKING || !state->has_twist) {
+        lean->last_ns = 0;
+        return;
+    }
+    expected_force(state, expected);
+    add_force(lean, track, expected);
+    if (lean->duration_s >= LEAN_S) {
+        judge_lean(&pipeline->events, lean);
+        lean->duration_s = 0;
+        memset(lean->sum_mps, 0, sizeof(lean->sum_mps));
+    }
+    lean->last_ns = state->stamp_ns;
+    memcpy(lean->expected, expected, sizeof(expected));
+    memcpy(lean->last_mps, state->twist.v_mps, sizeof(lean->last_mps));
+}
+
 void ndtd_doubt_scan(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
 {
     doubt_points(pipeline, record);
@@ -137,4 +209,5 @@ void ndtd_doubt_scan(struct ndtd_pipeline *pipeline, const struct ndtd_scan_reco
     doubt_map(pipeline, record);
     doubt_deskewing(pipeline, record);
     doubt_stamps(pipeline);
+    doubt_vertical(pipeline, record);
 }

@@ -228,6 +228,25 @@ static int tight_event(const struct ndtd_pipeline_events *now, const struct ndtd
     return now->tight != told->tight;
 }
 
+static int lean_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                      char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "that of the IMU is %.0f deg off that of the poses: is the sensor mounted as frames.T_base_sensor "
+             "says, the IMU as frames.T_base_imu, and the map level?",
+             now->lean_rad * 57.29577951308232);
+    return now->leans != told->leans;
+}
+
+static int weightless_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                            char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "the IMU tells %.3g m/s^2 on average in place of gravity's 9.81: is it in g, or without gravity?",
+             now->force_mps2);
+    return now->weightless != told->weightless;
+}
+
 static const char *name_of(const char *frame_id)
 {
     return *frame_id ? frame_id : "scans";
@@ -321,7 +340,9 @@ static const struct {
              {"first pose: %s", poseless_event},
              {"map: %s", unplaced_event},
              {"motion: %s", distorted_event},
-             {"time between scans: %s", tight_event}};
+             {"time between scans: %s", tight_event},
+             {"vertical: %s", lean_event},
+             {"acceleration: %s", weightless_event}};
 
 const char *ndtd_pipeline_event(const struct ndtd_pipeline_events *now, struct ndtd_pipeline_events *told,
                                 size_t *kind, char text[NDTD_EVENT_BYTES])

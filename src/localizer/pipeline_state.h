@@ -21,6 +21,13 @@ struct ndtd_last_scan {
     char frame_id[NDT_PROTO_MAX_NAME + 1];
 };
 
+/* What an IMU has measured besides the acceleration and the gravity of the poses, over intervals between scans. */
+struct ndtd_lean {
+    int64_t last_ns;                 /* stamp of the last scan that is tracked; 0: none */
+    double last_mps[3], expected[3]; /* velocity and expected force there */
+    double sum_mps[3], duration_s;   /* integral of the difference, and its time */
+};
+
 struct ndtd_pipeline {
     const struct ndtd_settings_snapshot *snapshot;
     struct ndtd_settings fitted;          /* settings of the snapshot, with the levels that the map fills */
@@ -28,6 +35,7 @@ struct ndtd_pipeline {
     int is_stopped;
     enum ndt_state state; /* state after the last scan */
     struct ndtd_pipeline_events events;
+    struct ndtd_lean lean;
 
     /* Inputs. */
     struct ndtd_transforms transforms;

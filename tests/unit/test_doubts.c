@@ -158,6 +158,43 @@ TEST(motion_that_stays_in_scans)
     ck_assert_str_eq(lines(), "");
 }
 
+/* A sensor that stands, with an IMU at 100 Hz that measures this force. */
+static void stand_with_imu(const double force_mps2[3])
+{
+    const struct ndt_pose_message start = {
+        .stamp_ns = DRIVE_START_NS, .frame_id = "map", .has_pose = 1, .pose = drive.truth[0]};
+    struct ndt_buffer frame;
+    ndt_buffer_init(&frame);
+    open_pipeline();
+    must(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &start, &err));
+    street_drive_feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &frame);
+    for (size_t i = 0; i < 60; i++) {
+        for (int64_t k = 1; k <= 10; k++) {
+            struct ndt_imu_message imu = {.stamp_ns = stamp_of(i) - DRIVE_STEP_NS + k * (DRIVE_STEP_NS / 10),
+                                          .frame_id = "imu",
+                                          .has_acceleration = 1};
+            memcpy(imu.linear_acceleration_mps2, force_mps2, sizeof(imu.linear_acceleration_mps2));
+            must(ndt_imu_encode(&frame, &imu, &err));
+            street_drive_feed(pipeline, NDT_MESSAGE_IMU, &frame);
+        }
+        feed_scan(0, stamp_of(i), as_it_is);
+    }
+    ndt_buffer_free(&frame);
+}
+
+TEST(gravity_that_the_mounting_contradicts)
+{
+    stand_with_imu((double[3]){0.3, -0.3, 9.8}); /* a bias of 2.5 deg */
+    ck_assert_str_eq(lines(), "");
+    stand_with_imu((double[3]){3.355, 0, 9.218});
+    expect("vertical: that of the IMU is 20 deg off that of the poses");
+    ck_assert_uint_ge(ndtd_pipeline_events(pipeline)->leans, 1);
+    ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->weightless, 0);
+    stand_with_imu((double[3]){0, 0, 1});
+    expect("acceleration: the IMU tells 1 m/s^2 on average in place of gravity's 9.81");
+    ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->leans, 0);
+}
+
 TEST(stamps_of_another_unit)
 {
     for (int is_wrong = 0; is_wrong < 2; is_wrong++) {

@@ -56,6 +56,10 @@ struct ndtd_pipeline_events {
     double distorted_m;                  /**< the largest such motion */
     uint64_t tight, tight_row; /**< times that stamps were too near for a lidar; scans of the current row */
     double tight_s;            /**< time between the stamps */
+    uint64_t leans;            /**< times that gravity contradicted the vertical of the poses for some seconds */
+    double lean_rad;           /**< angle between the two */
+    uint64_t weightless;       /**< times that the mean specific force was far from gravity */
+    double force_mps2;         /**< that force */
     struct ndtd_transform_events transforms;
     struct ndtd_time_events times;
 };

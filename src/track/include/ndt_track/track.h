@@ -284,6 +284,10 @@ double ndt_track_velocity_deviation(const struct ndt_track_state *state);
  * stamp, of unit length. Returns 0 where there is no IMU, or the IMU turns or accelerates. */
 int ndt_track_gravity(const struct ndt_track *track, int64_t stamp_ns, double up[3]);
 
+/** Mean specific force of the IMU in the base frame [m/s^2] over its samples after one stamp, up to another.
+ * Returns 0 where there are none with an acceleration. */
+int ndt_track_specific_force(const struct ndt_track *track, int64_t after_ns, int64_t to_ns, double mean_mps2[3]);
+
 /** Seconds from one stamp to another, exact to well below a microsecond for all gaps in use. */
 double ndt_track_seconds(int64_t from_ns, int64_t to_ns);
 
