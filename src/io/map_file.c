@@ -10,7 +10,7 @@
 #include "ndt_io/compiled_map.h"
 #include "ndt_io/input_file.h"
 
-static int is_compiled(const char *path)
+int ndt_map_is_compiled(const char *path)
 {
     static const char extension[] = ".ndtmap";
     const size_t length = strlen(path);
@@ -128,15 +128,15 @@ enum ndt_status ndt_map_load_with(struct ndt_map **out, const char *path, const 
                                   struct ndt_progress *progress, struct ndt_error *err)
 {
     *out = NULL;
-    return is_compiled(path) ? open_compiled(out, path, config, progress, err)
-                             : build(out, path, config, progress, err);
+    return ndt_map_is_compiled(path) ? open_compiled(out, path, config, progress, err)
+                                     : build(out, path, config, progress, err);
 }
 
 enum ndt_status ndt_map_path_check(const char *path, struct ndt_error *err)
 {
     char list[64];
     enum ndt_status status = ndt_input_file_check(path, 1, err);
-    if (status != NDT_OK || is_compiled(path) || ndt_cloud_format_find(path) || ndt_map_is_tile_set(path))
+    if (status != NDT_OK || ndt_map_is_compiled(path) || ndt_cloud_format_find(path) || ndt_map_is_tile_set(path))
         return status;
     return ndt_fail(err, NDT_ERR_UNSUPPORTED,
                     "%s: neither a map nor a point cloud; extensions: .ndtmap%s; ndt-import map reads more", path,

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "ndt/hash.h"
@@ -38,12 +37,6 @@ struct ndtd_map_source {
 };
 
 /* ---- tiles and their files ---- */
-
-static int is_compiled(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot && strcasecmp(dot, ".ndtmap") == 0;
-}
 
 static int same_file(const char *a, const char *b)
 {
@@ -134,7 +127,7 @@ static enum ndt_status list_path(struct ndtd_map_source *source, const char *pat
         return ndt_fail(err, NDT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
     if (ndt_map_is_tile_set(path))
         return list_folder(source, path, err);
-    if (is_compiled(path)) {
+    if (ndt_map_is_compiled(path)) {
         source->compiled = strdup(path);
         return source->compiled ? NDT_OK : ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", path);
     }

@@ -85,7 +85,7 @@ static enum ndt_status read_all(struct info *info, const char *path, struct ndt_
     info->has_projector =
         map_projector_read(info->overlay.id ? info->overlay.map : path, info->projector_path,
                            sizeof(info->projector_path), info->projector, sizeof(info->projector));
-    if (!map_is_compiled(path))
+    if (!ndt_map_is_compiled(path))
         return read_points(info, path, err);
     status = ndt_map_open(&info->map, path, err);
     if (status == NDT_OK)

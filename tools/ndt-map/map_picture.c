@@ -106,7 +106,7 @@ static enum ndt_status draw_map(struct picture *picture, const char *path, struc
     if (args.style == OCCUPANCY)
         return draw_occupancy(picture, path, err);
     const enum ndt_status status =
-        map_is_compiled(path) ? draw_compiled(picture, path, err) : draw_points(picture, path, err);
+        ndt_map_is_compiled(path) ? draw_compiled(picture, path, err) : draw_points(picture, path, err);
     if (status == NDT_OK && args.style == DENSITY)
         map_raster_draw_density(&picture->raster, 1);
     return status == NDT_OK && args.style == HEIGHT ? map_raster_draw_height(&picture->raster, err) : status;

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "ndt_io/cloud_file.h"
@@ -16,12 +15,6 @@ struct reading {
     struct ndt_progress progress;
     uint64_t before, all; /* bytes of the files before the current one, and of all */
 };
-
-int map_is_compiled(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot && strcasecmp(dot, ".ndtmap") == 0;
-}
 
 static enum ndt_status list_one(struct map_points *points, const char *path, struct ndt_error *err)
 {
@@ -42,7 +35,7 @@ enum ndt_status map_points_open(struct map_points *points, const char *path, str
     *points = (struct map_points){.path = path};
     ndt_cloud_init(&points->cloud);
     enum ndt_status status = ndt_map_path_check(path, err);
-    if (status == NDT_OK && map_is_compiled(path))
+    if (status == NDT_OK && ndt_map_is_compiled(path))
         status = ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: a compiled map has no points; give those it was made from",
                           path);
     if (status != NDT_OK)
@@ -119,7 +112,7 @@ enum ndt_status map_load(struct ndt_map **out, const char *path, struct ndt_erro
     struct ndt_map_config config;
     struct ndt_map_builder *builder = NULL;
     *out = NULL;
-    if (map_is_compiled(path))
+    if (ndt_map_is_compiled(path))
         return ndt_map_open(out, path, err);
     ndt_map_config_default(&config);
     enum ndt_status status = map_points_open(&points, path, err);

@@ -19,8 +19,6 @@ struct map_points {
 NDT_MUST_CHECK enum ndt_status map_points_open(struct map_points *points, const char *path, struct ndt_error *err);
 /** Allowed on a zeroed one. */
 void map_points_close(struct map_points *points);
-/** Whether the file is a compiled map, by its extension. */
-int map_is_compiled(const char *path);
 
 /** Builds or opens the map with the default levels, those of the file for a compiled one; with a line of progress.
  * The caller owns one reference. */

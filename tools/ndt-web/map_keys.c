@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "ndt/quantile.h"
 #include "ndt_io/cloud_file.h"
@@ -35,12 +34,6 @@ struct survey {
 };
 
 /* ---- files ---- */
-
-static int is_compiled(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot && strcasecmp(dot, ".ndtmap") == 0;
-}
 
 /* The means of the finest level. */
 static enum ndt_status read_voxels(struct source *source, struct ndt_error *err)
@@ -80,7 +73,8 @@ static enum ndt_status open_source(struct source *source, const char *path, stru
         return status;
     }
     source->path = path;
-    return is_compiled(path) ? read_voxels(source, err) : ndt_cloud_read_with(&source->cloud, path, progress, err);
+    return ndt_map_is_compiled(path) ? read_voxels(source, err)
+                                     : ndt_cloud_read_with(&source->cloud, path, progress, err);
 }
 
 static void close_source(struct source *source)
@@ -251,7 +245,7 @@ enum ndt_status web_keys_read(struct web_keys *out, const char *path, struct ndt
 {
     struct source source;
     struct survey survey = {.min_m = {INFINITY, INFINITY, INFINITY}, .max_m = {-INFINITY, -INFINITY, -INFINITY}};
-    *out = (struct web_keys){.size_m = 1, .is_voxels = is_compiled(path)};
+    *out = (struct web_keys){.size_m = 1, .is_voxels = ndt_map_is_compiled(path)};
     enum ndt_status status = open_source(&source, path, progress, err);
     survey.files = source.path || source.set.count == 0 ? 1 : source.set.count;
     if (status == NDT_OK)

@@ -55,6 +55,8 @@ void ndt_tile_set_close(struct ndt_tile_set *set);
 NDT_MUST_CHECK enum ndt_status ndt_tile_read(struct ndt_cloud *out, const char *path, const char *change,
                                              struct ndt_progress *progress, struct ndt_error *err);
 
+/** Whether the name of a file is that of a compiled map: it ends in .ndtmap, in letters of either case. */
+int ndt_map_is_compiled(const char *path);
 /** Whether the folder `path` is an overlay. */
 int ndt_map_is_overlay(const char *path);
 /** Reads the name of the map that the overlay `path` changes. An overlay of an overlay is refused. */
