@@ -5,13 +5,8 @@
 set -uo pipefail
 bin=$(cd "${1:?BIN_DIR}" && pwd)
 build=$(dirname "$bin")
+source "$(dirname "$0")/steps.sh"
 cd "$(dirname "$0")/../.." || exit 1
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
 
 version=$(sed -n 's/^project(ndtd VERSION \([0-9]*\.[0-9]*\.[0-9]*\) .*/\1/p' CMakeLists.txt)
 [ -n "$version" ] || fail "no version MAJOR.MINOR.PATCH in CMakeLists.txt"

@@ -6,11 +6,7 @@ set -uo pipefail
 work=${1:?folder to write to} python=${2:?folder of install.sh}
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && pwd)
-failures=0
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
+source "$here/../cli/steps.sh"
 [ -e "$python/ready" ] || { echo "skipped: the package is not installed, see python_install"; exit 77; }
 mkdir -p "$work" && work=$(cd "$work" && pwd) && python=$(cd "$python" && pwd) || exit 1
 rm -rf "$work/wheel" "$work/tree" "$work/site"

@@ -5,15 +5,8 @@
 set -uo pipefail
 bin=${1:?folder of the programs}
 guard=$(cd "$(dirname "$0")/../../tools/dev" && pwd)/instruction-guard
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+source "$(dirname "$0")/../cli/steps.sh"
 case=result_encode other=bag_checksum_120k # the two cheapest
-failures=0
-
-fail() {
-    echo "FAIL: $*"
-    failures=$((failures + 1))
-}
 
 # expect RC "PATTERN" ARGUMENTS...: exit code, and a line that matches, on either stream.
 expect() {

@@ -5,14 +5,7 @@
 set -uo pipefail
 source=${1:?folder of the sources}
 guard=$source/tools/dev/sass-guard/sass-guard arch=90
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-failures=0
-
-fail() {
-    echo "FAIL $*"
-    failures=$((failures + 1))
-}
+source "$source/tests/cli/steps.sh"
 
 # tree NAME: a tree with the headers of the project and one file of kernels from stdin, gpu/kernels_planted.cu.
 tree() {

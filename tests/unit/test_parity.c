@@ -12,6 +12,7 @@
 #include "ndt/backend.h"
 #include "ndt/map.h"
 #include "ndt/preprocess.h"
+#include "ndt/quantile.h"
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/trajectory.h"
 #include "run_tests.h"
@@ -78,16 +79,10 @@ static void compare(struct parity *parity, const struct ndt_cloud *scan, const s
     parity->count++;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void assess(struct parity *parity, const char *what)
 {
-    qsort(parity->off_m, parity->count, sizeof(double), ascending);
-    qsort(parity->off_rad, parity->count, sizeof(double), ascending);
+    ndt_quantile_sort(parity->off_m, parity->count);
+    ndt_quantile_sort(parity->off_rad, parity->count);
     const size_t median = parity->count / 2, p95 = (parity->count * 95 - 1) / 100;
     printf(
         "parity, %s, %zu scans: median %.2e m %.2e rad, p95 %.2e m %.2e rad, max %.2e m; %zu with another number "
