@@ -456,15 +456,6 @@ enum ndt_status ndt_cuda_set_mark(struct ndt_cuda_device *device, int mark, enum
     return finish(device, cudaEventRecord(device->marks[mark], device->streams[stream]), "mark", err);
 }
 
-enum ndt_status ndt_cuda_follow_mark(struct ndt_cuda_device *device, enum ndt_cuda_stream stream, int mark,
-                                     struct ndt_error *err)
-{
-    enum ndt_status status = enter(device, err);
-    if (status != NDT_OK)
-        return status;
-    return finish(device, cudaStreamWaitEvent(device->streams[stream], device->marks[mark], 0), "mark", err);
-}
-
 enum ndt_status ndt_cuda_mark_reached(struct ndt_cuda_device *device, int mark, int *out, struct ndt_error *err)
 {
     *out = 0;
@@ -476,15 +467,6 @@ enum ndt_status ndt_cuda_mark_reached(struct ndt_cuda_device *device, int mark, 
     if (code == cudaErrorNotReady)
         (void)cudaGetLastError(); /* no failure */
     return finish(device, code == cudaErrorNotReady ? cudaSuccess : code, "running", err);
-}
-
-enum ndt_status ndt_cuda_wait_mark(struct ndt_cuda_device *device, int mark, struct ndt_error *err)
-{
-    enum ndt_status status = enter(device, err);
-    if (status != NDT_OK)
-        return status;
-    device->counters.synchronisations++;
-    return finish_wait(device, await(device, device->marks[mark]), device->marks[mark], err);
 }
 
 enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err)

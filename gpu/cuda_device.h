@@ -148,15 +148,9 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_upload_on(struct ndt_cuda_device *device
 /** Sets mark 0 .. NDT_CUDA_MARKS - 1 to the current end of the queue of the stream. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_set_mark(struct ndt_cuda_device *device, int mark,
                                                  enum ndt_cuda_stream stream, struct ndt_error *err);
-/** Makes later work on `stream` wait for the mark, but not the host. A mark that was never set counts as reached.
- */
-NDT_MUST_CHECK enum ndt_status ndt_cuda_follow_mark(struct ndt_cuda_device *device, enum ndt_cuda_stream stream,
-                                                    int mark, struct ndt_error *err);
-/** Whether everything before the mark is done; does not wait. */
+/** Whether everything before the mark is done; does not wait. A mark that was never set counts as reached. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_mark_reached(struct ndt_cuda_device *device, int mark, int *out,
                                                      struct ndt_error *err);
-/** Waits for the mark; counts as a synchronisation. */
-NDT_MUST_CHECK enum ndt_status ndt_cuda_wait_mark(struct ndt_cuda_device *device, int mark, struct ndt_error *err);
 
 /** Records the begin and the end of an evaluation's kernels; called before the first and after the last of them.
  * Without device->has_clock no event is recorded, and the counters stay. */

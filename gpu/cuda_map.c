@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+_Static_assert((int)NDT_CUDA_STAGING <= (int)NDT_CUDA_MARKS, "the mark of a buffer is its number");
+
 /* ---- synchronous upload ---- */
 
 void ndt_cuda_map_free(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device)
@@ -162,7 +164,7 @@ static enum ndt_status fill_next(struct ndt_cuda_map_upload *upload, struct ndt_
     enum ndt_status status = ndt_cuda_upload_on(device, NDT_CUDA_MAP,
                                                 (char *)upload->target.memory + upload->staged, buffer, bytes, err);
     if (status == NDT_OK)
-        status = ndt_cuda_set_mark(device, NDT_CUDA_FIRST_MAP_MARK + (int)upload->next, NDT_CUDA_MAP, err);
+        status = ndt_cuda_set_mark(device, (int)upload->next, NDT_CUDA_MAP, err);
     if (status != NDT_OK) /* no mark guards the buffer */
         return ndt_cuda_settle(device, NDT_CUDA_MAP, status);
     upload->staged += bytes;
@@ -178,7 +180,7 @@ static enum ndt_status fill_free(struct ndt_cuda_map_upload *upload, struct ndt_
     enum ndt_status status = NDT_OK;
     int is_free = 1;
     for (int i = 0; i < NDT_CUDA_STAGING && upload->staged < upload->plan.bytes; i++) {
-        status = ndt_cuda_mark_reached(device, NDT_CUDA_FIRST_MAP_MARK + (int)upload->next, &is_free, err);
+        status = ndt_cuda_mark_reached(device, (int)upload->next, &is_free, err);
         if (status == NDT_OK && is_free)
             status = fill_next(upload, device, err);
         if (status != NDT_OK || !is_free)
@@ -209,7 +211,7 @@ enum ndt_status ndt_cuda_map_upload_carry(struct ndt_cuda_map_upload *upload, st
     if (status == NDT_OK)
         status = fill_free(upload, device, err);
     if (status == NDT_OK && upload->staged == upload->plan.bytes)
-        status = ndt_cuda_mark_reached(device, NDT_CUDA_FIRST_MAP_MARK + (int)upload->last, is_there, err);
+        status = ndt_cuda_mark_reached(device, (int)upload->last, is_there, err);
     if (status != NDT_OK)
         ndt_cuda_map_upload_cancel(upload);
     else if (*is_there)

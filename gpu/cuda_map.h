@@ -1,9 +1,8 @@
 /** @file
  * @brief A map on the device: one allocation for all levels, kept and reused while the next map fits into it.
  *
- * It is
- * uploaded at once (ndt_cuda_map_load, which waits) or beside the map in use (struct ndt_cuda_map_upload, which
- * does not wait). */
+ * It is uploaded at once (ndt_cuda_map_load, which waits) or beside the map in use (struct ndt_cuda_map_upload,
+ * which does not wait). */
 #ifndef NDT_CUDA_MAP_H
 #define NDT_CUDA_MAP_H
 
@@ -28,9 +27,6 @@ void ndt_cuda_map_free(struct ndt_cuda_map *on_device, struct ndt_cuda_device *d
  * calls continue the upload and never wait for it. The buffers are small because uploads of all streams run one
  * after the other, and the upload of a scan may wait for queued ones. The memory of the previous map is kept for
  * the next one. */
-
-/** Marks of the buffers. */
-enum { NDT_CUDA_FIRST_MAP_MARK = NDT_CUDA_MARKS - NDT_CUDA_STAGING };
 
 /** Zero-initialised except for `pinned`: no upload. */
 struct ndt_cuda_map_upload {

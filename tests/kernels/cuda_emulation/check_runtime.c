@@ -210,7 +210,6 @@ static void check_flags(void)
     make_all();
     expect(is(cudaStreamCreateWithFlags(&stream, 2), cudaErrorInvalidValue), "flags of streams");
     expect(is(cudaEventCreateWithFlags(&event, 8), cudaErrorInvalidValue), "flags of events");
-    expect(is(cudaStreamWaitEvent(all.stream, all.event, 2), cudaErrorInvalidValue), "flags of waits");
     expect(is(cudaGraphCreate(&graph, 1), cudaErrorInvalidValue), "flags of graphs");
     expect(is(cudaGraphConditionalHandleCreate(&handle, all.graph, 1, 2), cudaErrorInvalidValue),
            "flags of conditions");

@@ -16,7 +16,7 @@
 
 enum { MOST_ABLE = 32 };
 
-enum kind { COPY, CLEAR, LAUNCH, GRAPH, RECORD, WAIT };
+enum kind { COPY, CLEAR, LAUNCH, GRAPH, RECORD };
 
 struct item {
     struct item *next;
@@ -32,8 +32,6 @@ struct item {
     struct emulated_launch *launch;
     cudaGraphExec_t graph;
     cudaEvent_t event;
-    cudaStream_t other; /* WAIT: until that one is done with `until` */
-    uint64_t until;
 };
 
 /* Streams and events are kept when they are closed, so that their addresses do not come back. */
@@ -114,15 +112,12 @@ static void run(const struct item *item)
     case RECORD:
         item->event->when_us = ndt_clock_us();
         break;
-    case WAIT:
-        break;
     }
 }
 
 static int can_run(const struct CUstream_st *stream)
 {
-    const struct item *item = stream->first;
-    return item && !stream->is_stuck && (item->kind != WAIT || item->other->done >= item->until);
+    return stream->first && !stream->is_stuck;
 }
 
 /* Runs one item of any stream; 0 when nothing is queued. */
@@ -149,8 +144,7 @@ static int run_any(void)
     return 1;
 }
 
-/* Runs items up to a position. Without a launch that hangs, an item only waits for earlier ones: one item can
- * always run. */
+/* Runs items up to a position. Without a launch that hangs, one item can always run. */
 static void run_until(const struct CUstream_st *stream, uint64_t position)
 {
     while (stream->done < position)
@@ -405,32 +399,6 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         event->stream = stream;
         event->position = item->position;
     }
-    return emulated_result();
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    EMULATED_CONTEXT_CALL;
-    check_event(event);
-    check_stream(stream);
-    if (flags != 0)
-        return emulated_note(cudaErrorInvalidValue);
-    if (!event->stream)
-        return cudaSuccess;
-    struct item *item = queue(stream, WAIT);
-    if (item) {
-        item->other = event->stream;
-        item->until = event->position;
-    }
-    return emulated_result();
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-    EMULATED_CONTEXT_CALL;
-    check_event(event);
-    if (event->stream)
-        run_until(event->stream, event->position);
     return emulated_result();
 }
 
