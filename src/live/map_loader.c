@@ -48,6 +48,7 @@ struct ndtd_map_loader {
     struct ndtd_map_loader_status status;
 
     /* Members of the thread. */
+    char path[1024]; /* path of the map, or of the last request while there is none */
     struct ndtd_map_source *source;
     struct ndt_map *map;            /* last published map */
     struct ndt_map *held[MAX_HELD]; /* earlier published maps, possibly still in use */
@@ -250,6 +251,19 @@ static void note_source(struct ndtd_map_loader_status *status, const struct ndtd
     status->sums_bytes = counts.sums_bytes;
 }
 
+/* A map that stays because another one cannot be loaded keeps its path. */
+static void note_path(struct ndtd_map_loader *loader, const struct ndtd_map_request *request,
+                      enum ndt_status result)
+{
+    if (request->kind != NDTD_MAP_LOAD)
+        return;
+    if (result == NDT_OK || !loader->map)
+        snprintf(loader->path, sizeof(loader->path), "%s", request->path ? request->path : "");
+    pthread_mutex_lock(&loader->mutex);
+    memcpy(loader->status.path, loader->path, sizeof(loader->path));
+    pthread_mutex_unlock(&loader->mutex);
+}
+
 /* ---- progress ---- */
 
 static void read_progress(const struct ndtd_map_loader *loader, struct ndtd_map_loader_progress *out)
@@ -341,6 +355,7 @@ static void process_all(struct ndtd_map_loader *loader)
         if (!atomic_load(&loader->quit)) {
             begin(loader, start_us);
             enum ndt_status result = process(loader, request, &change, &err);
+            note_path(loader, request, result);
             finish(loader, &change, result, &err, start_us);
         }
         ndtd_map_request_free(request);

@@ -41,7 +41,7 @@ struct ndtd_map_loader_progress {
 
 /** Status of the loader. */
 struct ndtd_map_loader_status {
-    char path[1024]; /**< path of the last requested map; empty = none */
+    char path[1024]; /**< path of the map; of the requested one while it is read or none is there; empty: none */
     int busy;
     int failed; /**< the last request failed for the reason in `error`; the previous map stays */
     char error[512];
