@@ -31,6 +31,6 @@ for wrong in "--scans 9" "--scans 1x" "--scans" "--port 65536" "--out ''" "drive
 done
 : >file
 "$bin/ndt-demo" --out file/x --no-page >said 2>&1
-[ $? -eq 3 ] || fail "ndt-demo --out file/x: $(cat said)"
+[[ $? -eq 3 && $(cat said) = "ndt-demo: file/x: cannot be made: Not a directory" ]] || fail "ndt-demo --out file/x: $(cat said)"
 [ "$failures" = 0 ] && echo "ndt-demo: all good"
 exit $((failures > 0))
