@@ -140,7 +140,9 @@ static enum ndt_status unknown_flag(const char *word, int argc, char **argv, str
     char hint[80];
     ndtd_nearest_hint(&nearest, hint, sizeof(hint));
     return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s is not known%s%s", word, hint,
-                    is_replay && !*hint ? "; options of ndt-import follow after --" : "");
+                    *hint       ? ""
+                    : is_replay ? "; options of ndt-import follow after --"
+                                : "; --help lists the flags");
 }
 
 /* Reads the flag at *at and its value, after '=' or in the next word; moves *at past both. */

@@ -134,7 +134,7 @@ sed 's/map_frame/map_fram/; s/2\.3$/high/; s/particles_num/particle_num/' theirs
 printf 'ndt: {foo: 1}\nfoo: {enable: true}\nfilter: {voxel_m: 1}\n' >other.yaml
 run 2 --check-config -c wrong.yaml -c other.yaml -c missing.yaml --set log.level=infoo --backend gpu --nonsense
 {
-    echo "ndtd: --nonsense is not known"
+    echo "ndtd: --nonsense is not known; --help lists the flags"
     echo "ndtd: wrong.yaml:31: score_estimation.converged_param_nearest_voxel_transformation_likelihood: 'high' is not a number"
     echo "ndtd: other.yaml:1: 'ndt.foo' is not an option"
     echo "ndtd: other.yaml:2: 'foo.enable' is not an option"

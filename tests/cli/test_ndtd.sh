@@ -77,7 +77,7 @@ done
 expect 2 'nothing to do: give --map FILE\|DIR or -c FILE to run the daemon, or --replay BAG; see --help'
 expect 2 '--repaly is not known; did you mean .--replay.\?' --repaly x.bag
 expect 2 "'drive.bag' is not expected here" drive.bag
-expect 2 '-x is not known' -x
+expect 2 '-x is not known; --help lists the flags' -x
 expect 2 '--replay needs BAG' --replay
 expect 2 '--replay needs BAG' --replay=
 expect 2 '--version takes no value' --version=1

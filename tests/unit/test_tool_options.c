@@ -127,7 +127,7 @@ TEST(operands_at_any_position)
     ck_assert_str_eq(args.operands.words[1], "b");
     accept("-- --flag");
     ck_assert(args.operands.count == 1 && !args.flag);
-    refuse("a b c", "c: one argument too many for tool");
+    refuse("a b c", "c: one argument too many for tool; --help explains");
     command.operand_min = 1;
     refuse("--flag", "tool needs a FILE");
     command.operand_min = 0;
@@ -160,7 +160,7 @@ TEST(unknown_and_incomplete_options)
 {
     refuse("--cuont 3", "--cuont: tool has no such option; did you mean --count?");
     refuse("--versoin", "did you mean --version?");
-    refuse("--zzzzzzzz", "--zzzzzzzz: tool has no such option");
+    refuse("--zzzzzzzz", "--zzzzzzzz: tool has no such option; --help explains");
     refuse("-x", "-x: tool has no such option");
     refuse("-m 3", "-m: tool has no such option; did you mean --many?");
     refuse("--count", "--count: its value is missing");

@@ -231,7 +231,7 @@ static enum ndt_status store(const struct tool_option *option, const char *text,
 
 static enum ndt_status unknown_option(const struct tool_command *command, const char *text, struct ndt_error *err)
 {
-    char word[64], hint[128] = "";
+    char word[64], hint[128] = "; --help explains";
     const char *name = text + strspn(text, "-");
     snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, "="), name);
     struct ndtd_nearest nearest = ndtd_nearest_start(word);
@@ -253,8 +253,8 @@ static enum ndt_status take_operands(const struct tool_command *command, int arg
 {
     const size_t count = (size_t)(argc - optind), most = command->operand ? command->operand_max : 0;
     if (count > most)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s: one argument too many for %s", argv[(size_t)optind + most],
-                        command->name);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s: one argument too many for %s; --help explains",
+                        argv[(size_t)optind + most], command->name);
     if (command->operand && count < command->operand_min)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s needs %s %s; --help explains", command->name,
                         strchr("AEIOU", command->operand[0]) ? "an" : "a", command->operand);
