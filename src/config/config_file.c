@@ -49,7 +49,9 @@ static int next_event(struct config_reader *reader, yaml_event_t *event)
 {
     if (!yaml_parser_parse(&reader->parser, event)) {
         reader->line = reader->parser.problem_mark.line + 1;
-        refuse(reader, "not YAML: %s", reader->parser.problem ? reader->parser.problem : "cannot be read");
+        const char *problem = reader->parser.problem ? reader->parser.problem : "cannot be read";
+        refuse(reader, "not YAML: %s%s", problem,
+               strstr(problem, "cannot start any token") ? " (a tab? lines are indented by spaces)" : "");
         return 0;
     }
     reader->line = event->start_mark.line + 1;
@@ -481,7 +483,7 @@ enum ndt_status ndtd_config_add(struct ndtd_settings *settings, const char *path
     } else if (status == NDT_ERR_MEMORY) {
         (void)ndt_fail(err, status, "%s", why.text);
     } else { /* a wrong path is wrong usage */
-        ndtd_faults_add(faults, "%s", why.text);
+        ndtd_faults_add(faults, "%s%s", why.text, status == NDT_ERR_LIMIT ? " in a configuration" : "");
         status = NDT_OK;
     }
     free(text);

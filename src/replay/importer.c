@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ndt_io/map_file.h"
 #include "ndtd/child_program.h"
 
 enum {
@@ -70,10 +71,15 @@ int ndtd_import_is_needed(const char *path)
 static enum ndt_status find_program(const char *recording, char path[PATH_MAX], struct ndt_error *err)
 {
     struct ndt_error why = {""};
+    struct stat info;
     if (ndtd_child_program_find(path, "NDT_IMPORT", PROGRAM, &why) == NDT_OK)
         return NDT_OK;
     if (*why.text)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: %s", recording, why.text);
+    if (stat(recording, &info) == 0 && S_ISREG(info.st_mode) && ndt_map_path_check(recording, NULL) == NDT_OK)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED,
+                        "%s: a map or a point cloud, not a recording; ndt-bag pack makes a bag of scans",
+                        recording);
     return ndt_fail(err, NDT_ERR_UNSUPPORTED,
                     "%s: is not a bag.bin, and ndt-import, which reads other recordings, is not installed: in "
                     "the sources of ndtd, pip install './tools/python[ros]'",

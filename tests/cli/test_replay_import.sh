@@ -70,6 +70,8 @@ echo "#ROSBAG V2.0" >twice.bag
 if ! [ -x "$bin/ndt-import" ]; then
     with=(PATH=/nowhere)
     expect 3 "drive.mcap: is not a bag.bin, .* pip install './tools/python\[ros\]'" --replay drive.mcap "${replay[@]}"
+    echo points >cloud.pcd
+    expect 3 "cloud.pcd: a map or a point cloud, not a recording; ndt-bag pack makes a bag of scans" --replay cloud.pcd "${replay[@]}"
 fi
 with=(NDT_IMPORT=/nowhere/at/all)
 expect 3 'NDT_IMPORT=/nowhere/at/all is not a program' --replay drive.mcap "${replay[@]}"

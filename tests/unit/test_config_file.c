@@ -209,7 +209,9 @@ TEST(unsupported_yaml_is_refused)
     must_refuse("ndt: {max_iterations: 3}\n---\nndt: {max_iterations: 4}\n", "a.yaml:2: a second document");
     must_refuse("ndt: &a {max_iterations: 3}\ncpu: *a\n", "a.yaml:2: alias '*a'");
     must_refuse("/**:\n  parameters:\n    ndt: {}\n", "a.yaml:2: 'parameters' under '/**'");
-    must_refuse("ndt:\n\tmax_iterations: 3\n", "a.yaml:2: not YAML");
+    must_refuse(
+        "ndt:\n\tmax_iterations: 3\n",
+        "a.yaml:2: not YAML: found character that cannot start any token (a tab? lines are indented by spaces)");
     must_refuse("ndt: {max_iterations: 3\n", "a.yaml:2: not YAML");
     must_refuse("ndt: \"\xff\xfe\"\n", "a.yaml:1: not YAML");
 }
