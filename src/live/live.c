@@ -498,7 +498,9 @@ enum ndt_status ndtd_live(const struct ndtd_settings *settings, const struct ndt
     ignore_write_signals();
     ndtd_watchdog_init(&live.watchdog);
     ndtd_log_set_level((enum ndtd_log_level)settings->log_level);
-    enum ndt_status status = ndtd_settings_snapshot_create(&live.settings, settings, err);
+    enum ndt_status status = ndtd_live_check(settings, err); /* before a map is read, which may take minutes */
+    if (status == NDT_OK)
+        status = ndtd_settings_snapshot_create(&live.settings, settings, err);
     if (status == NDT_OK)
         status = live_with_signals(&live, signals, err);
     ndtd_settings_snapshot_release(live.settings);

@@ -62,6 +62,7 @@ refuse 2 'missing.yaml: cannot open' -c missing.yaml
 refuse 3 'missing.pcd' -c ndtd.yaml --map missing.pcd
 refuse 2 '--record goes with the daemon only' --replay x.bag --record y.bag
 refuse 2 '--out goes with --replay only' -c ndtd.yaml --out x
+refuse 2 "'foo' is not the address of a socket" -c ndtd.yaml --map missing.pcd --set sockets.scans=foo # before the map
 refuse 2 'CURVE|keys' -c ndtd.yaml --set sockets.scans=tcp://0.0.0.0:47311
 refuse 3 'no/such' -c ndtd.yaml --set "sockets.poses=ipc://$dir/no/such/poses.ipc"
 refuse 2 "rt.cpus: '1-' is not a list of cores" -c ndtd.yaml --set rt.cpus=1-
