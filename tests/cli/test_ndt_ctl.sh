@@ -104,7 +104,7 @@ says "$work/sim/map.pcd: "
 expect 0 "" map sim/map.pcd --json
 says '"map":{"path":"'
 # a search takes the scans that come; without any it can only be given up
-expect 3 "no result in time: the search is cancelled" localize -1,2,0,90 --timeout 0.2
+expect 3 "no result within 0.2 s; a search begins with the next scan: the search is cancelled" localize -1,2,0,90 --timeout 0.2
 "$bin/ndt-send" --bag sim/drive.bag --rate 5 --loop 0 >send.out 2>&1 &
 send=$!
 expect 0 "" health --expect alive --scans-within 20

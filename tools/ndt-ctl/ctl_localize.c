@@ -68,7 +68,10 @@ static enum ndt_status wait_for_outcome(struct control_client *client, struct nd
     while (status == NDT_OK && report->running) {
         const int is_late = ndt_clock_us() > end_us;
         if (is_late || tool_interrupted()) {
-            status = give_up(client, is_late ? "no result in time" : "interrupted", err);
+            char late[80];
+            snprintf(late, sizeof(late), "no result within %.3g s; a search begins with the next scan",
+                     (double)args.timeout_ns * 1e-9);
+            status = give_up(client, is_late ? late : "interrupted", err);
             break;
         }
         ctl_nap();
