@@ -36,6 +36,8 @@ struct sample {
 struct scan {
     struct ndt_track_params params;
     struct ndt_track_state of_track;
+    int has_step;
+    struct ndt_track_step step;
     int ignores[NDT_TRACK_INPUT_COUNT];
     uint32_t starts;
     enum ndt_state state;
@@ -178,6 +180,9 @@ void ndtd_pose_stream_follow(struct ndtd_pose_stream *stream, const struct ndtd_
     struct scan *kept = &stream->scans[slot];
     kept->params = track->params;
     kept->of_track = track->state;
+    kept->has_step = scan->step != NULL;
+    if (scan->step)
+        kept->step = *scan->step;
     memcpy(kept->ignores, track->ignores, sizeof(kept->ignores));
     kept->starts = track->starts;
     kept->state = scan->state;
@@ -213,7 +218,8 @@ static void use_scan(struct ndtd_pose_stream *stream, const struct scan *scan)
     memcpy(track->ignores, scan->ignores, sizeof(track->ignores));
     track->starts = scan->starts;
     track->has_pose = 1;
-    ndt_track_window_add(&stream->window, track, ndtd_state_is_trusted(scan->state));
+    ndt_track_window_add(&stream->window, track, scan->has_step ? &scan->step : NULL,
+                         ndtd_state_is_trusted(scan->state));
     stream->state = scan->state;
     stream->max_ahead_s = scan->max_ahead_s;
     stream->arrival_us = scan->arrival_us;

@@ -385,6 +385,7 @@ static void report_events(struct ndtd_worker *worker)
 static void lead_stream(const struct ndtd_worker *worker, const struct ndtd_message *frame)
 {
     const struct ndtd_pose_stream_scan scan = {.track = ndtd_pipeline_track(worker->pipeline),
+                                               .step = ndtd_pipeline_step(worker->pipeline),
                                                .state = ndtd_pipeline_state(worker->pipeline),
                                                .max_ahead_s = worker->settings->max_ahead_s,
                                                .arrival_us = frame->arrival_us};

@@ -52,6 +52,11 @@ void ndtd_alignment_update(struct ndtd_alignment *alignment, const struct ndtd_s
     }
     ndt_track_update_from(track, alignment->before, &alignment->predicted, &measurement, &alignment->updated,
                           &alignment->innovation, &alignment->weakest);
+    alignment->step.is_measured = 1;
+    alignment->step.measurement = measurement;
+    if (measurement.observation)
+        alignment->step.observation = of_base;
+    alignment->found = alignment->updated;
     alignment->is_updated = ndt_track_state_is_plausible(&alignment->updated);
     alignment->has_innovation = measurement.observation != NULL && alignment->is_updated;
     if (!alignment->is_updated)

@@ -6,6 +6,7 @@
 #define NDTD_ALIGNMENT_H
 
 #include "ndt/align.h"
+#include "ndt_track/track_window.h"
 #include "scan.h"
 
 /* A direction of the error of a pose: see ndt_observation_directions and ndt_observation_step. */
@@ -23,6 +24,8 @@ struct ndtd_alignment {
     struct ndtd_direction degenerate[6];
     int is_updated;                 /* `updated` and the members below it are set */
     struct ndt_track_state updated; /* estimate after the update with this alignment */
+    struct ndt_track_step step;     /* the measurement that the update took in, and what it found: */
+    struct ndt_track_state found;   /* `updated` may have been corrected since */
     int has_innovation;             /* the scan was aligned with a prior */
     double innovation;              /* squared Mahalanobis distance from the prediction, 6 degrees of freedom */
     double weakest;                 /* see struct ndt_weighed_observation */

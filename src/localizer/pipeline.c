@@ -176,6 +176,9 @@ static int predict(struct ndtd_pipeline *pipeline, struct ndtd_alignment *alignm
     ndtd_scan_predict(scan, &pipeline->track, ndtd_has_prior(pipeline->settings));
     ndtd_matcher_begin(&pipeline->matcher);
     ndtd_alignment_begin(alignment, scan, scan->has_prediction ? &pipeline->track.state : NULL, &scan->predicted);
+    pipeline->is_followed = ndt_track_window_ends_at(&pipeline->window, &pipeline->track);
+    alignment->step = (struct ndt_track_step){
+        .before_ns = pipeline->track.state.stamp_ns, .has_gnss = scan->uses_gnss, .gnss = pipeline->track.gnss};
     if (!scan->has_prediction) {
         result->T_map_sensor = ndt_pose_identity();
         ndtd_refuse(result, NDT_NO_GUESS, "no initial pose yet");
@@ -544,7 +547,7 @@ static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *
     ndtd_pipeline_conclude(pipeline, alignment, record);
     ndtd_pipeline_follow_state(pipeline, alignment, record);
     spread_covariance(pipeline, alignment, record);
-    ndt_track_window_add(&pipeline->window, &pipeline->track, ndtd_state_is_trusted(pipeline->state));
+    ndtd_pipeline_keep_state(pipeline, alignment);
     ndtd_extension_watch(pipeline, alignment, record);
     ndtd_scan_odometry_watch(pipeline, record);
     keep_for_request(pipeline, alignment, record);
@@ -590,6 +593,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         return answer_by_odometry(pipeline, record, err);
     if (pipeline->has_start)
         ndtd_pipeline_set_pose_at(pipeline, &pipeline->start, record->stamp_ns);
+    ndtd_pipeline_take_late(pipeline);
     pipeline->matcher.scan.preprocess.deadline_us = pipeline->matcher.deadline_us;
     status = match(pipeline, &alignment, record, &why);
     if (status == NDT_ERR_MEMORY || status == NDT_ERR_DEVICE) { /* the next scan would fail as well */
@@ -654,6 +658,7 @@ enum ndt_status ndtd_pipeline_process(struct ndtd_pipeline *pipeline, const stru
     if (frame->type == NDT_MESSAGE_SCAN && status == NDT_OK)
         ndtd_pipeline_make_sound(pipeline, record);
     pipeline->events.odometry_restarts = pipeline->track.odometry_restarts;
+    pipeline->events.too_late = pipeline->track.too_late;
     pipeline->events.transforms = pipeline->transforms.events;
     return status;
 }
@@ -663,12 +668,14 @@ size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_message 
     const int is_alone = pipeline->odometry != NULL || ndtd_extension_runs(pipeline->extension) ||
                          ndtd_scan_odometry_runs(pipeline->scan_odometry);
     const size_t together = is_alone ? 0 : ndtd_lookahead_begin(pipeline, frames, count);
+    const int had_late = pipeline->has_late;
     struct ndt_error ignored; /* the frame is processed again in its turn */
     for (size_t i = 0; i < together; i++)
         if (frames[i]->type == NDT_MESSAGE_SCAN)
             ndtd_lookahead_predict(pipeline, frames[i]);
         else
             (void)ndtd_pipeline_take_in(pipeline, frames[i], &ignored);
+    pipeline->has_late = had_late;
     if (together > 0)
         ndtd_lookahead_align(pipeline);
     return together;

@@ -16,6 +16,16 @@ static int odometry_event(const struct ndtd_pipeline_events *now, const struct n
     return jump->count != told->odometry_restarts.count;
 }
 
+static int too_late_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                          char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "%" PRIu64 " samples of odometry and IMU so far came after the motion that is kept, the last %.3g s "
+             "behind the newest, and are dropped; up to %g s they count",
+             now->too_late.count, now->too_late.last_s, NDT_TRACK_LATE_S);
+    return now->too_late.count != told->too_late.count;
+}
+
 /* Writes one line for each fault, and one when it is over. */
 static int input_event(const struct ndtd_input_fault *now, const struct ndtd_input_fault *told,
                        char text[NDTD_EVENT_BYTES])
@@ -316,6 +326,7 @@ static const struct {
     int (*happened)(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                     char text[NDTD_EVENT_BYTES]);
 } kinds[] = {{"odometry: %s", odometry_event},
+             {"late motion: %s", too_late_event},
              {"odometry %s", wrong_odometry_event},
              {"imu %s", wrong_imu_event},
              {"large scans: %s", thinned_event},

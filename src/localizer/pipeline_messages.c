@@ -45,6 +45,20 @@ void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct
     pipeline->has_start = 1;
 }
 
+/* Notes motion from before the last scan. Samples of its stamp or later belong to the next one. */
+static void note_late(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
+{
+    pipeline->has_late |= pipeline->last_scan.is_known && stamp_ns < pipeline->last_scan.stamp_ns;
+}
+
+void ndtd_pipeline_take_late(struct ndtd_pipeline *pipeline)
+{
+    if (pipeline->has_late && pipeline->state == NDT_STATE_TRACKING &&
+        !ndtd_relocalizer_is_active(pipeline->relocalizer))
+        ndt_track_window_renew(&pipeline->window, &pipeline->track);
+    pipeline->has_late = 0;
+}
+
 static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct ndtd_message *frame,
                                     struct ndt_error *err)
 {
@@ -59,6 +73,7 @@ static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct
     } else {
         const struct ndt_track_odometry_sample sample = ndtd_odometry_sample(&message);
         ndt_track_odometry(&pipeline->track, &sample);
+        note_late(pipeline, sample.stamp_ns);
         if (pipeline->odometry)
             ndtd_odometry_mode_wheels(pipeline->odometry, &sample);
         ndtd_extension_wheels(pipeline->extension, &sample);
@@ -97,6 +112,7 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
     const struct ndt_track_imu_sample sample =
         ndtd_imu_sample(&message, &pipeline->transforms, &pipeline->settings->frames);
     ndt_track_imu(&pipeline->track, &sample);
+    note_late(pipeline, sample.stamp_ns);
     if (pipeline->odometry)
         ndtd_odometry_mode_imu(pipeline->odometry, &sample);
     ndtd_extension_imu(pipeline->extension, &sample);

@@ -136,16 +136,31 @@ void ndtd_pipeline_conclude(struct ndtd_pipeline *pipeline, const struct ndtd_al
         report_alignment(pipeline, alignment, record);
 }
 
+void ndtd_pipeline_keep_state(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment)
+{
+    const struct ndt_track_state *state = &pipeline->track.state;
+    const int is_updated =
+        alignment->is_updated && alignment->step.is_measured && ndt_track_is_same_state(&alignment->found, state);
+    const int is_followed = pipeline->is_followed && alignment->before == state &&
+                            (is_updated || ndt_track_is_same_state(&alignment->predicted, state));
+    struct ndt_track_step step = alignment->step;
+    step.is_measured = is_updated;
+    ndt_track_window_add(&pipeline->window, &pipeline->track, is_followed ? &step : NULL,
+                         ndtd_state_is_trusted(pipeline->state));
+}
+
 /* Resets an estimate that is not finite, which would reject all scans for ever. The estimator never stores one;
  * this is a last defence. */
 static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
 {
     const struct ndt_track_restarts restarts = pipeline->track.odometry_restarts;
+    const struct ndt_track_too_late too_late = pipeline->track.too_late;
     const struct ndt_track_state *from = ndtd_relocalizer_reference(pipeline->relocalizer);
     const int has_pose = from && ndt_track_state_is_plausible(from);
     ndt_track_init(&pipeline->track, &pipeline->settings->track);
     ndt_track_window_clear(&pipeline->window);
     pipeline->track.odometry_restarts = restarts;
+    pipeline->track.too_late = too_late;
     for (int i = 0; i < NDT_TRACK_INPUT_COUNT; i++)
         pipeline->inputs[i] = (struct ndt_track_input_check){.faults = pipeline->inputs[i].faults};
     if (has_pose)

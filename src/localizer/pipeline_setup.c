@@ -326,6 +326,11 @@ const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline
     return &pipeline->track;
 }
 
+const struct ndt_track_step *ndtd_pipeline_step(const struct ndtd_pipeline *pipeline)
+{
+    return ndt_track_window_last_step(&pipeline->window);
+}
+
 const struct ndt_backend *ndtd_pipeline_backend(const struct ndtd_pipeline *pipeline)
 {
     return pipeline->matcher.backend;

@@ -49,6 +49,8 @@ struct ndtd_pipeline {
     /* Parts that a scan passes. */
     struct ndt_track track;
     struct ndt_track_window window; /* states after the last scans */
+    int is_followed;                /* the scan in work goes on from the state that the window kept last */
+    int has_late;                   /* motion from before the last scan has come after it */
     struct ndt_track_input_check inputs[NDT_TRACK_INPUT_COUNT];
     struct ndtd_matcher matcher;
     struct ndtd_searcher *searcher; /* NULL: searches are not possible */
@@ -76,6 +78,11 @@ struct ndtd_pipeline {
 /* Makes a pose the estimate. In pipeline_messages.c. */
 void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start,
                                int64_t stamp_ns);
+/* Computes the state after the last scan again, if motion from before it has come after it. In
+ * pipeline_messages.c. */
+void ndtd_pipeline_take_late(struct ndtd_pipeline *pipeline);
+/* Keeps the state after a scan in the window. In pipeline_report.c. */
+void ndtd_pipeline_keep_state(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *alignment);
 /* Ends the intervals over which inputs are compared, because the pose was set. In pipeline_messages.c. */
 void ndtd_pipeline_break_intervals(struct ndtd_pipeline *pipeline);
 /* Takes in a message that is no scan. In pipeline_messages.c. */

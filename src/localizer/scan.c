@@ -17,7 +17,7 @@ int ndtd_scan_predict(struct ndtd_scan *scan, struct ndt_track *track, int uses_
     if (!scan->has_prediction)
         ndt_track_start_state(track, reference_ns, &origin, NULL, NULL, &scan->predicted);
     else if (uses_gnss)
-        (void)ndt_track_use_gnss(track, &scan->predicted);
+        scan->uses_gnss = ndt_track_use_gnss(track, &scan->predicted) == 1;
     return scan->has_prediction;
 }
 

@@ -22,6 +22,7 @@ struct ndtd_scan {
     double distorted_s;               /* duration of a sweep whose motion nothing undoes; 0: it is undone */
     int has_prediction;               /* a pose is known; otherwise the prediction is the origin, at rest */
     struct ndt_track_state predicted; /* prediction at the reference moment of the sweep */
+    int uses_gnss;                    /* the prediction took in the waiting GNSS sample */
     int is_late;                      /* the scan is older than the state of the estimator, which stays */
     double usual_fit;                 /* usual fit of verified scans; 0: not known */
 };

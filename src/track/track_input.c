@@ -44,13 +44,38 @@ static const struct ndt_track_imu_sample *imu_at_age(const struct ndt_track *tra
     return &track->imu.samples[index_at(track->imu.head, age)];
 }
 
-/* Whether a sample is newer and is taken; one from before a restart of time empties the ring. */
-static int is_newer(const struct ndt_track *track, int64_t last_ns, int64_t stamp_ns, uint32_t *count)
+/* Place of a sample among those of its ring. */
+enum placing {
+    IS_NEWEST,
+    IS_LATE,    /* between others */
+    IS_ASIDE,   /* so old that the next sample decides: it is late, or time restarted */
+    IS_RESTART, /* the second one in a row that old */
+    IS_REPEATED
+};
+
+static enum placing placing_of(const struct ndt_track *track, const struct ndt_track_aside *aside, uint32_t count,
+                               int64_t newest_ns, int64_t stamp_ns)
 {
-    const double dt_s = ndt_track_seconds(last_ns, stamp_ns);
-    if (*count > 0 && dt_s < -track->params.max_prediction_s)
-        *count = 0;
-    return *count == 0 || dt_s > 0;
+    const double dt_s = ndt_track_seconds(newest_ns, stamp_ns);
+    if (count == 0 || dt_s > 0)
+        return IS_NEWEST;
+    if (dt_s == 0)
+        return IS_REPEATED;
+    if (dt_s >= -track->params.max_prediction_s)
+        return IS_LATE;
+    const double aside_s = ndt_track_seconds(aside->stamp_ns, stamp_ns);
+    return aside->is_used && aside_s > 0 && aside_s <= NDT_TRACK_LATE_S ? IS_RESTART : IS_ASIDE;
+}
+
+/* Whether a late sample still has a place in its ring; counts those that have none. */
+static int is_kept(struct ndt_track *track, uint32_t place, int64_t newest_ns, int64_t stamp_ns)
+{
+    const double late_s = ndt_track_seconds(stamp_ns, newest_ns);
+    if (late_s <= NDT_TRACK_LATE_S && place < NDT_TRACK_SAMPLES)
+        return 1;
+    track->too_late.count++;
+    track->too_late.last_s = late_s;
+    return 0;
 }
 
 int ndt_track_is_plausible(const struct ndt_pose *pose, const struct ndt_twist *twist)
@@ -107,8 +132,7 @@ static void note_restart(struct ndt_track *track, const struct ndt_track_odometr
 }
 
 /* Completes a sample from the previous one. Returns 0 where the sample does not continue that. */
-static int complete(struct ndt_track *track, const struct ndt_track_odometry_sample *last,
-                    struct ndt_track_odometry_sample *sample)
+static int complete(const struct ndt_track_odometry_sample *last, struct ndt_track_odometry_sample *sample)
 {
     const double dt_s = ndt_track_seconds(last->stamp_ns, sample->stamp_ns);
     if (!sample->has_pose) {
@@ -119,8 +143,6 @@ static int complete(struct ndt_track *track, const struct ndt_track_odometry_sam
     const struct ndt_pose step = ndt_pose_between(&last->T_odom_base, &sample->T_odom_base);
     const struct ndt_twist seen = ndt_pose_log(&step, dt_s);
     const int jumps = has_jumped(last, sample, &seen, dt_s);
-    if (jumps && !sample->is_of_scans)
-        note_restart(track, last, sample);
     if (sample->has_twist)
         return !jumps;
     sample->twist = jumps || !ndt_track_is_plausible(NULL, &seen) ? last->twist : seen;
@@ -128,31 +150,105 @@ static int complete(struct ndt_track *track, const struct ndt_track_odometry_sam
     return !jumps;
 }
 
-/* Stores samples with a pose: twists without one are integrated. */
-void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *odometry)
+/* Completes a sample that no other one precedes. */
+static void complete_first(struct ndt_track_odometry_sample *sample)
+{
+    if (!sample->has_pose)
+        sample->T_odom_base = ndt_pose_identity();
+    if (!sample->has_twist)
+        sample->twist = (struct ndt_twist){0};
+}
+
+/* Appends a sample. Twists without a pose are integrated. */
+static void append_odometry(struct ndt_track *track, struct ndt_track_odometry_sample sample)
 {
     struct ndt_track_odometry_ring *ring = &track->odometry;
-    struct ndt_track_odometry_sample sample = *odometry;
     const struct ndt_track_odometry_sample *last = odometry_at_age(track, 0);
-    if (!ndt_track_is_plausible(sample.has_pose ? &sample.T_odom_base : NULL,
-                                sample.has_twist ? &sample.twist : NULL))
-        return;
-    if (!is_newer(track, last->stamp_ns, sample.stamp_ns, &ring->count))
-        return;
+    const int has_own_twist = sample.has_twist;
     if (ring->count > 0 && last->is_of_scans != sample.is_of_scans)
         ring->count = 0;
-    if (ring->count > 0 && !complete(track, last, &sample))
+    if (ring->count > 0 && !complete(last, &sample)) {
+        if (sample.has_pose && !sample.is_of_scans)
+            note_restart(track, last, &sample);
         ring->count = 0;
-    if (ring->count == 0) {
-        if (!sample.has_pose)
-            sample.T_odom_base = ndt_pose_identity();
-        if (!sample.has_twist)
-            sample.twist = (struct ndt_twist){0};
     }
+    if (ring->count == 0)
+        complete_first(&sample);
     ring->samples[ring->head] = sample;
+    ring->has_own_twist[ring->head] = (char)has_own_twist;
     ring->head = (ring->head + 1) % NDT_TRACK_SAMPLES;
     if (ring->count < NDT_TRACK_SAMPLES)
         ring->count++;
+}
+
+/* Completes the sample of an age anew, whose previous one has changed. */
+static int complete_again(const struct ndt_track *track, uint32_t age, const struct ndt_track_odometry_sample *last,
+                          struct ndt_track_odometry_sample *sample)
+{
+    *sample = *odometry_at_age(track, age);
+    sample->has_twist = track->odometry.has_own_twist[index_at(track->odometry.head, age)];
+    return complete(last, sample);
+}
+
+/* Puts a late sample in its place, and completes those after it as if it had come in time. One that jumps from its
+ * neighbours is of another time, or of another source, and is left out. */
+static void insert_odometry(struct ndt_track *track, struct ndt_track_odometry_sample sample)
+{
+    struct ndt_track_odometry_ring *ring = &track->odometry;
+    struct ndt_track_odometry_sample next;
+    uint32_t place = 0;
+    while (place < ring->count && odometry_at_age(track, place)->stamp_ns > sample.stamp_ns)
+        place++;
+    const int is_repeated = place < ring->count && odometry_at_age(track, place)->stamp_ns == sample.stamp_ns;
+    if (place == 0 || is_repeated || odometry_at_age(track, 0)->is_of_scans != sample.is_of_scans ||
+        !is_kept(track, place, odometry_at_age(track, 0)->stamp_ns, sample.stamp_ns))
+        return;
+    const int has_own_twist = sample.has_twist;
+    if (place == ring->count)
+        complete_first(&sample);
+    else if (!complete(odometry_at_age(track, place), &sample))
+        return;
+    if (!complete_again(track, place - 1, &sample, &next))
+        return;
+    ring->head = (ring->head + 1) % NDT_TRACK_SAMPLES;
+    if (ring->count < NDT_TRACK_SAMPLES)
+        ring->count++;
+    for (uint32_t age = 0; age < place; age++) {
+        ring->samples[index_at(ring->head, age)] = *odometry_at_age(track, age + 1);
+        ring->has_own_twist[index_at(ring->head, age)] = ring->has_own_twist[index_at(ring->head, age + 1)];
+    }
+    ring->samples[index_at(ring->head, place)] = sample;
+    ring->has_own_twist[index_at(ring->head, place)] = (char)has_own_twist;
+    for (uint32_t age = place; age-- > 0;) {
+        (void)complete_again(track, age, odometry_at_age(track, age + 1), &next);
+        ring->samples[index_at(ring->head, age)] = next;
+        if (next.has_pose) /* those after it follow from its pose, which has not changed */
+            break;
+    }
+}
+
+void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *sample)
+{
+    struct ndt_track_odometry_ring *ring = &track->odometry;
+    struct ndt_track_aside *aside = &ring->aside;
+    if (!ndt_track_is_plausible(sample->has_pose ? &sample->T_odom_base : NULL,
+                                sample->has_twist ? &sample->twist : NULL))
+        return;
+    const enum placing placing =
+        placing_of(track, aside, ring->count, odometry_at_age(track, 0)->stamp_ns, sample->stamp_ns);
+    if (placing == IS_RESTART) {
+        ring->count = 0;
+        append_odometry(track, ring->aside_sample);
+    } else if (aside->is_used) {
+        insert_odometry(track, ring->aside_sample);
+    }
+    *aside = (struct ndt_track_aside){placing == IS_ASIDE, placing == IS_ASIDE ? sample->stamp_ns : 0};
+    if (placing == IS_ASIDE)
+        ring->aside_sample = *sample;
+    else if (placing == IS_LATE)
+        insert_odometry(track, *sample);
+    else if (placing != IS_REPEATED)
+        append_odometry(track, *sample);
 }
 
 double ndt_track_input_age_s(const struct ndt_track *track, int64_t stamp_ns)
@@ -171,19 +267,56 @@ void ndt_track_forget_scans(struct ndt_track *track)
         track->odometry.count = 0;
 }
 
-void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample)
+static void append_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample)
 {
     struct ndt_track_imu_ring *ring = &track->imu;
-    struct ndt_twist turn = {0};
-    memcpy(turn.w_radps, sample->angular_velocity_radps, sizeof(turn.w_radps));
-    if (!ndt_track_is_plausible(NULL, &turn))
-        return;
-    if (!is_newer(track, imu_at_age(track, 0)->stamp_ns, sample->stamp_ns, &ring->count))
-        return;
     ring->samples[ring->head] = *sample;
     ring->head = (ring->head + 1) % NDT_TRACK_SAMPLES;
     if (ring->count < NDT_TRACK_SAMPLES)
         ring->count++;
+}
+
+/* Puts a late sample in its place. */
+static void insert_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample)
+{
+    struct ndt_track_imu_ring *ring = &track->imu;
+    uint32_t place = 0;
+    while (place < ring->count && imu_at_age(track, place)->stamp_ns > sample->stamp_ns)
+        place++;
+    const int is_repeated = place < ring->count && imu_at_age(track, place)->stamp_ns == sample->stamp_ns;
+    if (place == 0 || is_repeated || !is_kept(track, place, imu_at_age(track, 0)->stamp_ns, sample->stamp_ns))
+        return;
+    ring->head = (ring->head + 1) % NDT_TRACK_SAMPLES;
+    if (ring->count < NDT_TRACK_SAMPLES)
+        ring->count++;
+    for (uint32_t age = 0; age < place; age++)
+        ring->samples[index_at(ring->head, age)] = *imu_at_age(track, age + 1);
+    ring->samples[index_at(ring->head, place)] = *sample;
+}
+
+void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample)
+{
+    struct ndt_track_imu_ring *ring = &track->imu;
+    struct ndt_track_aside *aside = &ring->aside;
+    struct ndt_twist turn = {0};
+    memcpy(turn.w_radps, sample->angular_velocity_radps, sizeof(turn.w_radps));
+    if (!ndt_track_is_plausible(NULL, &turn))
+        return;
+    const enum placing placing =
+        placing_of(track, aside, ring->count, imu_at_age(track, 0)->stamp_ns, sample->stamp_ns);
+    if (placing == IS_RESTART) {
+        ring->count = 0;
+        append_imu(track, &ring->aside_sample);
+    } else if (aside->is_used) {
+        insert_imu(track, &ring->aside_sample);
+    }
+    *aside = (struct ndt_track_aside){placing == IS_ASIDE, placing == IS_ASIDE ? sample->stamp_ns : 0};
+    if (placing == IS_ASIDE)
+        ring->aside_sample = *sample;
+    else if (placing == IS_LATE)
+        insert_imu(track, sample);
+    else if (placing != IS_REPEATED)
+        append_imu(track, sample);
 }
 
 void ndt_track_gnss(struct ndt_track *track, const struct ndt_track_gnss_sample *sample)
@@ -347,6 +480,13 @@ void ndt_track_gyro_astray(const struct ndt_track *track, double ahead_s, double
     }
     for (int i = 0; i < 3; i++)
         square[i] = starts >= ASTRAY_LEAST ? square[i] / starts : 0;
+}
+
+int ndt_track_ring_ends_after(const struct ndt_track *track, int64_t stamp_ns)
+{
+    const uint32_t age = NDT_TRACK_SAMPLES / 4 * 3;
+    return (track->odometry.count == NDT_TRACK_SAMPLES && odometry_at_age(track, age)->stamp_ns > stamp_ns) ||
+           (track->imu.count == NDT_TRACK_SAMPLES && imu_at_age(track, age)->stamp_ns > stamp_ns);
 }
 
 int64_t ndt_track_newest_sample_ns(const struct ndt_track *track)

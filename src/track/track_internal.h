@@ -38,6 +38,11 @@ void ndt_track_predict_without_scans(const struct ndt_track *track, const struct
                                      int64_t stamp_ns, struct ndt_track_state *out);
 /* Stamp of the newest sample of an input that predictions use; INT64_MIN: there is none. */
 int64_t ndt_track_newest_sample_ns(const struct ndt_track *track);
+/* Whether a ring is full, and soon loses samples that are newer than a stamp. */
+int ndt_track_ring_ends_after(const struct ndt_track *track, int64_t stamp_ns);
+/* Updates a prediction with a GNSS sample, as ndt_track_use_gnss. */
+int ndt_track_add_gnss(const struct ndt_track *track, const struct ndt_track_gnss_sample *gnss,
+                       struct ndt_track_state *predicted);
 /* Error of the last gyro rate when it is carried on for ahead_s: the mean square per axis [rad^2] of the same error
  * at samples of the last 2 s. 0: there are too few samples. */
 void ndt_track_gyro_astray(const struct ndt_track *track, double ahead_s, double square[3]);

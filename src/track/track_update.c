@@ -283,14 +283,11 @@ void ndt_track_update(const struct ndt_track *track, const struct ndt_track_stat
     ndt_track_update_from(track, &track->state, predicted, measurement, out, innovation, weakest);
 }
 
-int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted)
+int ndt_track_add_gnss(const struct ndt_track *track, const struct ndt_track_gnss_sample *gnss,
+                       struct ndt_track_state *predicted)
 {
-    const struct ndt_track_gnss_sample *gnss = &track->gnss;
     const double dt_s = ndt_track_seconds(gnss->stamp_ns, predicted->stamp_ns);
     double R[9], antenna[3], drift[3], J[N * N], P[N * N], right[N] = {0}, x[N], distance = 0;
-    if (!track->has_gnss || fabs(dt_s) > NDT_TRACK_GNSS_REACH_S)
-        return 0;
-    track->has_gnss = 0;
     if (!ndt_invert_symmetric(N, predicted->P, J))
         return 0;
     ndt_pose_rotation(&predicted->T_map_base, R);
@@ -327,4 +324,13 @@ int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicte
         return -1;
     ndt_track_apply(predicted, x, P);
     return 1;
+}
+
+int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted)
+{
+    if (!track->has_gnss ||
+        fabs(ndt_track_seconds(track->gnss.stamp_ns, predicted->stamp_ns)) > NDT_TRACK_GNSS_REACH_S)
+        return 0;
+    track->has_gnss = 0;
+    return ndt_track_add_gnss(track, &track->gnss, predicted);
 }

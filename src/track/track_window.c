@@ -18,20 +18,130 @@ void ndt_track_window_clear(struct ndt_track_window *window)
     window->head = window->count = 0;
 }
 
-void ndt_track_window_add(struct ndt_track_window *window, const struct ndt_track *track, int is_trusted)
+int ndt_track_is_same_state(const struct ndt_track_state *a, const struct ndt_track_state *b)
+{
+    return a->stamp_ns == b->stamp_ns && memcmp(&a->T_map_base, &b->T_map_base, sizeof(a->T_map_base)) == 0 &&
+           a->has_twist == b->has_twist && memcmp(&a->twist, &b->twist, sizeof(a->twist)) == 0 &&
+           a->scale == b->scale && memcmp(a->bias_radps, b->bias_radps, sizeof(a->bias_radps)) == 0 &&
+           a->process_noise_scale == b->process_noise_scale && memcmp(a->P, b->P, sizeof(a->P)) == 0;
+}
+
+int ndt_track_window_ends_at(const struct ndt_track_window *window, const struct ndt_track *track)
+{
+    return window->count > 0 && window->starts == track->starts &&
+           ndt_track_is_same_state(&scan_at_age(window, 0)->state, &track->state);
+}
+
+const struct ndt_track_step *ndt_track_window_last_step(const struct ndt_track_window *window)
+{
+    return window->count > 0 && scan_at_age(window, 0)->is_followed ? &scan_at_age(window, 0)->step : NULL;
+}
+
+/* ---- states that are computed again ---- */
+
+/* Computes the state after a scan from the one before it, with the samples that are there now. */
+static void follow(const struct ndt_track *track, const struct ndt_track_state *before,
+                   const struct ndt_track_window_scan *scan, struct ndt_track_state *out)
+{
+    const struct ndt_track_step *step = &scan->step;
+    struct ndt_track_measurement measurement = step->measurement;
+    struct ndt_track_state predicted;
+    const int is_told =
+        track->odometry.count > 0 || track->imu.count > 0; /* otherwise it would be the same again */
+    *out = scan->state;
+    if (scan->is_fixed || !scan->is_followed || !is_told)
+        return;
+    ndt_track_predict_from(track, before, scan->state.stamp_ns, &predicted);
+    if (step->has_gnss)
+        (void)ndt_track_add_gnss(track, &step->gnss, &predicted);
+    if (!step->is_measured) {
+        *out = predicted;
+        return;
+    }
+    if (measurement.observation)
+        measurement.observation = &step->observation;
+    ndt_track_update_from(track, before, &predicted, &measurement, out, NULL, NULL);
+    if (!ndt_track_state_is_plausible(out))
+        *out = scan->state;
+}
+
+/* Computes the states of ages `oldest` to `newest` again; states[age - newest]. */
+static void follow_all(const struct ndt_track_window *window, const struct ndt_track *track, uint32_t oldest,
+                       uint32_t newest, struct ndt_track_state *states)
+{
+    uint32_t age = oldest;
+    while (age + 1 < window->count && scan_at_age(window, age)->is_followed && !scan_at_age(window, age)->is_fixed)
+        age++;
+    struct ndt_track_state now = scan_at_age(window, age)->state, before;
+    for (;; age--) {
+        if (age <= oldest)
+            states[age - newest] = now;
+        if (age == newest)
+            return;
+        before = now;
+        follow(track, &before, scan_at_age(window, age - 1), &now);
+    }
+}
+
+/* Whether the samples before a scan are complete, or will be lost. */
+static int must_fix(const struct ndt_track_window *window, const struct ndt_track *track, uint32_t age)
+{
+    const int64_t newest_ns = ndt_track_newest_ns(window, track),
+                  stamp_ns = scan_at_age(window, age)->state.stamp_ns;
+    const uint32_t previous = age + 1 < window->count ? age + 1 : age;
+    return age >= NDT_TRACK_WINDOW_SCANS - 2 || ndt_track_seconds(stamp_ns, newest_ns) >= NDT_TRACK_LATE_S ||
+           ndt_track_ring_ends_after(track, scan_at_age(window, previous)->state.stamp_ns);
+}
+
+/* Computes states for the last time, oldest first. */
+static void fix(struct ndt_track_window *window, const struct ndt_track *track)
+{
+    for (uint32_t age = window->count - 1; age > 0; age--) {
+        struct ndt_track_window_scan *scan = &window->scans[scan_at_age(window, age) - window->scans];
+        struct ndt_track_state state;
+        if (scan->is_fixed)
+            continue;
+        if (!must_fix(window, track, age))
+            return;
+        if (age + 1 < window->count) {
+            follow(track, &scan_at_age(window, age + 1)->state, scan, &state);
+            scan->state = state;
+        }
+        scan->is_fixed = 1;
+    }
+}
+
+void ndt_track_window_renew(struct ndt_track_window *window, struct ndt_track *track)
+{
+    struct ndt_track_state state;
+    if (!ndt_track_window_ends_at(window, track) || !ndt_track_window_last_step(window))
+        return;
+    follow_all(window, track, 0, 0, &state);
+    window->scans[scan_at_age(window, 0) - window->scans].state = state;
+    track->state = state;
+}
+
+/* ---- the next scan ---- */
+
+void ndt_track_window_add(struct ndt_track_window *window, const struct ndt_track *track,
+                          const struct ndt_track_step *step, int is_trusted)
 {
     if (!track->has_pose || !ndt_track_state_is_plausible(&track->state))
         return;
     int is_joined = window->count > 0 && window->starts == track->starts;
     if (window->count > 0) {
-        const double dt_s = ndt_track_seconds(scan_at_age(window, 0)->state.stamp_ns, track->state.stamp_ns);
+        struct ndt_track_window_scan *last = &window->scans[scan_at_age(window, 0) - window->scans];
+        const double dt_s = ndt_track_seconds(last->state.stamp_ns, track->state.stamp_ns);
         if (dt_s < -track->params.max_prediction_s) {
             ndt_track_window_clear(window);
             is_joined = 0;
         } else if (dt_s < 0) {
             return;
+        } else if (is_joined && ndt_track_is_same_state(&last->state, &track->state)) {
+            last->is_trusted = is_trusted;
+            return;
         } else if (dt_s == 0) {
-            is_joined = is_joined && scan_at_age(window, 0)->is_joined;
+            is_joined = is_joined && last->is_joined;
             window->head = (window->head + NDT_TRACK_WINDOW_SCANS - 1) % NDT_TRACK_WINDOW_SCANS;
             window->count--;
         }
@@ -40,10 +150,16 @@ void ndt_track_window_add(struct ndt_track_window *window, const struct ndt_trac
     scan->state = track->state;
     scan->is_trusted = is_trusted;
     scan->is_joined = is_joined;
+    scan->is_followed =
+        step && is_joined && window->count > 0 && scan_at_age(window, 0)->state.stamp_ns == step->before_ns;
+    scan->is_fixed = 0;
+    if (scan->is_followed)
+        scan->step = *step;
     window->starts = track->starts;
     window->head = (window->head + 1) % NDT_TRACK_WINDOW_SCANS;
     if (window->count < NDT_TRACK_WINDOW_SCANS)
         window->count++;
+    fix(window, track);
 }
 
 /* ---- names ---- */
@@ -128,20 +244,14 @@ static int smooth(const struct ndt_track *track, const struct ndt_track_state *l
     return 1;
 }
 
-/* The state of the scan of this age, smoothed by later scans with known motion. */
-static void smoothed_scan(const struct ndt_track_window *window, const struct ndt_track *track, uint32_t age,
-                          struct ndt_track_state *out)
+/* The newest of the scans that smooth the one of this age: with known motion in between. */
+static uint32_t last_of(const struct ndt_track_window *window, uint32_t age)
 {
     uint32_t last = age;
     while (last > 0 && age - last < NDT_TRACK_LATER_SCANS && scan_at_age(window, last - 1)->is_joined &&
            scan_at_age(window, last - 1)->is_trusted)
         last--;
-    *out = scan_at_age(window, last)->state;
-    while (last < age) {
-        struct ndt_track_state before = scan_at_age(window, ++last)->state;
-        (void)smooth(track, out, &before);
-        *out = before;
-    }
+    return last;
 }
 
 /* ---- the pose at a stamp ---- */
@@ -202,14 +312,20 @@ enum ndt_track_refusal ndt_track_pose_at(const struct ndt_track_window *window, 
                                          int64_t stamp_ns, double ahead_s, struct ndt_track_pose *out)
 {
     const uint32_t age = age_before(window, stamp_ns);
-    struct ndt_track_state later;
+    struct ndt_track_state states[NDT_TRACK_LATER_SCANS + 2]; /* newest first */
     double F[N * N];
     memset(out, 0, sizeof(*out));
     const enum ndt_track_refusal refusal = check(window, track, stamp_ns, ahead_s, age, &out->off_s);
     if (refusal != NDT_TRACK_NOT_REFUSED)
         return refusal;
     out->off_s = 0;
-    const struct ndt_track_state *before = &scan_at_age(window, age)->state;
+    const int is_joined = age > 0 && scan_at_age(window, age - 1)->is_joined;
+    const uint32_t newest = is_joined ? last_of(window, age - 1) : age;
+    if (age == 0)
+        states[0] = scan_at_age(window, 0)->state;
+    else
+        follow_all(window, track, age, newest, states);
+    const struct ndt_track_state *before = &states[age - newest];
     out->scan_ns = before->stamp_ns;
     out->state = *before;
     if (stamp_ns != before->stamp_ns)
@@ -218,10 +334,11 @@ enum ndt_track_refusal ndt_track_pose_at(const struct ndt_track_window *window, 
     out->kind = is_known ? NDT_POSE_FILTERED : NDT_POSE_PREDICTED;
     if (age == 0)
         add_turns_ahead(track, &out->state);
-    if (age == 0 || !scan_at_age(window, age - 1)->is_joined)
+    if (!is_joined)
         return NDT_TRACK_NOT_REFUSED;
-    smoothed_scan(window, track, age - 1, &later);
-    if (smooth(track, &later, &out->state))
+    for (uint32_t i = 1; i < age - newest; i++)
+        (void)smooth(track, &states[i - 1], &states[i]);
+    if (smooth(track, &states[age - newest - 1], &out->state))
         out->kind = NDT_POSE_SMOOTHED;
     return NDT_TRACK_NOT_REFUSED;
 }

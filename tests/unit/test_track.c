@@ -452,7 +452,7 @@ TEST(a_hole_in_the_gyro_is_not_bridged)
     ck_assert_int_eq(guess(0.5).source, NDT_TRACK_TWIST);
 }
 
-TEST(samples_out_of_order_are_ignored)
+TEST(repeated_samples_are_ignored)
 {
     for (int i = 0; i <= 20; i++)
         imu(i * 0.01, 0.5);

@@ -41,7 +41,7 @@ static void scan_at(int step)
                                                       .is_converged = 1};
     ndt_track_update(&track, &predicted, &measurement, &updated, NULL, NULL);
     ndt_track_commit(&track, &updated);
-    ndt_track_window_add(&window, &track, 1);
+    ndt_track_window_add(&window, &track, NULL, 1);
 }
 
 /* The random motion that the estimator assumes. */
@@ -199,7 +199,7 @@ static void exact_drive(int scans)
         state.stamp_ns = after(0.1 * i);
         state.T_map_base = ndt_pose_compose(&start, &D);
         track.state = state;
-        ndt_track_window_add(&window, &track, 1);
+        ndt_track_window_add(&window, &track, NULL, 1);
     }
 }
 
@@ -266,7 +266,7 @@ TEST(refusals_have_a_reason)
     ck_assert_int_eq(ask(3.09, &pose), NDT_TRACK_NOT_REFUSED);
     for (int i = 0; i < 5; i++) { /* a window of states that are not trusted */
         track.state.stamp_ns = after(3 + 0.1 * i);
-        ndt_track_window_add(&window, &track, i == 4);
+        ndt_track_window_add(&window, &track, NULL, i == 4);
     }
     ck_assert_int_eq(ask(2.95, &pose), NDT_TRACK_NOT_TRUSTED);
     ck_assert_int_eq(ask(3.25, &pose), NDT_TRACK_NOT_TRUSTED);
@@ -299,7 +299,7 @@ TEST(a_given_pose_does_not_change_the_past)
     ck_assert_int_eq(ask(2.95, &before), NDT_TRACK_NOT_REFUSED);
     const struct ndt_pose far = ndt_pose_identity();
     ndt_track_reset(&track, after(3), &far, NULL, NULL);
-    ndt_track_window_add(&window, &track, 1);
+    ndt_track_window_add(&window, &track, NULL, 1);
     ck_assert_int_eq(ask(2.95, &pose), NDT_TRACK_NOT_REFUSED);
     ck_assert_mem_eq(&pose.state, &before.state, sizeof(pose.state));
     ck_assert_int_eq(ask(3.05, &pose), NDT_TRACK_NOT_REFUSED);
@@ -314,14 +314,14 @@ TEST(late_scans_and_restarts_of_time)
     ck_assert_int_eq(ask(25, &pose), NDT_TRACK_NOT_REFUSED);
     ck_assert_int_eq(ask(17, &pose), NDT_TRACK_BEFORE_WINDOW);
     ck_assert_int_eq(ask(29.9, &pose), NDT_TRACK_NOT_REFUSED);
-    ndt_track_window_add(&window, &track, 1); /* the same once more */
+    ndt_track_window_add(&window, &track, NULL, 1); /* the same once more */
     ck_assert_int_eq(window.count, NDT_TRACK_WINDOW_SCANS);
     track.state.stamp_ns = after(29.8);
-    ndt_track_window_add(&window, &track, 1);
+    ndt_track_window_add(&window, &track, NULL, 1);
     ck_assert_int_eq(ask(29.9, &again), NDT_TRACK_NOT_REFUSED);
     ck_assert_mem_eq(&pose, &again, sizeof(pose));
     track.state.stamp_ns = after(1);
-    ndt_track_window_add(&window, &track, 1);
+    ndt_track_window_add(&window, &track, NULL, 1);
     ck_assert_int_eq(window.count, 1);
     ck_assert_int_eq(ask(29.9, &pose), NDT_TRACK_TOO_FAR_AHEAD);
 }

@@ -41,6 +41,7 @@ void ndtd_pose_stream_take(struct ndtd_pose_stream *stream, const struct ndtd_me
 struct ndtd_pose_stream_scan {
     const struct ndt_track
         *track; /**< track of the pipeline: its state, parameters and ignored inputs are copied */
+    const struct ndt_track_step *step; /**< how the state followed from the one before; NULL: it was set */
     enum ndt_state state;
     double max_ahead_s;
     double arrival_us; /**< arrival of the scan, monotonic clock */

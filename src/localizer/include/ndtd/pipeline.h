@@ -160,6 +160,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_pose_at(const struct ndtd_pipeline 
                                                      struct ndt_moment_message *out, struct ndt_error *err);
 /** The estimator; borrowed. */
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline);
+/** How the last scan led to the state of the estimator; NULL: the state was set. Borrowed. */
+const struct ndt_track_step *ndtd_pipeline_step(const struct ndtd_pipeline *pipeline);
 /** Writes the backend's intermediate values at one iteration of the last scan's trace; see ndt_aligner_dump. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_dump(struct ndtd_pipeline *pipeline, size_t iteration, FILE *file,
                                                   struct ndt_error *err);

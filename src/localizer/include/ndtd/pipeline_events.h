@@ -25,6 +25,7 @@ struct ndtd_input_fault {
 struct ndtd_pipeline_events {
     struct ndtd_input_fault inputs[NDT_TRACK_INPUT_COUNT]; /**< odometry and gyro, checked against the scans */
     struct ndt_track_restarts odometry_restarts;
+    struct ndt_track_too_late too_late;    /**< samples of odometry and IMU that are dropped */
     uint64_t thinned;                      /**< scans of which only some of the points were read */
     uint64_t thinned_points, thinned_read; /**< points of the last thinned scan, and those of them that were read */
     uint64_t unsound;                      /**< results that were not finite: their scans are answered `rejected` */

@@ -47,6 +47,10 @@ extern "C" {
 /** Largest time [s] between a GNSS position and a scan for which it counts: receivers send once a second. */
 #define NDT_TRACK_GNSS_REACH_S 1.0
 
+/** Largest delay [s] of a sample of odometry or of the IMU behind newer ones of the same input, with which it is
+ * put in its place. */
+#define NDT_TRACK_LATE_S 2.0
+
 enum {
     NDT_TRACK_STATES = 16,
     NDT_TRACK_SAMPLES = 1024 /**< kept samples of odometry and, separately, of the IMU: 1 s at 1 kHz */
@@ -147,25 +151,45 @@ struct ndt_track_restarts {
     double gap_s;               /**< time since the previous sample */
 };
 
+/** A sample that is older than the newest one by more than max_prediction_s: it is late, or time restarted. The
+ * next sample decides. */
+struct ndt_track_aside {
+    int is_used;
+    int64_t stamp_ns;
+};
+
+/** Samples that came too late to be put in their place, and are dropped. */
+struct ndt_track_too_late {
+    uint64_t count;
+    double last_s; /**< delay of the last one behind the newest */
+};
+
 /** Inputs of motion that can be wrong as a whole. */
 enum ndt_track_input { NDT_TRACK_INPUT_ODOMETRY, NDT_TRACK_INPUT_GYRO, NDT_TRACK_INPUT_COUNT };
 
-/** The estimator. The members are internal but for params, has_pose and odometry_restarts. */
+/** The estimator. The members are internal but for params, has_pose, odometry_restarts and too_late. */
 struct ndt_track {
     struct ndt_track_params params;
     int has_pose;
     struct ndt_track_restarts odometry_restarts;
+    struct ndt_track_too_late too_late;
     struct ndt_track_state state;
     int64_t fixed_ns; /**< stamp of the last reset or measurement */
     int is_measured;  /**< the state contains a scan of its stamp */
     uint32_t starts;  /**< number of times that the state was set, not followed: reset and adopt */
     struct ndt_track_odometry_ring {
-        struct ndt_track_odometry_sample samples[NDT_TRACK_SAMPLES];
+        struct ndt_track_odometry_sample
+            samples[NDT_TRACK_SAMPLES]; /**< by stamp, completed from the previous one */
+        char has_own_twist[NDT_TRACK_SAMPLES];
         uint32_t head, count;
+        struct ndt_track_aside aside;
+        struct ndt_track_odometry_sample aside_sample;
     } odometry;
     struct ndt_track_imu_ring {
         struct ndt_track_imu_sample samples[NDT_TRACK_SAMPLES];
         uint32_t head, count;
+        struct ndt_track_aside aside;
+        struct ndt_track_imu_sample aside_sample;
     } imu;
     int ignores[NDT_TRACK_INPUT_COUNT]; /**< 1: predictions leave this input out, see ndt_track_ignore */
     int has_gnss;                       /**< a sample waits for the next prediction */
@@ -193,10 +217,13 @@ void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *stat
 
 /** @name Inputs Samples that are not finite, or faster than 1000 m/s or 100 rad/s, are ignored. Odometry that jumps
  * farther than its velocity and any acceleration of a vehicle allow, or is back at its origin after a pause, has
- * restarted: its earlier samples tell nothing about the later ones. See struct ndt_track_restarts. Samples that are
- * not newer than the last one are ignored, unless they are more than max_prediction_s older: then time restarted
- * and they replace all others; odometry of another source replaces all others, too. Samples of the GNSS are
- * measurements of the next prediction. The limits are those of ndt/limits.h.
+ * restarted: its earlier samples tell nothing about the later ones. See struct ndt_track_restarts. A late
+ * sample, older than the newest one by up to NDT_TRACK_LATE_S, is put in its place by stamp, as if it had come in
+ * time, where the ring reaches back so far; too_late counts the others, which are dropped. Odometry that jumps from
+ * the samples beside it, and a second sample of the same stamp, are dropped, too. Two samples in a row that are
+ * more than max_prediction_s older mean that time restarted, and replace all others; odometry of another source
+ * replaces all others, too. Samples of the GNSS are measurements of the next prediction. The limits are those of
+ * ndt/limits.h.
  * @{ */
 void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *sample);
 /** Time from the newest sample of wheels or of the IMU to a stamp [s]; infinite where there is none. */
