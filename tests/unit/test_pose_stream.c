@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ndtd/motion_sample.h"
 #include "ndtd/pose_stream.h"
 #include "ndtd/settings.h"
 #include "run_tests.h"
@@ -142,4 +143,72 @@ TEST(many_samples_fit)
     must_be(0.8, NDT_POSE_FILTERED);
     ck_assert_uint_eq(ndtd_pose_stream_counters(stream).lost, 0);
     ck_assert_uint_eq(ndtd_pose_stream_counters(stream).published, 0);
+}
+
+/* ---- late samples ---- */
+
+enum { DRIVE_SCANS = 40, DRIVE_SAMPLES = 50 * DRIVE_SCANS / 10 };
+
+/* Odometry of a drive whose speed changes. */
+static struct ndt_pose_message sample_at(int i)
+{
+    const double s = 0.02 * i;
+    struct ndt_pose_message message = {.stamp_ns = after(s), .has_pose = 1, .pose = ndt_pose_identity()};
+    memcpy(message.frame_id, "odom", sizeof("odom"));
+    message.pose.t_m[0] = 5 * s - 2 * cos(2 * s);
+    return message;
+}
+
+/* A scan of the matching thread, to which odometry comes a quarter of a second late. */
+static void match(struct ndt_track_window *window, int i)
+{
+    static struct ndt_observation observation;
+    struct ndt_track_state predicted, updated;
+    for (int k = 0; k < 36; k += 7)
+        observation.information[0][k] = observation.curvature[k] = 1e4;
+    const struct ndt_pose_message seen = sample_at(5 * i);
+    const struct ndt_track_step step = {
+        .before_ns = track.state.stamp_ns,
+        .is_measured = 1,
+        .measurement = {.T_map_base = seen.pose, .observation = &observation, .is_converged = 1},
+        .observation = observation};
+    const int is_followed = ndt_track_window_ends_at(window, &track);
+    ck_assert(ndt_track_predict(&track, seen.stamp_ns, &predicted));
+    ndt_track_update(&track, &predicted, &step.measurement, &updated, NULL, NULL);
+    ndt_track_commit(&track, &updated);
+    ndt_track_window_add(window, &track, is_followed ? &step : NULL, 1);
+    const struct ndtd_pose_stream_scan left = {.track = &track,
+                                               .step = ndt_track_window_last_step(window),
+                                               .state = NDT_STATE_TRACKING,
+                                               .max_ahead_s = 0.2};
+    ndtd_pose_stream_follow(stream, &left);
+}
+
+/* The stream has the samples before the scans, the matching thread after them: both tell the same past. */
+TEST(late_samples_give_what_the_pipeline_gives)
+{
+    static struct ndt_track_window window;
+    const struct ndtd_moments moments = {&window, &track, NDT_STATE_TRACKING, 0.2};
+    struct ndt_moment_message of_pipeline, of_stream;
+    int given = 0;
+    ndt_track_window_clear(&window);
+    for (int i = 0; i < DRIVE_SAMPLES; i++) {
+        const struct ndt_pose_message message = sample_at(i);
+        ck_assert_int_eq(ndt_pose_message_encode(&buffer, NDT_MESSAGE_ODOMETRY, &message, &err), NDT_OK);
+        take(NDT_MESSAGE_ODOMETRY);
+        if (i % 5 == 0)
+            match(&window, i / 5);
+        for (; given <= i - 12 || (i + 1 == DRIVE_SAMPLES && given <= i); given++) {
+            const struct ndt_pose_message late = sample_at(given);
+            const struct ndt_track_odometry_sample sample = ndtd_odometry_sample(&late);
+            ndt_track_odometry(&track, &sample);
+        }
+        (void)!ndtd_pose_stream_at(stream, 0, &of_stream, NULL); /* so that no ring is full */
+    }
+    for (double s = 0.15; s < 3.85; s += 0.037) {
+        ck_assert_int_eq(ndtd_moment_at(&moments, after(s), &of_pipeline, &err), NDT_OK);
+        ck_assert_int_eq(ndtd_pose_stream_at(stream, after(s), &of_stream, &err), NDT_OK);
+        ck_assert_int_eq(of_stream.kind, NDT_POSE_SMOOTHED);
+        ck_assert_mem_eq(&of_pipeline, &of_stream, sizeof(of_stream));
+    }
 }
