@@ -11,6 +11,9 @@ static const double CURVATURE_FLOOR = 1e-4;
 /* A longer step leaves the region in which the score is a parabola: a prior that is wrong and too sure held the
  * pose far from the maximum. */
 static const double MOST_STEP_M = 0.5;
+/* Part of the information along normals that the curvature of the score has to reach. Usually it reaches 0.6 to
+ * 0.9; less where points pull to different places, and next to nothing or below zero on the side of a peak. */
+static const double BACKED_PART = 0.25;
 /* Where every pivot is above this part of the largest curvature, so is every eigenvalue, nearly. */
 static const double SAFE_PIVOT = 1e-3;
 
@@ -73,6 +76,21 @@ static void make_semidefinite(double joint[144])
         }
 }
 
+/* The part about the pose alone. */
+static void take_pose(const double joint[144], double A[36])
+{
+    for (int i = 0; i < 6; i++)
+        memcpy(A + 6 * i, joint + 12 * i, 6 * sizeof(double));
+}
+
+/* The curvature of the score in these units. */
+static void scale_curvature(const struct ndt_observation *observation, const struct units *units, double H[36])
+{
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            H[6 * i + j] = observation->curvature[6 * i + j] / (units->pose[i] * units->pose[j]);
+}
+
 /* out = V diag(scale) V^T */
 static void compose(const double V[36], const double scale[6], double out[36])
 {
@@ -85,6 +103,54 @@ static void compose(const double V[36], const double scale[6], double out[36])
         }
 }
 
+/* Whether the curvature H reaches BACKED_PART of the information A in every direction. */
+static int is_backed(const double H[36], const double A[36])
+{
+    double rest[36];
+    for (int i = 0; i < 36; i++)
+        rest[i] = H[i] - BACKED_PART * A[i];
+    return ndt_factor_cholesky(6, rest);
+}
+
+/* Reduces the information about the pose to what the curvature of the score backs: joint <- diag(S, I)^T joint
+ * diag(S, I). The directions are those in which the two differ most, the eigenvectors of H where A is whitened (of
+ * an eigenvalue of A below `least` of the largest: as if it were that).
+ *
+ * A strong prior holds the alignment on the side of a peak. The step to the maximum is long there, H^-1 g with H
+ * near zero, and the information A along it would be that of a peak: the pull of the scan, A H^-1 g, would be many
+ * times its gradient g. Near a wall, with a gyro, that tilted poses by 6 deg that were aligned to 0.5 deg. */
+static void fade_unbacked(const double H[36], const double A[36], double least, double joint[144])
+{
+    double l[6], V[36], G[36], inverse[36], white[36], values[6], U[36], root[6], T[36], GT[36], S[36];
+    double both[144] = {0}, before[144], fewest = 1;
+    ndt_eigen_full(6, A, l, V);
+    if (!(l[5] > 0))
+        return;
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < 6; k++) {
+            const double size = sqrt(fmax(l[k], least * l[5]));
+            G[6 * i + k] = V[6 * i + k] / size;
+            inverse[6 * k + i] = V[6 * i + k] * size;
+        }
+    ndt_congruence(6, 6, G, H, white);
+    ndt_eigen_full(6, white, values, U);
+    for (int k = 0; k < 6; k++) {
+        root[k] = sqrt(fmin(fmax(values[k], 0) / BACKED_PART, 1));
+        fewest = fmin(fewest, root[k]);
+    }
+    if (fewest == 1)
+        return;
+    compose(U, root, T);
+    ndt_multiply(6, 6, 6, G, T, GT);
+    ndt_multiply(6, 6, 6, GT, inverse, S);
+    for (int i = 0; i < 6; i++) {
+        memcpy(both + 12 * i, S + 6 * i, 6 * sizeof(double));
+        both[13 * (6 + i)] = 1;
+    }
+    memcpy(before, joint, sizeof(before));
+    ndt_congruence(12, 12, both, before, joint);
+}
+
 static void limit_step(double step[6])
 {
     double norm2 = 0;
@@ -94,21 +160,20 @@ static void limit_step(double step[6])
         step[i] *= MOST_STEP_M / sqrt(norm2);
 }
 
-/* The step H^-1 g with the size of the curvature at least CURVATURE_FLOOR of the largest; where all of it is safely
- * above, by a Cholesky factor. A strong prior can hold the search at a saddle of the score: the size of a negative
- * curvature keeps that step short. */
-static void newton_step(const struct ndt_observation *observation, const struct units *units, double step[6])
+/* The step H^-1 g with the size of the curvature at least CURVATURE_FLOOR of the largest, and BACKED_PART of the
+ * information A; where all of it is safely above, by a Cholesky factor. A strong prior can hold the search at a
+ * saddle of the score: the size of a negative curvature keeps that step short. */
+static void newton_step(const struct ndt_observation *observation, const struct units *units, const double H[36],
+                        const double A[36], int backed, double step[6])
 {
-    double scaled[36], factor[36], gradient[6], values[6], V[36], along[6];
+    double factor[36], gradient[6], values[6], V[36], in_V[36], along[6];
     double largest = 0, least = INFINITY;
+    memcpy(factor, H, sizeof(factor));
     for (int i = 0; i < 6; i++) {
         gradient[i] = observation->gradient[i] / units->pose[i];
-        for (int j = 0; j < 6; j++)
-            factor[6 * i + j] = scaled[6 * i + j] =
-                observation->curvature[6 * i + j] / (units->pose[i] * units->pose[j]);
-        largest = fmax(largest, scaled[7 * i]);
+        largest = fmax(largest, H[7 * i]);
     }
-    const int is_definite = ndt_factor_cholesky(6, factor);
+    const int is_definite = backed && ndt_factor_cholesky(6, factor);
     for (int i = 0; i < 6; i++)
         least = is_definite ? fmin(least, factor[7 * i] * factor[7 * i]) : 0;
     memcpy(step, gradient, sizeof(gradient));
@@ -116,11 +181,13 @@ static void newton_step(const struct ndt_observation *observation, const struct 
         ndt_solve_cholesky(6, factor, step);
         limit_step(step);
     } else {
-        ndt_eigen_full(6, scaled, values, V);
+        ndt_eigen_full(6, H, values, V);
+        ndt_congruence(6, 6, V, A, in_V);
         largest = fmax(fabs(values[0]), fabs(values[5]));
         ndt_multiply_transposed(6, 6, 1, V, gradient, along);
         for (int k = 0; k < 6; k++) {
-            const double curvature = fmax(fabs(values[k]), CURVATURE_FLOOR * largest);
+            const double floor = fmax(CURVATURE_FLOOR * largest, BACKED_PART * in_V[7 * k]);
+            const double curvature = fmax(fabs(values[k]), floor);
             along[k] = largest > 0 ? fmax(-MOST_STEP_M, fmin(along[k] / curvature, MOST_STEP_M)) : 0;
         }
         ndt_multiply(6, 6, 1, V, along, step);
@@ -230,11 +297,17 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
                            struct ndt_weighed_observation *out)
 {
     const struct units units = units_of(observation);
-    double joint[144], A[36], values[6], V[36], part[6], kept[6], S[36], M[36], T2[36];
+    double joint[144], H[36], A[36], values[6], V[36], part[6], kept[6], S[36], M[36], T2[36];
     join(observation, &units, joint);
     make_semidefinite(joint);
-    for (int i = 0; i < 6; i++)
-        memcpy(A + 6 * i, joint + 12 * i, 6 * sizeof(double));
+    scale_curvature(observation, &units, H);
+    take_pose(joint, A);
+    const int backed = is_backed(H, A);
+    newton_step(observation, &units, H, A, backed, out->step);
+    if (!backed) {
+        fade_unbacked(H, A, noise->discount, joint);
+        take_pose(joint, A);
+    }
     ndt_eigen_full(6, A, values, V);
     const double largest = fmax(values[5], 0), small = noise->discount * largest;
     out->weakest = largest > 0 ? fmax(values[0], 0) / largest : 0;
@@ -256,7 +329,6 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
                 T2[6 * i + j] * unit * units.span_s * units.span_s / noise->correlation;
         }
     limit_information(A, noise, out->information);
-    newton_step(observation, &units, out->step);
     set_twist_gradient(observation, &units, S, noise->correlation, out);
 }
 

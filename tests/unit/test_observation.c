@@ -247,6 +247,7 @@ TEST(step_along_flat_axes_is_bounded)
         for (int i = 0; i < 6; i++)
             observation.curvature[7 * i] = observation.information[0][7 * i] = 100;
         observation.curvature[0] = flat[f];
+        observation.information[0][0] = 0;
         ndt_observation_weigh(&observation, &noise, &weighed);
         ck_assert_double_eq_tol(weighed.step[0], fmin(1 / fmax(fabs(flat[f]), least), 0.5), 1e-9);
         ck_assert_double_eq_tol(weighed.step[1], 0.02, 1e-12);
@@ -304,6 +305,7 @@ TEST(weak_directions_fade_out)
                 for (int k = 0; k < 3; k++)
                     observation.information[0][6 * i + j] +=
                         turn[3 * i + k] * straight.information[0][7 * k] * turn[3 * j + k];
+                observation.curvature[6 * i + j] = observation.information[0][6 * i + j];
             }
         ndt_observation_weigh(&observation, &noise, &weighed);
         const double x[3] = {cos(half), sin(half), 0}, weak = ratios[r] * l;
@@ -316,6 +318,35 @@ TEST(weak_directions_fade_out)
         const double ratio = weighed.weakest;
         const double f = ratio > 0 ? ratio * ratio / (ratio * ratio + 1e-6) : 0;
         ck_assert_double_eq_tol(along, f * weak, 1e-6 * l * ratios[r] + 1e-9);
+    }
+}
+
+/* On the side of a peak the score hardly curves, or the other way: there a scan tells no more than four times the
+ * curvature, and nothing where that is negative; its pull on the pose is at most four times its gradient. In any
+ * direction, and without a change of the others. */
+TEST(information_without_curvature_fades_out)
+{
+    const double parts[] = {1, 0.26, 0.1, 0.01, 0, -1}, l = 1000, g = 30, half = 0.7;
+    const double axis[6] = {cos(half), 0, sin(half), 0, 0, 0}, across[6] = {-sin(half), 0, cos(half), 0, 0, 0};
+    exact_noise();
+    for (size_t p = 0; p < sizeof(parts) / sizeof(parts[0]); p++) {
+        struct ndt_observation observation = diagonal(l, 0, l);
+        double along = 0, beside = 0, pull = 0;
+        for (int i = 0; i < 6; i++) {
+            observation.gradient[i] = g * axis[i];
+            for (int j = 0; j < 6; j++)
+                observation.curvature[6 * i + j] += (parts[p] - 1) * l * axis[i] * axis[j];
+        }
+        ndt_observation_weigh(&observation, &noise, &weighed);
+        for (int i = 0; i < 6; i++)
+            for (int j = 0; j < 6; j++) {
+                along += axis[i] * weighed.information[6 * i + j] * axis[j];
+                beside += across[i] * weighed.information[6 * i + j] * across[j];
+                pull += axis[i] * weighed.information[6 * i + j] * weighed.step[j];
+            }
+        ck_assert_double_eq_tol(along, l * fmin(1, 4 * fmax(parts[p], 0)), 1e-5 * l);
+        ck_assert_double_eq_tol(beside, l, 1e-5 * l);
+        ck_assert_double_le(pull, 4.001 * g);
     }
 }
 
