@@ -76,13 +76,6 @@ static void make_semidefinite(double joint[144])
         }
 }
 
-/* The part about the pose alone. */
-static void take_pose(const double joint[144], double A[36])
-{
-    for (int i = 0; i < 6; i++)
-        memcpy(A + 6 * i, joint + 12 * i, 6 * sizeof(double));
-}
-
 /* The curvature of the score in these units. */
 static void scale_curvature(const struct ndt_observation *observation, const struct units *units, double H[36])
 {
@@ -112,17 +105,17 @@ static int is_backed(const double H[36], const double A[36])
     return ndt_factor_cholesky(6, rest);
 }
 
-/* Reduces the information about the pose to what the curvature of the score backs: joint <- diag(S, I)^T joint
- * diag(S, I). The directions are those in which the two differ most, the eigenvectors of H where A is whitened (of
- * an eigenvalue of A below `least` of the largest: as if it were that).
+/* Reduces the information W about the pose to what the curvature of the score backs: W <- S^T W S. The directions
+ * are those in which the curvature H and the information A, both in units, differ most: the eigenvectors of H where
+ * A is whitened (of an eigenvalue of A below `least` of the largest: as if it were that).
  *
  * A strong prior holds the alignment on the side of a peak. The step to the maximum is long there, H^-1 g with H
  * near zero, and the information A along it would be that of a peak: the pull of the scan, A H^-1 g, would be many
  * times its gradient g. Near a wall, with a gyro, that tilted poses by 6 deg that were aligned to 0.5 deg. */
-static void fade_unbacked(const double H[36], const double A[36], double least, double joint[144])
+static void fade_unbacked(const double H[36], const double A[36], const struct units *units, double least,
+                          double W[36])
 {
-    double l[6], V[36], G[36], inverse[36], white[36], values[6], U[36], root[6], T[36], GT[36], S[36];
-    double both[144] = {0}, before[144], fewest = 1;
+    double l[6], V[36], G[36], inverse[36], white[36], values[6], U[36], root[6], T[36], GT[36], S[36], before[36];
     ndt_eigen_full(6, A, l, V);
     if (!(l[5] > 0))
         return;
@@ -134,21 +127,18 @@ static void fade_unbacked(const double H[36], const double A[36], double least, 
         }
     ndt_congruence(6, 6, G, H, white);
     ndt_eigen_full(6, white, values, U);
-    for (int k = 0; k < 6; k++) {
-        root[k] = sqrt(fmin(fmax(values[k], 0) / BACKED_PART, 1));
-        fewest = fmin(fewest, root[k]);
-    }
-    if (fewest == 1)
+    if (values[0] >= BACKED_PART)
         return;
+    for (int k = 0; k < 6; k++)
+        root[k] = sqrt(fmin(fmax(values[k], 0) / BACKED_PART, 1));
     compose(U, root, T);
     ndt_multiply(6, 6, 6, G, T, GT);
     ndt_multiply(6, 6, 6, GT, inverse, S);
-    for (int i = 0; i < 6; i++) {
-        memcpy(both + 12 * i, S + 6 * i, 6 * sizeof(double));
-        both[13 * (6 + i)] = 1;
-    }
-    memcpy(before, joint, sizeof(before));
-    ndt_congruence(12, 12, both, before, joint);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            S[6 * i + j] *= units->pose[j] / units->pose[i];
+    memcpy(before, W, sizeof(before));
+    ndt_congruence(6, 6, S, before, W);
 }
 
 static void limit_step(double step[6])
@@ -297,17 +287,14 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
                            struct ndt_weighed_observation *out)
 {
     const struct units units = units_of(observation);
-    double joint[144], H[36], A[36], values[6], V[36], part[6], kept[6], S[36], M[36], T2[36];
+    double joint[144], H[36], A[36], W[36], values[6], V[36], part[6], kept[6], S[36], M[36], T2[36];
     join(observation, &units, joint);
     make_semidefinite(joint);
     scale_curvature(observation, &units, H);
-    take_pose(joint, A);
+    for (int i = 0; i < 6; i++)
+        memcpy(A + 6 * i, joint + 12 * i, 6 * sizeof(double));
     const int backed = is_backed(H, A);
     newton_step(observation, &units, H, A, backed, out->step);
-    if (!backed) {
-        fade_unbacked(H, A, noise->discount, joint);
-        take_pose(joint, A);
-    }
     ndt_eigen_full(6, A, values, V);
     const double largest = fmax(values[5], 0), small = noise->discount * largest;
     out->weakest = largest > 0 ? fmax(values[0], 0) / largest : 0;
@@ -319,16 +306,19 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
     split(V, values, part, joint, M, T2);
     discount_twist(V, part, M, T2, S);
     fade_twist(noise->twist_discount, T2, S);
-    compose(V, kept, A);
+    compose(V, kept, W);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++) {
             const double unit = units.pose[i] * units.pose[j];
-            A[6 * i + j] *= unit;
+            W[6 * i + j] *= unit;
             out->twist_to_pose[6 * i + j] = M[6 * i + j] * units.span_s * units.pose[j] / units.pose[i];
             out->twist_information[6 * i + j] =
                 T2[6 * i + j] * unit * units.span_s * units.span_s / noise->correlation;
         }
-    limit_information(A, noise, out->information);
+    limit_information(W, noise, out->claimed);
+    memcpy(out->information, out->claimed, sizeof(out->information));
+    if (!backed)
+        fade_unbacked(H, A, &units, noise->discount, out->information);
     set_twist_gradient(observation, &units, S, noise->correlation, out);
 }
 

@@ -86,7 +86,7 @@ static void discount_along_prediction(const double P[N * N], double discount, do
 
 /* The measurement z = M (d, dv) with information W, and the information about dv alone. */
 struct linear {
-    double z[6], M[72], W[36];
+    double z[6], M[72], W[36], claimed[36]; /* claimed: as in ndt_weighed_observation */
     double twist_information[36], twist_right[6];
     double weakest;
 };
@@ -136,6 +136,11 @@ static void linearize(const struct ndt_track *track, const struct ndt_track_stat
     }
     memcpy(out->W, weighed.information, sizeof(out->W));
     discount_along_prediction(predicted->P, noise.discount, out->W);
+    memcpy(out->claimed, out->W, sizeof(out->claimed));
+    if (memcmp(weighed.claimed, weighed.information, sizeof(weighed.claimed)) != 0) {
+        memcpy(out->claimed, weighed.claimed, sizeof(out->claimed));
+        discount_along_prediction(predicted->P, noise.discount, out->claimed);
+    }
     memcpy(out->twist_information, weighed.twist_information, sizeof(out->twist_information));
     out->weakest = weighed.weakest;
 }
@@ -262,7 +267,7 @@ void ndt_track_update_from(const struct ndt_track *track, const struct ndt_track
     linearize(track, predicted, measurement, &m);
     for (int i = 0; i < 12; i++)
         memcpy(P12 + 12 * i, predicted->P + N * i, 12 * sizeof(double));
-    const double distance = innovation_of(P12, m.M, m.W, m.z);
+    const double distance = innovation_of(P12, m.M, m.claimed, m.z);
     if (innovation)
         *innovation = distance;
     if (weakest)

@@ -9,6 +9,8 @@
  *  - An eigenvalue l of the information about the pose counts l^2 / (l^2 + (discount l_max)^2) of itself: a
  *    direction that the scan hardly observes fades out smoothly, without a threshold. The information about the
  *    twist fades out along the same directions, and along those that the sweep itself hardly observes.
+ *  - Along a direction in which the score curves less than a quarter of what the information along normals says,
+ * the information fades out with the curvature; where that is negative, the scan tells nothing.
  *  - The floor F, the error that is common to all points of a scan (map noise, calibration of the sensor), bounds
  *    the information: W = (A^-1 + F)^-1.
  *
@@ -49,7 +51,8 @@ void ndt_observation_noise_default(struct ndt_observation_noise *noise);
 /** A linear measurement z = M x with information: x = (d, dv), d the error of T, dv the change of the twist. */
 struct ndt_weighed_observation {
     double step[6]; /**< from T to the maximum of the score alone, without the prior; at most 0.5 m per axis */
-    double information[36];       /**< W, of d + twist_to_pose dv */
+    double information[36];       /**< W, of d + twist_to_pose dv, as far as the curvature of the score backs it */
+    double claimed[36];           /**< the same whatever the curvature: by it a scan contradicts its prediction */
     double twist_to_pose[36];     /**< how an error of the twist moves the pose that is found [s] */
     double twist_information[36]; /**< of dv alone */
     double twist_gradient[6];     /**< its right-hand side */
