@@ -19,10 +19,11 @@ static int odometry_event(const struct ndtd_pipeline_events *now, const struct n
 static int too_late_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                           char text[NDTD_EVENT_BYTES])
 {
-    snprintf(text, NDTD_EVENT_BYTES,
-             "%" PRIu64 " samples of odometry and IMU so far came after the motion that is kept, the last %.3g s "
-             "behind the newest, and are dropped; up to %g s they count",
-             now->too_late.count, now->too_late.last_s, NDT_TRACK_LATE_S);
+    snprintf(
+        text, NDTD_EVENT_BYTES,
+        "samples of odometry and IMU are dropped, %" PRIu64
+        " so far, the last %.3g s behind the newest; up to %g s they count, where the samples beside them are kept",
+        now->too_late.count, now->too_late.last_s, NDT_TRACK_LATE_S);
     return now->too_late.count != told->too_late.count;
 }
 

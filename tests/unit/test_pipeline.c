@@ -707,3 +707,71 @@ TEST(an_estimate_that_is_not_finite_begins_anew)
     ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &drive.truth[5]), 0.1);
     ndtd_pipeline_destroy(pipeline);
 }
+
+/* ---- late samples ---- */
+
+enum { SAMPLES_PER_SCAN = 5, SAMPLES = SAMPLES_PER_SCAN * (SCANS - 1) };
+
+static void feed_odometry(struct ndtd_pipeline *pipeline, int64_t at_ns, const struct ndt_pose *T_odom_base)
+{
+    struct ndt_buffer encoded;
+    struct ndt_pose_message message = {.stamp_ns = at_ns, .has_pose = 1, .pose = *T_odom_base};
+    memcpy(message.frame_id, "odom", sizeof("odom"));
+    ndt_buffer_init(&encoded);
+    must(ndt_pose_message_encode(&encoded, NDT_MESSAGE_ODOMETRY, &message, &err));
+    street_drive_feed(pipeline, NDT_MESSAGE_ODOMETRY, &encoded);
+    ndt_buffer_free(&encoded);
+}
+
+/* A drive with the odometry of the way to each scan before it, in an order of arrival. */
+static struct ndtd_pipeline *drive_in_order(const int order[SAMPLES_PER_SCAN],
+                                            struct ndt_moment_message asked[SAMPLES])
+{
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
+    feed_start(pipeline);
+    feed_odometry(pipeline, stamp_ns(0), &drive.truth[0]);
+    for (size_t i = 0; i < SCANS; i++) {
+        for (int k = 0; k < SAMPLES_PER_SCAN && i > 0; k++) {
+            const int step = 1 + order[k];
+            const struct ndt_pose pose =
+                ndt_pose_interpolate(&drive.truth[i - 1], &drive.truth[i], (double)step / SAMPLES_PER_SCAN);
+            feed_odometry(pipeline, stamp_ns(i - 1) + DRIVE_STEP_NS / SAMPLES_PER_SCAN * step, &pose);
+        }
+        ck_assert_int_eq(feed(pipeline, i).result.outcome, NDT_CONVERGED);
+    }
+    for (int i = 0; i < SAMPLES; i++)
+        must(ndtd_pipeline_pose_at(pipeline, stamp_ns(0) + DRIVE_STEP_NS / SAMPLES_PER_SCAN * i + 7000000,
+                                   &asked[i], &err));
+    return pipeline;
+}
+
+/* Scans that come after their motion do not depend on the order in which that came. */
+TEST(motion_in_any_order_gives_the_same_poses)
+{
+    static const int orders[][SAMPLES_PER_SCAN] = {{0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}, {2, 4, 0, 3, 1}};
+    static struct ndt_moment_message asked[3][SAMPLES];
+    for (int i = 0; i < 3; i++) {
+        ndtd_pipeline_destroy(drive_in_order(orders[i], asked[i]));
+        ck_assert_mem_eq(asked[0], asked[i], sizeof(asked[0]));
+    }
+    ck_assert_int_eq(asked[0][SAMPLES / 2].kind, NDT_POSE_SMOOTHED);
+}
+
+TEST(samples_that_come_too_late_are_told)
+{
+    static const int order[SAMPLES_PER_SCAN] = {0, 1, 2, 3, 4};
+    struct ndt_moment_message asked[SAMPLES];
+    struct ndtd_pipeline_events told = {0};
+    char text[NDTD_EVENT_BYTES], all[1000] = "";
+    const char *format;
+    struct ndtd_pipeline *pipeline = drive_in_order(order, asked);
+    feed_odometry(pipeline, stamp_ns(0) - 1500000000, &drive.truth[0]);   /* 2.6 s older than the newest */
+    ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->too_late.count, 0); /* time may have restarted */
+    feed_odometry(pipeline, stamp_ns(SCANS), &drive.truth[SCANS - 1]);
+    for (size_t kind = 0;
+         (format = ndtd_pipeline_event(ndtd_pipeline_events(pipeline), &told, &kind, text)) != NULL;)
+        snprintf(all + strlen(all), sizeof(all) - strlen(all), format, text);
+    ck_assert_ptr_nonnull(strstr(all, "late motion: samples of odometry and IMU are dropped, 1 so far"));
+    ck_assert_ptr_nonnull(strstr(all, "2.6 s behind the newest"));
+    ndtd_pipeline_destroy(pipeline);
+}
