@@ -181,16 +181,18 @@ class _Sockets(Generic[Sent]):
         # XPUB instead of PUB: it receives subscriptions, for which wait_ready waits, because a PUB drops what it sends
         # before the subscription of the daemon arrives.
         self._push = push
-        self._scans = self._connect(self._zmq.PUSH if push else self._zmq.XPUB, scans or default_endpoint("scans"))
-        self._poses = self._connect(self._zmq.SUB, poses or default_endpoint("poses"))
-        self._control = self._connect(self._zmq.DEALER, control or default_endpoint("control"))
+        given = {"scans": scans, "poses": poses, "control": control}
+        self._addresses = {name: address or default_endpoint(name) for name, address in given.items()}
+        self._scans = self._connect(self._zmq.PUSH if push else self._zmq.XPUB, self._addresses["scans"])
+        self._poses = self._connect(self._zmq.SUB, self._addresses["poses"])
+        self._control = self._connect(self._zmq.DEALER, self._addresses["control"])
 
     def _connect_viewer(self, endpoint: str, option: str, waiting: int = 4) -> Any:
         if not endpoint:
             raise RequestError(f"the daemon has no such socket: {option}")
         socket = self._open(self._zmq.SUB)
         socket.rcvhwm = waiting  # a viewer that is slow shows the newest
-        socket.connect(endpoint)
+        self._reach(socket, endpoint)
         self._viewers.append(socket)
         return socket
 
@@ -209,8 +211,18 @@ class _Sockets(Generic[Sent]):
         socket = self._open(kind)
         if kind == self._zmq.SUB:
             self._events = socket.get_monitor_socket(self._zmq.EVENT_HANDSHAKE_SUCCEEDED)
-        socket.connect(endpoint)
+        self._reach(socket, endpoint)
         return socket
+
+    def _reach(self, socket: Any, endpoint: str) -> None:
+        try:
+            socket.connect(endpoint)
+        except self._zmq.ZMQError as reason:
+            raise ValueError(f"{endpoint!r} is not an address such as ipc:///run/ndtd/poses.ipc or tcp://host:7001: "
+                             f"{reason.strerror}") from None
+
+    def _late(self, name: str, what: str) -> TimeoutError:
+        return TimeoutError(f"ndtd: timeout while waiting for {what or name} at {self._addresses[name]}; does it run there?")
 
     def _close(self) -> None:
         self._poses.disable_monitor()
@@ -268,10 +280,6 @@ def _checked(reply: Message) -> Message:
     return reply
 
 
-def _late(what: str) -> TimeoutError:
-    return TimeoutError(f"ndtd: timeout while waiting for {what}; does it run, on the sockets of this client?")
-
-
 def _hints(pose: Optional[ArrayLike], **others: Any) -> Message:
     hints = {"pose": None if pose is None else checked_pose(pose), **others}
     return {key: value for key, value in hints.items() if value is not None}
@@ -311,9 +319,9 @@ class Client(_Sockets[None]):
     def _send(self, message: Message) -> None:
         self._scans.send(self._pack(message))
 
-    def _wait(self, socket: Any, end: float, what: str) -> None:
+    def _wait(self, socket: Any, end: float, name: str, what: str = "") -> None:
         if not socket.poll(max(0, int(1000 * (end - time.monotonic())))):
-            raise _late(what)
+            raise self._late(name, what)
 
     def wait_ready(self, timeout: float = 5.0) -> None:
         """Waits, once, until both sockets are connected to the daemon; TimeoutError otherwise."""
@@ -375,7 +383,7 @@ class Client(_Sockets[None]):
         self._control.send(self._pack({"type": "request", "id": number, "op": op, **arguments}))
         reply: Message = {"id": None}
         while reply["id"] != number:  # skips late replies to requests that timed out
-            self._wait(self._control, end, f"a reply to '{op}'")
+            self._wait(self._control, end, "control", f"a reply to '{op}'")
             reply = self._unpack(self._control.recv())
         return _checked(reply)
 
@@ -432,9 +440,9 @@ class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
     async def _send(self, message: Message) -> None:
         await self._scans.send(self._pack(message))
 
-    async def _receive(self, socket: Any, end: float, what: str) -> Any:
+    async def _receive(self, socket: Any, end: float, name: str, what: str = "") -> Any:
         if not await socket.poll(max(0, int(1000 * (end - time.monotonic())))):
-            raise _late(what)
+            raise self._late(name, what)
         return await socket.recv_multipart()
 
     async def wait_ready(self, timeout: float = 5.0) -> None:
@@ -486,7 +494,7 @@ class AsyncClient(_Sockets[Coroutine[Any, Any, None]]):
             await self._control.send(self._pack({"type": "request", "id": number, "op": op, **arguments}))
             reply: Message = {"id": None}
             while reply["id"] != number:
-                reply = self._unpack((await self._receive(self._control, end, f"a reply to '{op}'"))[-1])
+                reply = self._unpack((await self._receive(self._control, end, "control", f"a reply to '{op}'"))[-1])
         return _checked(reply)
 
     async def localize(self, pose: Optional[ArrayLike] = None, covariance: Optional[ArrayLike] = None,

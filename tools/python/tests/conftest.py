@@ -123,6 +123,15 @@ def rng():
     return np.random.default_rng(7)
 
 
+@pytest.fixture
+def daemon(bin_dir, tmp_path, drive):
+    """A running daemon with the map of the drive."""
+    import drive_bags
+
+    with drive_bags.daemon(bin_dir / "ndtd", tmp_path, drive.map, cpu={"threads": 2}, preprocess={"deskew": "time"}) as running:
+        yield running
+
+
 @pytest.fixture(scope="session")
 def scans(drive):
     """The scans of the drive, decoded: dicts of stamp_ns, points, time_s, seq ..."""

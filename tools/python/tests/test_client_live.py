@@ -21,12 +21,6 @@ from drive_bags import answer, wait_for_map  # noqa: E402
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples/drive_daemon.py"
 
 
-@pytest.fixture
-def daemon(bin_dir, tmp_path, drive):
-    with drive_bags.daemon(bin_dir / "ndtd", tmp_path, drive.map, cpu={"threads": 2}, preprocess={"deskew": "time"}) as running:
-        yield running
-
-
 @pytest.fixture(scope="module")
 def messages(drive):
     return list(drive_bags.messages_of(drive.bag))

@@ -187,8 +187,13 @@ def test_silence_ends_in_time(peer, endpoints):
 
 
 def test_no_daemon_is_a_timeout(endpoints):
-    with ndtd.Client(**endpoints) as client, pytest.raises(TimeoutError, match="scans"):
+    with ndtd.Client(**endpoints) as client, pytest.raises(TimeoutError, match=f"scans at {endpoints['scans']};"):
         client.wait_ready(0.05)
+
+
+def test_what_is_no_address_is_refused(endpoints):
+    with pytest.raises(ValueError, match="'nowhere' is not an address such as"):
+        ndtd.Client(**{**endpoints, "control": "nowhere"})
 
 
 RUNNING = {"search_id": 5, "running": True, "percent": 40, "elapsed_ms": 3.0}

@@ -59,12 +59,6 @@ class Viewer:
         self.socket.send(json.dumps({"op": "subscribe", "subscriptions": wanted}))
 
 
-@pytest.fixture
-def daemon(bin_dir, tmp_path, drive):
-    with drive_bags.daemon(bin_dir / "ndtd", tmp_path, drive.map, cpu={"threads": 2}, preprocess={"deskew": "time"}) as running:
-        yield running
-
-
 def test_a_viewer_sees_poses_scans_map_and_numbers(daemon, drive):
     truth = {}
     with ndtd.Client(**daemon.endpoints) as client:

@@ -17,12 +17,6 @@ from rerun_reading import read_rrd, static, timed  # noqa: E402
 import ndtd  # noqa: E402
 
 
-@pytest.fixture
-def daemon(bin_dir, tmp_path, drive):
-    with drive_bags.daemon(bin_dir / "ndtd", tmp_path, drive.map, cpu={"threads": 2}, preprocess={"deskew": "time"}) as running:
-        yield running
-
-
 def command(daemon, *options):
     return [sys.executable, "-m", "ndtd.ndt_rerun", "--poses", daemon.endpoints["poses"], "--control", daemon.endpoints["control"], *map(str, options)]
 

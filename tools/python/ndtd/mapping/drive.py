@@ -88,7 +88,7 @@ def _records(bag: Path, report: bool = False) -> "Iterator[Any]":
             if count == 0:
                 raise
             if report:
-                print(f"warning: {error}; what comes before is used", file=sys.stderr)
+                print(f"ndtd: warning: {error}; what comes before is used", file=sys.stderr)
             return
         count += 1
         yield record
