@@ -340,23 +340,24 @@ static void bind_scan(nb::module_ &module)
         .def("__repr__", &describe);
 }
 
-static nb::dict default_settings()
+static nb::dict settings_text(nb::object config, nb::object options)
 {
-    ndtd_settings defaults;
+    const ndtd_settings settings = read_settings(nb::none(), config, options);
     nb::dict out;
     std::string text(8192, '\0'); // a path with every byte escaped fits
-    ndtd_settings_default(&defaults);
     for (size_t i = 0; i < ndtd_option_count(); i++)
         if (const ndtd_option *option = ndtd_option_at(i); !option->alias_of)
-            out[option->name] = ndtd_option_format(&defaults, option, text.data(), text.size());
+            out[option->name] = ndtd_option_format(&settings, option, text.data(), text.size());
     return out;
 }
 
 void bind_replay(nb::module_ &module)
 {
     bind_scan(module);
-    module.def("default_settings", &default_settings, nb::sig("def default_settings() -> dict[str, str]"),
-               "Every option of ndtd with its default, as ndtd --print-config writes it.");
+    module.def("settings", &settings_text, "config"_a = nb::none(), "options"_a = nb::none(),
+               nb::sig("def settings(config: str | os.PathLike[str] | None = None, options: "
+                       "collections.abc.Mapping[str, typing.Any] | None = None) -> dict[str, str]"),
+               "Every option of ndtd as ndtd --print-config writes it: the defaults, changed as in Replay.");
     nb::class_<Replay>(module, "Replay",
                        R"(Iterates over the scans of a bag, as `ndtd --replay` does: same bits, no clock, no queue.
 

@@ -12,7 +12,7 @@ from ._extras import MissingPackage, need
 
 COMMANDS = {"ndt-import": "ndt_import", "ndt-export": "ndt_export", "ndt-ros1-bridge": "ndt_ros1_bridge",
             "ndt-ros2-bridge": "ndt_ros2_bridge", "ndt-report": "ndt_report", "ndt-fleet": "ndt_fleet",
-            "ndt-map-build": "ndt_map_build", "ndt-tune": "ndt_tune", "ndt-foxglove": "ndt_foxglove",
+            "ndt-map-build": "ndt_map_build", "ndt-tune": "ndt_tune", "ndt-calibrate": "ndt_calibrate", "ndt-foxglove": "ndt_foxglove",
             "ndt-rerun": "ndt_rerun"}
 SHELLS = ("bash", "zsh", "tcsh")
 

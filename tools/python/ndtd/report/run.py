@@ -342,6 +342,6 @@ def default_settings() -> "dict[str, str]":
     try:
         from .. import _core  # compiled: only where it is needed
 
-        return dict(_core.default_settings())
+        return dict(_core.settings())
     except (ImportError, AttributeError):
         return {}
