@@ -78,7 +78,7 @@ if(NDT_PYTHON)
   list(APPEND CPACK_COMPONENTS_ALL python)
   ndt_package(python python3-ndtd python "NDT localiser: Python package, importers, exporters and reports"
     "Maps, alignment, replay and the client of the daemon from Python, and the
-commands ndt-import, ndt-export, ndt-report, ndt-tune, ndt-fleet,
+commands ndt-import, ndt-export, ndt-report, ndt-tune, ndt-calibrate, ndt-fleet,
 ndt-ros1-bridge and ndt-ros2-bridge.")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
   math(EXPR next "${Python_VERSION_MINOR} + 1")

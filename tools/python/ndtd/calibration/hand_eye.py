@@ -176,6 +176,6 @@ class HandEye:
         P = inverse @ (alike + before) @ inverse
         Q = inverse @ (local + before) @ inverse
         more = np.sqrt(np.maximum(1.0, np.diag(Q) / np.maximum(np.diag(P), 1e-300)))
-        P = P * more[:, None] * more
-        P[~self.free] = P[:, ~self.free] = 0
-        return P
+        whole: np.ndarray = P * more[:, None] * more
+        whole[~self.free] = whole[:, ~self.free] = 0
+        return whole

@@ -59,7 +59,7 @@ def _why(axis: int, turns: np.ndarray, is_position: bool) -> str:
     along, across = (float(np.degrees(np.sqrt(one))) for one in (turns[axis, axis], np.trace(turns) - turns[axis, axis]))
     if not is_position and along > 2 * across and along > 1.0:
         return f"the drive turns about this axis alone: by {along:.1f} deg in a second, and {across:.1f} about others"
-    return f"the drive hardly {'tilts' if is_position and axis == 2 else 'turns'}: by {across if is_position else along + across:.1f} deg in a second"
+    return f"the drive {'tilts' if is_position and axis == 2 else 'turns'} too little: by {across if is_position else along + across:.1f} deg in a second"
 
 
 def _unseen(turns: np.ndarray, has_position: bool, is_planar: bool) -> np.ndarray:
