@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("msgpack")
-pytest.importorskip("scipy")
 from drive_bags import messages_of, write
 
 import ndtd
