@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_WEAK_AXES = 3 };
+enum { MAX_WEAK_AXES = 3, LEVELS = 4 };
 
 /* The message and the presence of its optional keys. A pose whose quaternion is all zero was never set and is left
  * out. Keys added after the first version may be missing; the first three of these are always written. */
@@ -13,6 +13,7 @@ struct result_wire {
     struct ndt_result_message message;
     int has_pose;
     int has_config_hash, has_queue_depth, has_drop_counter;
+    int has_unsafe, has_protection_reason; /* as has_protection where this version wrote the message */
 };
 
 static enum ndt_status read_outcome(struct ndt_wire_reader *reader, void *wire)
@@ -108,6 +109,27 @@ static void write_weak_axes(struct ndt_wire_writer *writer, const void *wire)
         ndt_wire_put_numbers(writer, result->weak_axes[i], 6);
 }
 
+/* Levels, of which any may be infinite. */
+static enum ndt_status read_levels(struct ndt_wire_reader *reader, void *wire)
+{
+    double *level = ((struct result_wire *)wire)->message.protection.level;
+    size_t count;
+    enum ndt_status status = ndt_wire_read_array(reader, &count);
+    if (status == NDT_OK && count != LEVELS)
+        return ndt_fail(reader->err, NDT_ERR_FORMAT, "%zu levels in place of %d", count, LEVELS);
+    for (size_t i = 0; status == NDT_OK && i < count; i++)
+        status = ndt_wire_read_number(reader, &level[i]);
+    return status;
+}
+
+static void write_levels(struct ndt_wire_writer *writer, const void *wire)
+{
+    const double *level = ((const struct result_wire *)wire)->message.protection.level;
+    ndt_wire_put_array(writer, LEVELS);
+    for (size_t i = 0; i < LEVELS; i++)
+        ndt_wire_put_number(writer, level[i]);
+}
+
 #define AT(member)             offsetof(struct result_wire, message.member)
 #define SIZE(member)           sizeof(((struct result_wire *)0)->message.member)
 #define ROW(key, type, member) key, type, AT(member), SIZE(member), NDT_WIRE_REQUIRED, NULL, NULL
@@ -148,6 +170,10 @@ static const struct ndt_wire_field rows[] = {
     {"hypotheses", NDT_WIRE_COUNT, AT(hypotheses), 0, AT(has_hypotheses), NULL, NULL},
     {"sensor", NDT_WIRE_NAME, AT(sensor), SIZE(sensor), AT(has_sensor), NULL, NULL},
     {"T_base_sensor", NDT_WIRE_NUMBERS, AT(T_base_sensor), 7, AT(has_T_base_sensor), NULL, NULL},
+    {"protection_level", NDT_WIRE_CUSTOM, 0, 0, AT(has_protection), read_levels, write_levels},
+    {"unsafe", NDT_WIRE_BOOL, AT(protection.is_unsafe), 0, offsetof(struct result_wire, has_unsafe), NULL, NULL},
+    {"protection_reason", NDT_WIRE_NAME, AT(protection.reason), SIZE(protection.reason),
+     offsetof(struct result_wire, has_protection_reason), NULL, NULL},
 };
 #undef LATER
 #undef ROW
@@ -193,6 +219,9 @@ static const struct ndt_message_key keys[] = {
     {"hypotheses", "", "guesses that were aligned"},
     {"sensor", "", "frame_id of the scan"},
     {"T_base_sensor", "m", "x y z qx qy qz qw: where that sensor is on the vehicle"},
+    {"protection_level", "m, rad", "bounds of the error: lateral, longitudinal, vertical, heading; inf: none"},
+    {"unsafe", "", "the horizontal level is above integrity.alert_limit_m"},
+    {"protection_reason", "", "why there is no level, or why the pose is unsafe"},
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == ROW_COUNT, "every key is described");
 
@@ -225,6 +254,10 @@ static enum ndt_status check_estimate(const struct ndt_result_message *message, 
         return ndt_fail(err, status, "result message: field 'innovation': %.6g is below 0", message->innovation);
     if (message->has_margin && !(message->margin >= 0 && message->margin <= 1))
         return ndt_fail(err, status, "result message: field 'margin': %.6g is not from 0 to 1", message->margin);
+    for (int i = 0; message->has_protection && i < LEVELS; i++)
+        if (!(message->protection.level[i] >= 0))
+            return ndt_fail(err, status, "result message: field 'protection_level': %.6g is not 0 or more",
+                            message->protection.level[i]);
     if (message->has_state && (unsigned)message->state >= NDT_STATE_COUNT)
         return ndt_fail(err, status, "result message: field 'state': there is no state %d", (int)message->state);
     return NDT_OK;
@@ -270,7 +303,9 @@ enum ndt_status ndt_result_encode(struct ndt_buffer *frame, const struct ndt_res
                                .has_pose = was_set(&message->result.T_map_sensor),
                                .has_config_hash = 1,
                                .has_queue_depth = 1,
-                               .has_drop_counter = 1};
+                               .has_drop_counter = 1,
+                               .has_unsafe = message->has_protection,
+                               .has_protection_reason = message->has_protection};
     const struct ndt_align_result *result = &message->result;
     frame->size = 0;
     drop_unknown(&wire.message);

@@ -324,6 +324,12 @@ const struct ndtd_option ndtd_option_table[] = {
           "Time between searches of the whole map for a place that fits better, at the lowest priority, while the pose "
           "is accepted; the log and the status tell of one. 0 = none; a replay has none, nor has recovery.enable false")},
 
+    {REAL("integrity.risk", integrity_risk, FIXED, 0, 0.1, "",
+          "Results carry protection levels: bounds that the error of a scan exceeds with this probability, such as 1e-5; "
+          "0 = none")},
+    {REAL("integrity.alert_limit_m", alert_limit_m, RELOAD, 0, 1000, "m",
+          "Results whose horizontal protection level is larger are marked as unsafe; 0 = none")},
+
     {REAL("output.rate_hz", output_rate_hz, FIXED, 0, 200, "Hz",
           "Poses between scans, on the socket sockets.motion: at the stamps of odometry and IMU, at most so many per "
           "second; 0 = only one result per scan"), .is_common = 1},

@@ -31,25 +31,32 @@ int ndtd_outcome_is_usable(enum ndt_outcome outcome)
     return outcome == NDT_CONVERGED || outcome == NDT_ITERATION_LIMIT;
 }
 
+void ndtd_alignment_measure(const struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
+                            const struct ndt_twist *motion, struct ndt_observation *observation,
+                            struct ndt_observation *of_base, struct ndt_track_measurement *out)
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&scan->T_base_sensor);
+    for (int i = 0; i < alignment->degenerate_count; i++)
+        ndt_observation_forget(observation, alignment->degenerate[i].axis, alignment->degenerate[i].step);
+    ndt_observation_to_body(observation, &scan->T_base_sensor, of_base);
+    *out = (struct ndt_track_measurement){.T_map_base =
+                                              ndt_pose_compose(&alignment->result.T_map_sensor, &T_sensor_base),
+                                          .observation = of_base,
+                                          .twist = *motion,
+                                          .sweep_s = scan->sweep.end_s - scan->sweep.begin_s,
+                                          .distorted_s = scan->distorted_s,
+                                          .is_converged = alignment->result.outcome == NDT_CONVERGED};
+}
+
 void ndtd_alignment_update(struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
                            const struct ndt_track *track, const struct ndt_twist *motion)
 {
     struct ndt_align_result *result = &alignment->result;
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&scan->T_base_sensor);
     struct ndt_observation of_base;
-    struct ndt_track_measurement measurement = {.T_map_base =
-                                                    ndt_pose_compose(&result->T_map_sensor, &T_sensor_base),
-                                                .twist = *motion,
-                                                .sweep_s = scan->sweep.end_s - scan->sweep.begin_s,
-                                                .distorted_s = scan->distorted_s,
-                                                .is_converged = result->outcome == NDT_CONVERGED};
-    if (result->has_observation) {
-        for (int i = 0; i < alignment->degenerate_count; i++)
-            ndt_observation_forget(&result->observation, alignment->degenerate[i].axis,
-                                   alignment->degenerate[i].step);
-        ndt_observation_to_body(&result->observation, &scan->T_base_sensor, &of_base);
-        measurement.observation = &of_base;
-    }
+    struct ndt_track_measurement measurement;
+    ndtd_alignment_measure(alignment, scan, motion, &result->observation, &of_base, &measurement);
+    if (!result->has_observation)
+        measurement.observation = NULL;
     ndt_track_update_from(track, alignment->before, &alignment->predicted, &measurement, &alignment->updated,
                           &alignment->innovation, &alignment->weakest);
     alignment->step.is_measured = 1;

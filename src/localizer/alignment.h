@@ -41,6 +41,11 @@ void ndtd_refuse(struct ndt_align_result *result, enum ndt_outcome outcome, cons
 /* Whether an alignment with this outcome may update the estimate. One that the deadline stopped may not: it has not
  * converged, and its error is unknown. */
 int ndtd_outcome_is_usable(enum ndt_outcome outcome);
+/* The result as a measurement of the base, with an observation of the sensor at the pose of the result, less the
+ * degenerate directions. of_base: room for that of the base, which the measurement borrows. */
+void ndtd_alignment_measure(const struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
+                            const struct ndt_twist *motion, struct ndt_observation *observation,
+                            struct ndt_observation *of_base, struct ndt_track_measurement *out);
 /* Updates the estimate with the result. motion: twist of the base that deskewing has undone. */
 void ndtd_alignment_update(struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
                            const struct ndt_track *track, const struct ndt_twist *motion);

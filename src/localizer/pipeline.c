@@ -548,6 +548,7 @@ static void answer(struct ndtd_pipeline *pipeline, const struct ndtd_alignment *
     ndtd_pipeline_follow_state(pipeline, alignment, record);
     spread_covariance(pipeline, alignment, record);
     ndtd_pipeline_keep_state(pipeline, alignment);
+    ndtd_integrity_follow(pipeline->integrity, pipeline, alignment, record);
     ndtd_extension_watch(pipeline, alignment, record);
     ndtd_scan_odometry_watch(pipeline, record);
     keep_for_request(pipeline, alignment, record);

@@ -105,6 +105,9 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
         status = ndtd_scan_odometry_create(&pipeline->scan_odometry, pipeline->settings, err);
     if (status == NDT_OK && pipeline->settings->extend_map)
         status = ndtd_extension_create(&pipeline->extension, pipeline->settings, err);
+    if (status == NDT_OK && pipeline->settings->integrity_risk > 0)
+        status = ndtd_integrity_create(&pipeline->integrity, pipeline->settings->integrity_risk,
+                                       pipeline->settings->compute.isa, err);
     if (status == NDT_OK && map)
         status = ndtd_pipeline_set_map(pipeline, map, err);
     return status;
@@ -150,6 +153,7 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     ndtd_odometry_mode_destroy(pipeline->odometry);
     ndtd_scan_odometry_destroy(pipeline->scan_odometry);
     ndtd_extension_destroy(pipeline->extension);
+    ndtd_integrity_destroy(pipeline->integrity);
     ndt_map_release(pipeline->matcher.map);
     ndt_cloud_free(&pipeline->matcher.raw);
     ndtd_settings_snapshot_release(pipeline->snapshot);
@@ -184,6 +188,7 @@ static void fit_levels(struct ndtd_pipeline *pipeline)
 static void keep_map(struct ndtd_pipeline *pipeline, struct ndt_map *map)
 {
     struct ndt_map *before = pipeline->matcher.map;
+    ndtd_integrity_set_map(pipeline->integrity, map);
     pipeline->matcher.map = ndt_map_retain(map);
     if (!(before && map && before->id == map->id))
         ndtd_pipeline_break_intervals(pipeline); /* the frame may be another one */

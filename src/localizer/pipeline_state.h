@@ -3,6 +3,7 @@
 #define NDTD_PIPELINE_STATE_H
 
 #include "extension.h"
+#include "integrity.h"
 #include "lookahead.h"
 #include "ndtd/moment.h"
 #include "ndtd/pipeline.h"
@@ -62,6 +63,8 @@ struct ndtd_pipeline {
     struct ndtd_scan_odometry *scan_odometry; /* tells the motion of scans that are hard to localise; NULL:
                                                  recovery.enable is false, or there is no map */
     struct ndtd_extension *extension; /* carries the pose on beyond the edge of the map; NULL: map.extend is off */
+
+    struct ndtd_integrity *integrity; /* bounds the errors of poses; NULL: integrity.risk is 0 */
 
     /* Measured costs. */
     double scan_us;     /* mean time of a scan, without odometry of the scans: */

@@ -41,7 +41,7 @@ void ndtd_scan_record_reject(struct ndtd_scan_record *record, const char *reason
     record->confidence = record->margin = NAN;
     record->innovation = record->weakest = 0;
     record->has_twist = record->has_innovation = record->has_guess = 0;
-    record->is_doubted = record->is_ahead = 0;
+    record->is_doubted = record->is_ahead = record->has_protection = 0;
     record->trace = NULL;
     record->trace_count = 0;
 }
@@ -69,6 +69,8 @@ void ndtd_scan_result(const struct ndtd_scan_record *record, struct ndt_result_m
                                            .has_sensor = record->has_sensor,
                                            .has_T_base_sensor = record->has_sensor,
                                            .T_base_sensor = record->sensor.T_base_sensor,
+                                           .has_protection = record->has_protection,
+                                           .protection = record->protection,
                                            .decode_us = record->decode_us,
                                            .queue_us = record->queue_us,
                                            .preprocess_us = record->preprocess_us,

@@ -80,6 +80,13 @@ static const struct ndtd_timing_column columns[] = {
     {"upload_us", "us", "points to the backend", TIME, NONE, SCAN(upload_us)},
     {"align_us", "us", "matching", TIME, NONE, SCAN(align_us)},
     {"publish_us", "us", "handing the result on", TIME, NONE, SCAN(publish_us)},
+    {"protection_lateral", "m", "protection level; nan: none, with integrity.risk 0: 0", REAL, NONE,
+     SCAN(protection.level[0])},
+    {"protection_longitudinal", "m", "", REAL, NONE, SCAN(protection.level[1])},
+    {"protection_vertical", "m", "", REAL, NONE, SCAN(protection.level[2])},
+    {"protection_heading", "rad", "", REAL, NONE, SCAN(protection.level[3])},
+    {"unsafe", "", "the horizontal level is above integrity.alert_limit_m", NDTD_CELL_I32, NONE,
+     SCAN(protection.is_unsafe)},
 };
 enum { COLUMN_COUNT = sizeof(columns) / sizeof(columns[0]) };
 

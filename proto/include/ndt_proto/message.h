@@ -226,6 +226,15 @@ int ndt_state_is_trusted(enum ndt_state state);
 /** ndt_state_is_trusted by the name of the state; 0 for unknown names. */
 int ndt_state_name_is_trusted(const char *name);
 
+/** Bounds of the error of a pose: each error is within its level but with the probability that integrity.risk says,
+ * see docs/integrity.md. */
+struct ndt_protection {
+    double
+        level[4];  /**< lateral, longitudinal, vertical [m], heading [rad], axes of the base; INFINITY: no bound */
+    int is_unsafe; /**< the horizontal level is above integrity.alert_limit_m, or there is none */
+    char reason[96]; /**< why there is no level, or why the pose is unsafe; else empty */
+};
+
 /** result: the answer to one scan. A pose whose quaternion is all zero is unknown: it is not sent. config_hash,
  * queue_depth and drop_counter are always sent; older bags without them decode to 0. The members with has_* are
  * sent where they are known; a confidence, innovation or margin of NaN is not sent. */
@@ -249,6 +258,8 @@ struct ndt_result_message {
     int32_t hypotheses;                  /**< guesses that were aligned, 0 or more */
     char sensor[NDT_PROTO_MAX_NAME + 1]; /**< frame_id of the scan */
     struct ndt_pose T_base_sensor;       /**< pose of that sensor on the vehicle, as it was used */
+    int has_protection;                  /**< three keys: protection_level, unsafe, protection_reason */
+    struct ndt_protection protection;
     double decode_us, queue_us, preprocess_us, upload_us, publish_us; /**< align_us is in result */
 };
 /** Decodes a result. */

@@ -67,6 +67,9 @@ struct ndtd_settings {
     int max_threads;         /**< autotune.max_threads; 0 = cores */
     double align_delay_s;    /**< debug.align_delay_ms: every scan takes this much longer */
 
+    double integrity_risk; /**< integrity.risk: of each scan; 0: no protection levels */
+    double alert_limit_m;  /**< integrity.alert_limit_m; 0 = off */
+
     double max_ahead_s; /**< output.max_ahead_s: how far poses are predicted beyond all data */
 
     /* The live daemon only. Empty addresses: the default, see runtime_dir.h. Empty files: no CURVE. */

@@ -44,9 +44,11 @@ struct ndtd_scan_record {
     double margin;          /**< probability of the pose against all others tried; NAN: none was */
     int has_guess;
     struct ndt_pose T_map_guess; /**< initial guess of the final alignment: the base at the stamp */
-    int is_odometry;             /**< there is no map: all poses are in the frame `odom` in place of `map` */
-    int is_ahead;                /**< the scan was aligned together with scans before it; see batch.together */
-    int32_t hypotheses;          /**< guesses that were aligned */
+    int has_protection;          /**< with integrity.risk */
+    struct ndt_protection protection;
+    int is_odometry;    /**< there is no map: all poses are in the frame `odom` in place of `map` */
+    int is_ahead;       /**< the scan was aligned together with scans before it; see batch.together */
+    int32_t hypotheses; /**< guesses that were aligned */
     int has_sensor;
     struct ndtd_sensor_frame sensor; /**< frame_id of the scan, and the sensor's pose as it was processed */
     double decode_us;                /**< time of copying the points out of the message */
