@@ -236,64 +236,72 @@ static double jackknife(const struct separation separations[SUBSETS], int axis, 
     return (n - l) * (n - l) / (l * n) * squares / n;
 }
 
-/* Sets the levels; returns the estimate that makes the horizontal ones so large, SUBSETS: that of all points. */
+/* Sets the levels; returns the estimate that is farthest from that of all points, in its deviations. */
 static int bound(const struct ndtd_integrity *integrity, const struct ndtd_pipeline *pipeline,
-                 const struct ndt_track_state *estimate, double level[AXES])
+                 const struct ndt_track_state *estimate, struct ndt_protection *out, double *farthest_m)
 {
     struct separation separations[SUBSETS + 1];
-    const struct ndt_pose *T_map_base;
     struct ndt_track_state there;
-    double most_m = 0;
-    int largest = SUBSETS;
+    double most = -1;
+    int farthest = 0;
     ndt_track_shift(&pipeline->track, estimate, -pipeline->matcher.scan.sweep.reference_s, &there);
-    T_map_base = &there.T_map_base;
-    for (int i = 0; i < SUBSETS; i++)
-        separate(pipeline, T_map_base, &integrity->subsets[i], &separations[i]);
-    separate(pipeline, T_map_base, estimate, &separations[SUBSETS]);
+    for (int i = 0; i <= SUBSETS; i++)
+        separate(pipeline, &there.T_map_base, i < SUBSETS ? &integrity->subsets[i] : estimate, &separations[i]);
     for (int k = 0; k < AXES; k++) {
         const double spread = jackknife(separations, k, integrity->populated);
-        level[k] = 0;
+        out->level[k] = 0;
         for (int i = 0; i <= SUBSETS; i++) {
             const double sigma = sqrt(separations[i].variance[k] + spread) / integrity->share;
-            const double bound_m = separations[i].distance[k] + integrity->factor * sigma;
-            level[k] = fmax(level[k], bound_m);
-            if (k < 2 && bound_m > most_m) {
-                most_m = bound_m;
-                largest = i;
-            }
+            out->level[k] = fmax(out->level[k], separations[i].distance[k] + integrity->factor * sigma);
         }
     }
-    return largest;
+    for (int i = 0; i < SUBSETS; i++) {
+        const double *d = separations[i].distance, *v = separations[i].variance;
+        const double deviations2 = fmax(d[0] * d[0] / v[0], d[1] * d[1] / v[1]);
+        if (deviations2 <= most)
+            continue;
+        most = deviations2;
+        *farthest_m = hypot(d[0], d[1]);
+        farthest = i;
+    }
+    return farthest;
 }
 
-static void refuse(struct ndt_protection *out, const char *reason)
+void ndtd_integrity_begin(struct ndtd_scan_record *record)
 {
     for (int k = 0; k < AXES; k++)
-        out->level[k] = INFINITY;
-    snprintf(out->reason, sizeof(out->reason), "%s", reason);
+        record->protection.level[k] = INFINITY;
 }
 
-/* Compares with the alert limit. A pose without a level is unsafe. */
-static void alert(const struct ndtd_pipeline *pipeline, int largest, struct ndt_protection *out)
+static const char *name_of(int subset)
 {
-    const double limit_m = pipeline->settings->alert_limit_m, level_m = hypot(out->level[0], out->level[1]);
-    static const char *const names[SUBSETS + 1] = {"without azimuth 0 to 90 deg",
-                                                   "without azimuth 45 to 135 deg",
-                                                   "without azimuth 90 to 180 deg",
-                                                   "without azimuth 135 to 225 deg",
-                                                   "without azimuth 180 to 270 deg",
-                                                   "without azimuth 225 to 315 deg",
-                                                   "without azimuth 270 to 360 deg",
-                                                   "without azimuth 315 to 45 deg",
-                                                   "without near points",
-                                                   "without far points",
-                                                   "with all points"};
+    static const char *const names[SUBSETS] = {"azimuth 0 to 90 deg",
+                                               "azimuth 45 to 135 deg",
+                                               "azimuth 90 to 180 deg",
+                                               "azimuth 135 to 225 deg",
+                                               "azimuth 180 to 270 deg",
+                                               "azimuth 225 to 315 deg",
+                                               "azimuth 270 to 0 deg",
+                                               "azimuth 315 to 45 deg",
+                                               "near points",
+                                               "far points"};
+    return names[subset];
+}
+
+/* Sets the levels, and compares them with the alert limit. */
+static void protect(const struct ndtd_integrity *integrity, const struct ndtd_pipeline *pipeline,
+                    const struct ndt_track_state *estimate, struct ndt_protection *out)
+{
+    const double limit_m = pipeline->settings->alert_limit_m;
     char text[256];
+    double farthest_m;
+    const int farthest = bound(integrity, pipeline, estimate, out, &farthest_m);
+    const double level_m = hypot(out->level[0], out->level[1]);
     out->is_unsafe = limit_m > 0 && !(level_m <= limit_m);
-    if (!out->is_unsafe || out->reason[0])
+    if (!out->is_unsafe)
         return;
-    snprintf(text, sizeof(text), "level %.2f m is above integrity.alert_limit_m %g: %s", level_m, limit_m,
-             names[largest]);
+    snprintf(text, sizeof(text), "level %.2f m, limit %g m; without %s the pose moves by %.2f m", level_m, limit_m,
+             name_of(farthest), farthest_m);
     snprintf(out->reason, sizeof(out->reason), "%.*s", (int)sizeof(out->reason) - 1, text);
 }
 
@@ -319,7 +327,6 @@ void ndtd_integrity_follow(struct ndtd_integrity *integrity, struct ndtd_pipelin
 {
     struct ndt_protection *out = &record->protection;
     const struct ndtd_scan *scan = &pipeline->matcher.scan;
-    int largest = SUBSETS;
     if (!integrity)
         return;
     if (integrity->starts != pipeline->track.starts)
@@ -330,10 +337,10 @@ void ndtd_integrity_follow(struct ndtd_integrity *integrity, struct ndtd_pipelin
         predict(integrity, pipeline, alignment->predicted.stamp_ns);
     record->has_protection = 1;
     const char *reason = reason_without(integrity, pipeline, record);
-    if (reason)
-        refuse(out, reason);
-    else
-        largest = bound(integrity, pipeline, alignment->is_updated ? &alignment->updated : &alignment->predicted,
-                        out->level);
-    alert(pipeline, largest, out);
+    if (!reason) {
+        protect(integrity, pipeline, alignment->is_updated ? &alignment->updated : &alignment->predicted, out);
+        return;
+    }
+    snprintf(out->reason, sizeof(out->reason), "%s", reason);
+    out->is_unsafe = pipeline->settings->alert_limit_m > 0;
 }

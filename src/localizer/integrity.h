@@ -29,6 +29,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_integrity_create(struct ndtd_integrity **out
 /* `integrity` may be NULL, here and below: protection levels are off. */
 void ndtd_integrity_destroy(struct ndtd_integrity *integrity);
 void ndtd_integrity_set_map(struct ndtd_integrity *integrity, struct ndt_map *map);
+/* Sets record->protection to no level. */
+void ndtd_integrity_begin(struct ndtd_scan_record *record);
 /* Sets record->protection for an answered scan, whose points the matcher still holds. A scan for which the sums of
  * the parts cannot be computed has no level. */
 void ndtd_integrity_follow(struct ndtd_integrity *integrity, struct ndtd_pipeline *pipeline,

@@ -522,6 +522,7 @@ static void begin(struct ndtd_pipeline *pipeline, const struct ndt_scan_header *
     record->seq = header->seq;
     record->stamp_ns = header->stamp_ns;
     record->confidence = record->margin = NAN;
+    ndtd_integrity_begin(record);
     record->state = pipeline->state;
     record->has_sensor = 1;
     record->sensor.T_base_sensor = scan->T_base_sensor;

@@ -448,6 +448,32 @@ TEST(golden_result_sensor)
     ck_assert_str_eq(error.text, "result message: field 'T_base_sensor': the quaternion has length 2, not 1");
 }
 
+TEST(protection_levels_return)
+{
+    const struct golden_vector golden = golden_read("result_sensor");
+    struct ndt_result_message message, read;
+    ASSERT_OK(ndt_result_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert(!message.has_protection);
+    message.has_protection = 1;
+    message.protection = (struct ndt_protection){
+        .level = {0.25, INFINITY, 0.5, 0.01}, .is_unsafe = 1, .reason = "the state is not tracking or coasting"};
+    ASSERT_OK(ndt_result_encode(&frame, &message, &error));
+    ASSERT_OK(ndt_result_decode(frame.data, frame.size, &read, &error));
+    ck_assert(read.has_protection && read.protection.is_unsafe);
+    ck_assert_mem_eq(read.protection.level, message.protection.level, sizeof(read.protection.level));
+    ck_assert_str_eq(read.protection.reason, message.protection.reason);
+    char *json = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&json, &size);
+    ASSERT_OK(ndt_message_print_json(stream, frame.data, frame.size, &error));
+    fclose(stream);
+    ck_assert_ptr_nonnull(strstr(json, "\"protection_level\":[0.25,null,0.5,0.01]"));
+    free(json);
+    message.protection.level[2] = NAN;
+    ck_assert_int_eq(ndt_result_encode(&frame, &message, &error), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(error.text, "result message: field 'protection_level': nan is not 0 or more");
+}
+
 /* The keys in words are those of the table, in its order, and SCHEMA.md has each. */
 TEST(result_keys_are_described)
 {
@@ -459,7 +485,7 @@ TEST(result_keys_are_described)
     struct ndt_result_message message = {
         .frame_id = "map", .has_twist = 1, .has_confidence = 1, .has_innovation = 1};
     message.has_state = message.has_margin = message.has_guess = message.has_hypotheses = 1;
-    message.has_sensor = message.has_T_base_sensor = 1;
+    message.has_sensor = message.has_T_base_sensor = message.has_protection = 1;
     message.result.has_covariance = 1;
     message.result.T_map_sensor = message.T_map_guess = message.T_base_sensor = ndt_pose_identity();
     ASSERT_OK(ndt_result_encode(&frame, &message, &error));
