@@ -74,6 +74,8 @@ static struct ndt_result_message result_of(uint64_t seq)
     result.result.has_covariance = result.has_twist = result.has_margin = result.has_hypotheses = 1;
     for (int i = 0; i < 6; i++)
         result.result.covariance[7 * i] = i < 3 ? 0.01 * (i + 1) : 1e-4;
+    result.has_protection = 1;
+    result.protection = (struct ndt_protection){.level = {0.25, 0.5, INFINITY, 0.01}, .is_unsafe = 1};
     result.result.iterations = 5;
     result.result.evaluations = 7;
     result.result.oscillation = 2;
@@ -204,6 +206,9 @@ TEST(results)
     ASSERT_SAMPLE("ndtd_scan_correction_meters_sum", 10 * 0.5);
     ASSERT_SAMPLE("ndtd_scan_confidence_ratio_bucket{le=\"0.98\"}", 10);
     ASSERT_SAMPLE("ndtd_position_deviation_meters{axis=\"y\"}", sqrt(0.02));
+    ASSERT_SAMPLE("ndtd_protection_level_meters{axis=\"longitudinal\"}", 0.5);
+    ASSERT_ABSENT("ndtd_protection_level_meters{axis=\"vertical\"}");
+    ASSERT_SAMPLE("ndtd_unsafe", 1);
     ASSERT_SAMPLE("ndtd_position_worst_deviation_meters", sqrt(0.03));
     ASSERT_SAMPLE("ndtd_rotation_deviation_radians{axis=\"z\"}", 0.01);
     ASSERT_SAMPLE("ndtd_speed_meters_per_second", 5);

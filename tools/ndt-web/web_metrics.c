@@ -170,6 +170,10 @@ static void show_result(struct web_metrics *metrics, const struct ndt_result_mes
     put(metrics, WEB_WEAK_AXES, 0, is_aligned ? (double)aligned->weak_count : NAN);
     put(metrics, WEB_SPEED, 0,
         result->has_twist ? sqrt(v_mps[0] * v_mps[0] + v_mps[1] * v_mps[1] + v_mps[2] * v_mps[2]) : NAN);
+    for (size_t i = 0; i < 3; i++)
+        put(metrics, WEB_PROTECTION, i,
+            result->has_protection && isfinite(result->protection.level[i]) ? result->protection.level[i] : NAN);
+    put(metrics, WEB_UNSAFE, 0, result->has_protection ? (double)result->protection.is_unsafe : NAN);
     show_deviations(metrics, aligned);
 }
 

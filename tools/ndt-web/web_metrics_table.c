@@ -28,6 +28,7 @@ static const struct web_label outcomes = {"outcome", NDT_OUTCOME_COUNT, outcome_
 static const struct web_label pose_states = {"state", NDT_STATE_COUNT, pose_state_at};
 LABEL(stages, "stage", "decode", "queue", "preprocess", "upload", "align", "publish");
 LABEL(axes, "axis", "x", "y", "z");
+LABEL(levels, "axis", "lateral", "longitudinal", "vertical");
 LABEL(daemon_states, "state", "loading", "stopped", "no_map", "no_guess", "localising");
 LABEL(recorder_states, "state", "idle", "starting", "recording", "finishing");
 LABEL(codes, "code", "200", "204", "206", "304", "400", "401", "403", "404", "405", "408", "411", "413", "415",
@@ -123,6 +124,14 @@ const struct web_metric web_metric_table[] = {
     [WEB_ROTATION_DEVIATION] = {"ndtd_rotation_deviation_radians", WEB_GAUGE, "radians",
                                 .help = "Standard deviation of the last rotation about an axis of the map.",
                                 .label = &axes},
+    [WEB_PROTECTION] = {"ndtd_protection_level_meters", WEB_GAUGE, "meters",
+                        .help =
+                            "Bound of the error of the last position along an axis of the vehicle; absent where "
+                            "there is none.",
+                        .label = &levels},
+    [WEB_UNSAFE] = {"ndtd_unsafe", WEB_GAUGE, "",
+                    .help =
+                        "1: the horizontal protection level of the last scan is above integrity.alert_limit_m."},
     [WEB_WEAK_AXES] = {"ndtd_weak_axes", WEB_GAUGE, "",
                        .help = "Directions that the last scan does not determine, 0 to 3."},
     [WEB_SPEED] = {"ndtd_speed_meters_per_second", WEB_GAUGE, "",

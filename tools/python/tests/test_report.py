@@ -13,7 +13,7 @@ from report_folders import FIRST_STAMP_NS, STEP_NS, drive_along, wander, write_r
 pytest.importorskip("matplotlib")
 
 from ndtd import ndt_report  # noqa: E402
-from ndtd.report import bag_records, figures, page, plot_parts, pose_errors, raster, trajectory_figure, verdict, worst_scans  # noqa: E402
+from ndtd.report import bag_records, figures, page, plot_parts, pose_errors, protection, raster, trajectory_figure, verdict, worst_scans  # noqa: E402
 from ndtd.report.error_figures import Errors  # noqa: E402
 from ndtd.report.run import Run, RunError, default_settings, flat_yaml  # noqa: E402
 
@@ -520,3 +520,38 @@ def test_stamps_are_exact(folder):
     assert run.stamp_ns[7] == FIRST_STAMP_NS + 7 * STEP_NS and run.time_s[7] == pytest.approx(0.7)
     with pytest.raises(RunError):
         Run(folder / "nothing")
+
+
+# ---- protection levels
+
+
+def test_bound_of_a_share_is_exact():
+    assert protection.most_share(0, 0) == 1.0 and protection.most_share(3, 3) == 1.0
+    assert protection.most_share(0, 100) == pytest.approx(1 - 0.05**0.01, rel=1e-9)
+    assert protection.most_share(2, 10) == pytest.approx(0.506901, abs=1e-6)  # the table of Clopper and Pearson, one-sided 95 %
+
+
+def test_misleading_levels_are_counted_and_drawn(tmp_path):
+    truth = drive_along(50)
+    pose = truth.copy()
+    pose[:, 2] += 0.1
+    rows = {at: {"protection_level": [0.3, 0.4, 0.05 if at == 7 else 0.2, 0.01], "unsafe": at == 3, "protection_reason": ""} for at in range(50)}
+    rows[9]["protection_level"] = [None] * 4
+    folder = write_run(tmp_path / "run", pose, truth, rows=rows, settings={"integrity": {"alert_limit_m": 0.35}})
+    run = Run(folder)
+    errors = Errors(run)
+    lateral, longitudinal, vertical, heading = protection.counts_of(run, errors, 0.35)
+    assert (vertical.scans, vertical.levels, vertical.misleading, vertical.hazardous) == (50, 49, 1, 0)
+    assert (lateral.misleading, lateral.available, longitudinal.available, heading.misleading) == (0, 49, 0, 0)
+    assert run.unsafe.sum() == 1 and np.isinf(run.protection[9]).all()
+    report = page.Report(run)
+    assert report.drawings[5].name == "protection"
+    assert "the alert limit, 0.35 m" in report.html()
+
+
+def test_odd_levels_are_none(tmp_path):
+    truth = drive_along(5)
+    rows = {at: {"protection_level": value} for at, value in enumerate(("x", [1, 2], [1, 2, 3, 1e300], [[], 1, 1, 1]))}
+    run = Run(write_run(tmp_path / "run", truth, truth, rows=rows))
+    assert np.isnan(run.protection[[0, 1, 4]]).all()
+    assert np.isnan(run.protection[2, 3]) and np.isnan(run.protection[3, 0])

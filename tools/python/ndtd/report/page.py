@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import error_figures, html_parts, map_above, time_figures, trajectory_figure, worst_page, worst_scans
+from . import error_figures, html_parts, map_above, protection, time_figures, trajectory_figure, worst_page, worst_scans
 from .error_figures import DEG, Errors
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
@@ -60,6 +60,8 @@ class Report:
         out.append(error_figures.per_axis(self.run, self.errors))
         if np.isfinite(self.errors.sigma).any():
             out.append(error_figures.consistency(self.errors))
+        if not np.isnan(self.run.protection[self.errors.compared]).all():
+            out.append(protection.stanford(self.run, self.errors, _alert_limit_m(self.run)))
         return out
 
     def html(self) -> str:
@@ -86,7 +88,8 @@ class Report:
         if self.errors is None:
             none = NO_TRUTH if not self.run.has_truth else "No pose is trusted where there is ground truth, so there are no errors to show."
             return section("accuracy", "Accuracy", paragraph(none), *map(figure, self.accuracy))
-        return section("accuracy", "Accuracy", _error_table(self.run, self.errors), *map(figure, self.accuracy))
+        return section("accuracy", "Accuracy", _error_table(self.run, self.errors), *map(figure, self.accuracy),
+                       _protection_table(self.run, self.errors))
 
     def _latency_section(self) -> str:
         return section("time", "Time", _latency_table(self.run), *map(figure, self.latency))
@@ -126,6 +129,27 @@ def _error_table(run: Run, errors: Errors) -> str:
         notes.append(f"NEES: mean {nees.mean():.3g}; 6 where the covariance is right, less where it is too large.")
     header = ("", "RMSE", "mean", "median", "std", "95 %", "max", "poses, pairs")
     return "".join(map(paragraph, notes)) + table(header, rows)
+
+
+def _alert_limit_m(run: Run) -> float:
+    """integrity.alert_limit_m of the run; infinite: none."""
+    try:
+        limit_m = float(run.settings.get("integrity.alert_limit_m", 0))
+    except ValueError:
+        limit_m = 0.0
+    return limit_m if limit_m > 0 else np.inf
+
+
+def _protection_table(run: Run, errors: Errors) -> str:
+    if np.isnan(run.protection[errors.compared]).all():
+        return ""
+    limit_m = _alert_limit_m(run)
+    rows = [(one.name, one.scans, one.levels, one.misleading, one.hazardous, f"{one.available / max(1, one.scans):.1%}",
+             f"{one.share_most:.2g}") for one in protection.counts_of(run, errors, limit_m)]
+    limit = f"the alert limit, {limit_m:g} m" if np.isfinite(limit_m) else "no alert limit"
+    return paragraph(f"Protection levels, {limit}. Misleading: the error is above its level; hazardous: and above the limit; available: the "
+                     f"level is within it. At most: exact bound of the share that is misleading, {protection.SURE:.0%} sure, if scans were "
+                     "independent.") + table(("", "scans", "with a level", "misleading", "hazardous", "available", "at most"), rows)
 
 
 def _cells(found: "dict[str, float]", text: Any) -> "list[str]":

@@ -25,6 +25,7 @@ STAGES = ("decode", "queue", "preprocess", "upload", "align", "publish")  # uplo
 NUMBERS = ("confidence", "innovation", "margin", "iterations", "evaluations", "oscillation", "hypotheses", "match_ratio", "coverage",
            "nvtl", "nvtl_normalized", "transform_probability", "queue_depth", "drop_counter") + tuple(f"{one}_us" for one in STAGES)
 ARRAYS = {"pose": 7, "guess": 7, "covariance": 36, "twist": 6}
+LEVELS = 4  # of protection_level
 MOST_M, MOST_NUMBER = 1e8, 1e12  # coordinates of the wire schema; what is larger was not measured
 TRUTH_GAP_S = 0.5  # between ground truth that is interpolated, as in ndtd
 BLOCK = 2000  # results that are held as dicts at once
@@ -41,6 +42,7 @@ class Run:
 
     seq (N,) uint64, stamp_ns (N,) int64, outcome, state, reason (N,) str, weak_axes (N,) int: their number,
     pose, guess (N, 7), covariance (N, 6, 6): x y z rx ry rz in map axes, twist (N, 6), values: NUMBERS -> (N,),
+    protection (N, 4): lateral, longitudinal, vertical [m], heading [rad], inf: no level, NaN: off, unsafe (N,) bool,
     trusted (N,) bool: whether ndtd --out has the pose, truth (N, 7): T_map_base at the stamps, summary: that of --summary,
     settings: that of --print-config ("section.key" -> text), or {}."""
 
@@ -102,6 +104,7 @@ class Run:
         self.pose, self.guess, self.twist = joined["pose"], joined["guess"], joined["twist"]
         self.covariance = joined["covariance"].reshape(-1, 6, 6)
         self.values = {key: joined[key] for key in NUMBERS}
+        self.protection, self.unsafe = joined["protection_level"], joined["unsafe"]
         self.map_id = str(self.summary.get("map_id") or f"{int(joined['map_id'][-1]):016x}")
         self.config_hash = f"{int(joined['config_hash'][-1]):016x}"
         told = np.array([state or "" for state in TRUSTED_STATES])
@@ -260,7 +263,15 @@ def _columns(rows: "list[dict[str, Any]]") -> "dict[str, np.ndarray]":
     for key, count in ARRAYS.items():
         none = [math.nan] * count
         out[key] = np.array([row.get(key) or none for row in rows], np.float64).reshape(-1, count)
+    out["protection_level"] = np.array([_levels(row.get("protection_level")) for row in rows]).reshape(-1, LEVELS)
+    out["unsafe"] = np.array([row.get("unsafe") is True for row in rows])
     return out
+
+
+def _levels(value: Any) -> "list[float]":
+    """Levels, of which null is infinite; NaN where there are none, or they are not levels."""
+    levels = [math.inf if one is None else _number(one) for one in value] if isinstance(value, list) else []
+    return levels if len(levels) == LEVELS else [math.nan] * LEVELS
 
 
 def _number(value: Any) -> float:
