@@ -553,5 +553,5 @@ def test_odd_levels_are_none(tmp_path):
     truth = drive_along(5)
     rows = {at: {"protection_level": value} for at, value in enumerate(("x", [1, 2], [1, 2, 3, 1e300], [[], 1, 1, 1]))}
     run = Run(write_run(tmp_path / "run", truth, truth, rows=rows))
-    assert np.isnan(run.protection[[0, 1, 4]]).all()
+    assert np.isnan(run.protection[[0, 1, 4]]).all() and np.isnan(run.protection[2, 3]) and np.isnan(run.protection[3, 0])
     assert np.isnan(run.protection[2, 3]) and np.isnan(run.protection[3, 0])
