@@ -255,6 +255,11 @@ static std::optional<Doubles<4, 4>> mount_of(const Scan &self)
     return self.record.has_sensor ? std::optional(make_matrix(self.record.sensor.T_base_sensor)) : std::nullopt;
 }
 
+static std::optional<Doubles<4>> levels_of(const Scan &self)
+{
+    return self.record.has_protection ? std::optional(make_doubles<4>(self.record.protection.level)) : std::nullopt;
+}
+
 static std::optional<Doubles<6>> twist_of(const Scan &self)
 {
     if (!self.record.has_twist)
@@ -322,6 +327,16 @@ static void bind_scan(nb::module_ &module)
         .def_prop_ro(
             "confidence", [](const Scan &self) { return optional_number(self.record.confidence); },
             "Probability in [0, 1] that the pose is right, or None.")
+        .def_prop_ro(
+            "protection_level", &levels_of, nb::rv_policy::automatic,
+            "Bounds of the error: lateral, longitudinal, vertical [m], heading [rad], inf: none, ndarray (4,); "
+            "None with integrity.risk 0.")
+        .def_prop_ro(
+            "unsafe", [](const Scan &self) { return self.record.protection.is_unsafe != 0; },
+            "Whether the horizontal level is above integrity.alert_limit_m, or there is none.")
+        .def_prop_ro(
+            "protection_reason", [](const Scan &self) { return std::string(self.record.protection.reason); },
+            "Why there is no level, or why the pose is unsafe; else empty.")
         .def_prop_ro(
             "scores", [](const Scan &self) { return self.record.result.scores; },
             "How well the scan fits the map at the pose.")

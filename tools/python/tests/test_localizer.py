@@ -49,6 +49,16 @@ def test_the_hash_is_that_of_a_replay(drive, bag, scans, poses):
     assert all(scan.trusted for scan in got) and any(scan.trace for scan in got)
 
 
+def test_protection_levels_change_no_pose(drive, scans, poses):
+    off, on = (ndtd.Localizer(drive.map, options={**OPTIONS, **options})
+               for options in ({}, {"integrity.risk": 1e-5, "integrity.alert_limit_m": 1e-3}))
+    assert push(off, scans, poses)[-1].protection_level is None
+    last = push(on, scans, poses)[-1]
+    assert on.hash == off.hash
+    assert last.protection_level.shape == (4,) and (last.protection_level > 0).all()
+    assert last.unsafe and "limit 0.001 m" in last.protection_reason
+
+
 def test_motion_without_a_first_pose(drive, scans, poses):
     """Odometry, IMU, GNSS and a transform are taken in; the first scan is searched for in the map."""
     localizer = ndtd.Localizer(drive.map, options=OPTIONS)
