@@ -174,6 +174,18 @@ static enum ndt_status check_extension(const struct ndtd_settings *settings, str
     return NDT_OK;
 }
 
+/* Checks integrity.*, which need priors: levels are those of the estimator. */
+static enum ndt_status check_integrity(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    if (settings->alert_limit_m > 0 && settings->integrity_risk <= 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "integrity.alert_limit_m: needs an integrity.risk above 0");
+    if (settings->integrity_risk > 0 && (settings->align.variant != NDT_ROBUST ||
+                                         settings->prior == NDTD_PRIOR_OFF || ndtd_settings_has_no_map(settings)))
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "integrity.risk: needs a map, ndt.variant robust and ndt.prior auto");
+    return NDT_OK;
+}
+
 static void derive(struct ndtd_settings *settings)
 {
     struct ndt_align_params *align = &settings->align;
@@ -194,8 +206,8 @@ static void derive(struct ndtd_settings *settings)
 void ndtd_settings_check(const struct ndtd_settings *settings, struct ndtd_faults *faults)
 {
     static enum ndt_status (*const checks[])(const struct ndtd_settings *settings, struct ndt_error *err) = {
-        check_backend, check_levels,     check_ranges,  check_frames,
-        check_cpus,    check_covariance, check_offsets, check_extension};
+        check_backend,    check_levels,  check_ranges,    check_frames,   check_cpus,
+        check_covariance, check_offsets, check_extension, check_integrity};
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
         struct ndt_error why = {""};
         if (checks[i](settings, &why) != NDT_OK)

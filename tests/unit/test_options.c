@@ -323,6 +323,12 @@ TEST(contradicting_options_are_refused)
     must_set("covariance.covariance_estimation.initial_pose_offset_model_x", "[0.5, -0.5]");
     must_not_finish("2 offsets, but model_y has 6");
     ndtd_settings_default(&settings);
+    must_set("integrity.alert_limit_m", "0.5");
+    must_not_finish("integrity.alert_limit_m: needs an integrity.risk above 0");
+    must_set("integrity.risk", "1e-5");
+    must_set("ndt.prior", "off");
+    must_not_finish("integrity.risk: needs a map, ndt.variant robust and ndt.prior auto");
+    must_set("ndt.prior", "auto");
     must_set("map.extend", "true");
     must_set("map.path", "none");
     must_not_finish("there is no map to extend");
