@@ -82,6 +82,16 @@ def ros_diagnostics(types, rng):
             msg.DiagnosticArray(msg.Header(peer.stamp(STAMP_NS), ""), [status]))
 
 
+def test_an_unsafe_pose_is_an_error_in_the_diagnostics():
+    result = {"pose": [0.0] * 6 + [1.0], "state": "tracking", "outcome": "converged", "reason": "", "protection_level": [0.5, 0.5, 0.1, 0.01],
+              "unsafe": False, "protection_reason": ""}
+    assert from_ndtd.localisation_status(result, {})[1:3] == (from_ndtd.OK, "tracking")
+    result.update(unsafe=True, protection_reason="level 0.71 m, limit 0.5 m")
+    _, level, text, values = from_ndtd.localisation_status(result, {})
+    assert (level, text) == (from_ndtd.ERROR, "unsafe: level 0.71 m, limit 0.5 m")
+    assert values["protection_level"] == [0.5, 0.5, 0.1, 0.01]
+
+
 def test_a_pose_beyond_the_map_is_used_with_a_warning():
     result = {"pose": [0.0] * 6 + [1.0], "state": "extending", "outcome": "off_map", "reason": "12 m beyond the edge of the map"}
     assert from_ndtd.is_trusted(result)
