@@ -405,7 +405,8 @@ static const char timings_shape[] =
     "points_thinned,points_used,transform_probability,nvtl,nvtl_normalized,match_ratio,coverage,state,"
     "hypotheses,margin,confidence,innovation,reference_s,reference_tx,reference_ty,reference_tz,"
     "reference_qx,reference_qy,reference_qz,reference_qw,vx,vy,vz,wx,wy,wz,oscillation,decode_us,"
-    "queue_us,preprocess_us,upload_us,align_us,publish_us,latency_us,queue_depth}";
+    "queue_us,preprocess_us,upload_us,align_us,publish_us,protection_lateral,protection_longitudinal,"
+    "protection_vertical,protection_heading,unsafe,latency_us,queue_depth}";
 static const char status_shape[] =
     "{v,type,id,ok,version,uptime_s,state,backend,config_hash,needs_restart,map_id,scans,frames_refused,"
     "send_failures,scans_thinned,odometry_restarts,results_not_finite,estimates_not_finite,"
