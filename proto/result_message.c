@@ -13,7 +13,6 @@ struct result_wire {
     struct ndt_result_message message;
     int has_pose;
     int has_config_hash, has_queue_depth, has_drop_counter;
-    int has_unsafe, has_protection_reason; /* as has_protection where this version wrote the message */
 };
 
 static enum ndt_status read_outcome(struct ndt_wire_reader *reader, void *wire)
@@ -109,25 +108,31 @@ static void write_weak_axes(struct ndt_wire_writer *writer, const void *wire)
         ndt_wire_put_numbers(writer, result->weak_axes[i], 6);
 }
 
-/* Levels, of which any may be infinite. */
-static enum ndt_status read_levels(struct ndt_wire_reader *reader, void *wire)
+#define LEVEL(key, i)                                                                                              \
+    key, NDT_WIRE_NUMBER, offsetof(struct ndt_protection, level) + (i) * sizeof(double), 0, NDT_WIRE_REQUIRED,     \
+        NULL, NULL
+static const struct ndt_wire_field protection_rows[] = {
+    {LEVEL("lateral", 0)},
+    {LEVEL("longitudinal", 1)},
+    {LEVEL("vertical", 2)},
+    {LEVEL("heading", 3)},
+    {"unsafe", NDT_WIRE_BOOL, offsetof(struct ndt_protection, is_unsafe), 0, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"reason", NDT_WIRE_NAME, offsetof(struct ndt_protection, reason), sizeof(((struct ndt_protection *)0)->reason),
+     NDT_WIRE_REQUIRED, NULL, NULL},
+};
+#undef LEVEL
+enum { PROTECTION_ROWS = sizeof(protection_rows) / sizeof(protection_rows[0]) };
+
+static enum ndt_status read_protection(struct ndt_wire_reader *reader, void *wire)
 {
-    double *level = ((struct result_wire *)wire)->message.protection.level;
-    size_t count;
-    enum ndt_status status = ndt_wire_read_array(reader, &count);
-    if (status == NDT_OK && count != LEVELS)
-        return ndt_fail(reader->err, NDT_ERR_FORMAT, "%zu levels in place of %d", count, LEVELS);
-    for (size_t i = 0; status == NDT_OK && i < count; i++)
-        status = ndt_wire_read_number(reader, &level[i]);
-    return status;
+    return ndt_wire_read_fields(reader, protection_rows, PROTECTION_ROWS,
+                                &((struct result_wire *)wire)->message.protection);
 }
 
-static void write_levels(struct ndt_wire_writer *writer, const void *wire)
+static void write_protection(struct ndt_wire_writer *writer, const void *wire)
 {
-    const double *level = ((const struct result_wire *)wire)->message.protection.level;
-    ndt_wire_put_array(writer, LEVELS);
-    for (size_t i = 0; i < LEVELS; i++)
-        ndt_wire_put_number(writer, level[i]);
+    ndt_wire_put_fields(writer, protection_rows, PROTECTION_ROWS,
+                        &((const struct result_wire *)wire)->message.protection);
 }
 
 #define AT(member)             offsetof(struct result_wire, message.member)
@@ -170,10 +175,7 @@ static const struct ndt_wire_field rows[] = {
     {"hypotheses", NDT_WIRE_COUNT, AT(hypotheses), 0, AT(has_hypotheses), NULL, NULL},
     {"sensor", NDT_WIRE_NAME, AT(sensor), SIZE(sensor), AT(has_sensor), NULL, NULL},
     {"T_base_sensor", NDT_WIRE_NUMBERS, AT(T_base_sensor), 7, AT(has_T_base_sensor), NULL, NULL},
-    {"protection_level", NDT_WIRE_CUSTOM, 0, 0, AT(has_protection), read_levels, write_levels},
-    {"unsafe", NDT_WIRE_BOOL, AT(protection.is_unsafe), 0, offsetof(struct result_wire, has_unsafe), NULL, NULL},
-    {"protection_reason", NDT_WIRE_NAME, AT(protection.reason), SIZE(protection.reason),
-     offsetof(struct result_wire, has_protection_reason), NULL, NULL},
+    {"protection_level", NDT_WIRE_CUSTOM, 0, 0, AT(has_protection), read_protection, write_protection},
 };
 #undef LATER
 #undef ROW
@@ -219,9 +221,7 @@ static const struct ndt_message_key keys[] = {
     {"hypotheses", "", "guesses that were aligned"},
     {"sensor", "", "frame_id of the scan"},
     {"T_base_sensor", "m", "x y z qx qy qz qw: where that sensor is on the vehicle"},
-    {"protection_level", "m, rad", "bounds of the error: lateral, longitudinal, vertical, heading; inf: none"},
-    {"unsafe", "", "the horizontal level is above integrity.alert_limit_m"},
-    {"protection_reason", "", "why there is no level, or why the pose is unsafe"},
+    {"protection_level", "m, rad", "bounds of the error: lateral, longitudinal, vertical, heading; unsafe; reason"},
 };
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == ROW_COUNT, "every key is described");
 
@@ -303,9 +303,7 @@ enum ndt_status ndt_result_encode(struct ndt_buffer *frame, const struct ndt_res
                                .has_pose = was_set(&message->result.T_map_sensor),
                                .has_config_hash = 1,
                                .has_queue_depth = 1,
-                               .has_drop_counter = 1,
-                               .has_unsafe = message->has_protection,
-                               .has_protection_reason = message->has_protection};
+                               .has_drop_counter = 1};
     const struct ndt_align_result *result = &message->result;
     frame->size = 0;
     drop_unknown(&wire.message);

@@ -467,7 +467,8 @@ TEST(protection_levels_return)
     FILE *stream = open_memstream(&json, &size);
     ASSERT_OK(ndt_message_print_json(stream, frame.data, frame.size, &error));
     fclose(stream);
-    ck_assert_ptr_nonnull(strstr(json, "\"protection_level\":[0.25,null,0.5,0.01]"));
+    ck_assert_ptr_nonnull(
+        strstr(json, "\"protection_level\":{\"lateral\":0.25,\"longitudinal\":null,\"vertical\":0.5,"));
     free(json);
     message.protection.level[2] = NAN;
     ck_assert_int_eq(ndt_result_encode(&frame, &message, &error), NDT_ERR_ARGUMENT);

@@ -258,7 +258,7 @@ struct ndt_result_message {
     int32_t hypotheses;                  /**< guesses that were aligned, 0 or more */
     char sensor[NDT_PROTO_MAX_NAME + 1]; /**< frame_id of the scan */
     struct ndt_pose T_base_sensor;       /**< pose of that sensor on the vehicle, as it was used */
-    int has_protection;                  /**< three keys: protection_level, unsafe, protection_reason */
+    int has_protection;
     struct ndt_protection protection;
     double decode_us, queue_us, preprocess_us, upload_us, publish_us; /**< align_us is in result */
 };

@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 from ndtd import ndt_report  # noqa: E402
 from ndtd.report import bag_records, figures, page, plot_parts, pose_errors, protection, raster, trajectory_figure, verdict, worst_scans  # noqa: E402
 from ndtd.report.error_figures import Errors  # noqa: E402
-from ndtd.report.run import Run, RunError, default_settings, flat_yaml  # noqa: E402
+from ndtd.report.run import LEVELS, Run, RunError, default_settings, flat_yaml  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("error")
 FIGURES = ["trajectory", "ape", "rpe", "axes", "consistency", "latency", "latency-time", "states", "matching"]
@@ -535,8 +535,9 @@ def test_misleading_levels_are_counted_and_drawn(tmp_path):
     truth = drive_along(50)
     pose = truth.copy()
     pose[:, 2] += 0.1
-    rows = {at: {"protection_level": [0.3, 0.4, 0.05 if at == 7 else 0.2, 0.01], "unsafe": at == 3, "protection_reason": ""} for at in range(50)}
-    rows[9]["protection_level"] = [None] * 4
+    rows = {at: {"protection_level": {"lateral": 0.3, "longitudinal": 0.4, "vertical": 0.05 if at == 7 else 0.2, "heading": 0.01,
+                                      "unsafe": at == 3, "reason": ""}} for at in range(50)}
+    rows[9]["protection_level"] = dict.fromkeys(LEVELS)
     folder = write_run(tmp_path / "run", pose, truth, rows=rows, settings={"integrity": {"alert_limit_m": 0.35}})
     run = Run(folder)
     errors = Errors(run)
@@ -551,7 +552,7 @@ def test_misleading_levels_are_counted_and_drawn(tmp_path):
 
 def test_odd_levels_are_none(tmp_path):
     truth = drive_along(5)
-    rows = {at: {"protection_level": value} for at, value in enumerate(("x", [1, 2], [1, 2, 3, 1e300], [[], 1, 1, 1]))}
-    run = Run(write_run(tmp_path / "run", truth, truth, rows=rows))
-    assert np.isnan(run.protection[[0, 1, 4]]).all() and np.isnan(run.protection[2, 3]) and np.isnan(run.protection[3, 0])
-    assert np.isnan(run.protection[2, 3]) and np.isnan(run.protection[3, 0])
+    odd = ("x", [1, 2], {"lateral": 1, "heading": 1e300}, {"lateral": [], "vertical": "two", "heading": {}})
+    run = Run(write_run(tmp_path / "run", truth, truth, rows={at: {"protection_level": value} for at, value in enumerate(odd)}))
+    known = np.isfinite(run.protection)
+    assert known.sum() == 1 and known[2, 0] and not np.isinf(run.protection).any() and not run.unsafe.any()

@@ -83,13 +83,13 @@ def ros_diagnostics(types, rng):
 
 
 def test_an_unsafe_pose_is_an_error_in_the_diagnostics():
-    result = {"pose": [0.0] * 6 + [1.0], "state": "tracking", "outcome": "converged", "reason": "", "protection_level": [0.5, 0.5, 0.1, 0.01],
-              "unsafe": False, "protection_reason": ""}
+    level = {"lateral": 0.5, "longitudinal": 0.5, "vertical": 0.1, "heading": 0.01, "unsafe": False, "reason": ""}
+    result = {"pose": [0.0] * 6 + [1.0], "state": "tracking", "outcome": "converged", "reason": "", "protection_level": level}
     assert from_ndtd.localisation_status(result, {})[1:3] == (from_ndtd.OK, "tracking")
-    result.update(unsafe=True, protection_reason="level 0.71 m, limit 0.5 m")
-    _, level, text, values = from_ndtd.localisation_status(result, {})
-    assert (level, text) == (from_ndtd.ERROR, "unsafe: level 0.71 m, limit 0.5 m")
-    assert values["protection_level"] == [0.5, 0.5, 0.1, 0.01]
+    level.update(unsafe=True, reason="level 0.71 m, limit 0.5 m")
+    _, grade, text, values = from_ndtd.localisation_status(result, {})
+    assert (grade, text) == (from_ndtd.ERROR, "unsafe: level 0.71 m, limit 0.5 m")
+    assert values["protection_lateral"] == 0.5 and values["protection_unsafe"] is True
 
 
 def test_a_pose_beyond_the_map_is_used_with_a_warning():

@@ -7,10 +7,9 @@ import numpy as np
 from . import figures, plot_parts
 from .error_figures import DEG, Errors
 from .figures import BLUE, INK, MUTED, VERMILION, Drawing
-from .run import Run
+from .run import LEVELS, Run
 
-LEVELS = ("lateral", "longitudinal", "vertical", "heading")  # in the order of the results
-AXIS = (1, 0, 2, 5)  # of errors.per_axis
+AXIS = (1, 0, 2, 5)  # of errors.per_axis, for each of LEVELS
 SURE = 0.95  # of the bound of the share
 
 

@@ -25,7 +25,7 @@ STAGES = ("decode", "queue", "preprocess", "upload", "align", "publish")  # uplo
 NUMBERS = ("confidence", "innovation", "margin", "iterations", "evaluations", "oscillation", "hypotheses", "match_ratio", "coverage",
            "nvtl", "nvtl_normalized", "transform_probability", "queue_depth", "drop_counter") + tuple(f"{one}_us" for one in STAGES)
 ARRAYS = {"pose": 7, "guess": 7, "covariance": 36, "twist": 6}
-LEVELS = 4  # of protection_level
+LEVELS = ("lateral", "longitudinal", "vertical", "heading")  # of protection_level
 MOST_M, MOST_NUMBER = 1e8, 1e12  # coordinates of the wire schema; what is larger was not measured
 TRUTH_GAP_S = 0.5  # between ground truth that is interpolated, as in ndtd
 BLOCK = 2000  # results that are held as dicts at once
@@ -263,15 +263,15 @@ def _columns(rows: "list[dict[str, Any]]") -> "dict[str, np.ndarray]":
     for key, count in ARRAYS.items():
         none = [math.nan] * count
         out[key] = np.array([row.get(key) or none for row in rows], np.float64).reshape(-1, count)
-    out["protection_level"] = np.array([_levels(row.get("protection_level")) for row in rows]).reshape(-1, LEVELS)
-    out["unsafe"] = np.array([row.get("unsafe") is True for row in rows])
+    told = [one if isinstance(one := row.get("protection_level"), dict) else {} for row in rows]
+    out["protection_level"] = np.array([_levels(one) for one in told]).reshape(-1, len(LEVELS))
+    out["unsafe"] = np.array([one.get("unsafe") is True for one in told])
     return out
 
 
-def _levels(value: Any) -> "list[float]":
-    """Levels, of which null is infinite; NaN where there are none, or they are not levels."""
-    levels = [math.inf if one is None else _number(one) for one in value] if isinstance(value, list) else []
-    return levels if len(levels) == LEVELS else [math.nan] * LEVELS
+def _levels(told: "dict[str, Any]") -> "list[float]":
+    """Levels, of which null is infinite; NaN where there are none."""
+    return [(math.inf if told[key] is None else _number(told[key])) if key in told else math.nan for key in LEVELS]
 
 
 def _number(value: Any) -> float:

@@ -8,7 +8,7 @@ from . import msgtypes
 TRUSTED_STATES = ("tracking", "coasting", "extending", None)  # None: a daemon that does not tell
 OK, WARN, ERROR, STALE = range(4)
 SHOWN = ("seq", "state", "outcome", "reason", "confidence", "transform_probability", "nvtl", "match_ratio", "iterations",
-         "innovation", "align_us", "preprocess_us", "queue_us", "map_id", "protection_level", "unsafe", "protection_reason")  # in diagnostics
+         "innovation", "align_us", "preprocess_us", "queue_us", "map_id")  # in diagnostics
 
 
 def is_trusted(result: dict[str, Any]) -> bool:
@@ -91,13 +91,15 @@ def localisation_status(result: Optional[dict[str, Any]], counts: dict[str, Any]
     if result is None:
         return name, STALE, "no results", dict(counts)
     values: dict[str, Any] = {key: result[key] for key in SHOWN if key in result}
+    protection = result.get("protection_level") or {}
+    values.update({f"protection_{key}": value for key, value in protection.items()})
     values.update(counts)
     if not is_active:
         level, text = WARN, f"poses are withheld, {result.get('state') or result['outcome']}"
     elif is_trusted(result):
         level, text = (WARN if result.get("state") in ("coasting", "extending") else OK), result.get("state") or result["outcome"]
-        if result.get("unsafe"):
-            level, text = ERROR, f"unsafe: {result['protection_reason']}"
+        if protection.get("unsafe"):
+            level, text = ERROR, f"unsafe: {protection['reason']}"
     else:
         level, text = ERROR, ": ".join(part for part in (result.get("state"), result["outcome"], result["reason"]) if part)
     return name, level, text, values
