@@ -84,12 +84,13 @@ def spans_of(flag: np.ndarray) -> "list[tuple[int, int]]":
     return [(int(a), int(b)) for a, b in zip(edges[0::2], edges[1::2])]
 
 
-def plain_log(ax: Any) -> None:
-    """0.1, 1, 10 instead of powers."""
+def plain_log(ax: Any, both: bool = False) -> None:
+    """0.1, 1, 10 instead of powers, on the y axis or on both."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    for axis in (ax.yaxis, ax.xaxis)[:1 + both]:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def strip(ax: Any, axis: Axis, names: np.ndarray, order: "dict[str, str]", columns: int = 1500) -> "list[tuple[str, str, int]]":

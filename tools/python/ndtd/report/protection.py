@@ -11,6 +11,7 @@ from .run import LEVELS, Run
 
 AXIS = (1, 0, 2, 5)  # of errors.per_axis, for each of LEVELS
 SURE = 0.95  # of the bound of the share
+LEAST_PART = 1e-3  # of the least level: smaller errors are drawn there
 
 
 class Counts(NamedTuple):
@@ -68,11 +69,13 @@ def stanford(run: Run, errors: Errors, limit_m: float) -> Drawing:
 
 def _panel(ax: Any, error: np.ndarray, level: np.ndarray, limit: float, label: str) -> None:
     shown = np.isfinite(error) & np.isfinite(level) & (level > 0)
-    error, level = np.maximum(error[shown], 1e-6), level[shown]
+    error, level = error[shown], level[shown]
+    if len(error):
+        error = np.maximum(error, LEAST_PART * level.min())
     ax.set_xscale("log")
     ax.set_yscale("log")
     if len(error):
-        low, high = 0.5 * min(float(error.min()), float(level.min())), 2.0 * max(float(error.max()), float(level.max()))
+        low, high = 0.7 * min(float(error.min()), float(level.min())), 1.5 * max(float(error.max()), float(level.max()))
         ax.plot([low, high], [low, high], color=INK, linewidth=0.9)
         ax.set_xlim(low, high)
         ax.set_ylim(low, high)
@@ -83,4 +86,4 @@ def _panel(ax: Any, error: np.ndarray, level: np.ndarray, limit: float, label: s
         ax.axhline(limit, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
     ax.set_xlabel(f"error, {label}")
     ax.set_ylabel(f"level, {label}")
-    plot_parts.plain_log(ax)
+    plot_parts.plain_log(ax, both=True)
