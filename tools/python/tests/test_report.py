@@ -13,7 +13,7 @@ from report_folders import FIRST_STAMP_NS, STEP_NS, drive_along, wander, write_r
 pytest.importorskip("matplotlib")
 
 from ndtd import ndt_report  # noqa: E402
-from ndtd.report import bag_records, figures, page, plot_parts, pose_errors, protection, raster, trajectory_figure, verdict, worst_scans  # noqa: E402
+from ndtd.report import bag_records, figures, page, plot_parts, pose_errors, protection_figure, raster, trajectory_figure, verdict, worst_scans  # noqa: E402
 from ndtd.report.error_figures import Errors  # noqa: E402
 from ndtd.report.run import LEVELS, Run, RunError, default_settings, flat_yaml  # noqa: E402
 
@@ -526,9 +526,9 @@ def test_stamps_are_exact(folder):
 
 
 def test_bound_of_a_share_is_exact():
-    assert protection.most_share(0, 0) == 1.0 and protection.most_share(3, 3) == 1.0
-    assert protection.most_share(0, 100) == pytest.approx(1 - 0.05**0.01, rel=1e-9)
-    assert protection.most_share(2, 10) == pytest.approx(0.506901, abs=1e-6)  # the table of Clopper and Pearson, one-sided 95 %
+    assert protection_figure.most_share(0, 0) == 1.0 and protection_figure.most_share(3, 3) == 1.0
+    assert protection_figure.most_share(0, 100) == pytest.approx(1 - 0.05**0.01, rel=1e-9)
+    assert protection_figure.most_share(2, 10) == pytest.approx(0.506901, abs=1e-6)  # the table of Clopper and Pearson, one-sided 95 %
 
 
 def test_misleading_levels_are_counted_and_drawn(tmp_path):
@@ -541,7 +541,7 @@ def test_misleading_levels_are_counted_and_drawn(tmp_path):
     folder = write_run(tmp_path / "run", pose, truth, rows=rows, settings={"integrity": {"alert_limit_m": 0.35}})
     run = Run(folder)
     errors = Errors(run)
-    lateral, longitudinal, vertical, heading = protection.counts_of(run, errors, 0.35)
+    lateral, longitudinal, vertical, heading = protection_figure.counts_of(run, errors, 0.35)
     assert (vertical.scans, vertical.levels, vertical.misleading, vertical.hazardous) == (50, 49, 1, 0)
     assert (lateral.misleading, lateral.available, longitudinal.available, heading.misleading) == (0, 49, 0, 0)
     assert run.unsafe.sum() == 1 and np.isinf(run.protection[9]).all()

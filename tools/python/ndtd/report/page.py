@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import error_figures, html_parts, map_above, protection, time_figures, trajectory_figure, worst_page, worst_scans
+from . import error_figures, html_parts, map_above, protection_figure, time_figures, trajectory_figure, worst_page, worst_scans
 from .error_figures import DEG, Errors
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
@@ -61,7 +61,7 @@ class Report:
         if np.isfinite(self.errors.sigma).any():
             out.append(error_figures.consistency(self.errors))
         if not np.isnan(self.run.protection[self.errors.compared]).all():
-            out.append(protection.stanford(self.run, self.errors, _alert_limit_m(self.run)))
+            out.append(protection_figure.stanford(self.run, self.errors, _alert_limit_m(self.run)))
         return out
 
     def html(self) -> str:
@@ -145,10 +145,10 @@ def _protection_table(run: Run, errors: Errors) -> str:
         return ""
     limit_m = _alert_limit_m(run)
     rows = [(one.name, one.scans, one.levels, one.misleading, one.hazardous, f"{one.available / max(1, one.scans):.1%}",
-             f"{one.share_most:.2g}") for one in protection.counts_of(run, errors, limit_m)]
+             f"{one.share_most:.2g}") for one in protection_figure.counts_of(run, errors, limit_m)]
     limit = f"the alert limit, {limit_m:g} m" if np.isfinite(limit_m) else "no alert limit"
     return paragraph(f"Protection levels, {limit}. Misleading: the error is above its level; hazardous: and above the limit; available: the "
-                     f"level is within it. At most: exact bound of the share that is misleading, {protection.SURE:.0%} sure, if scans were "
+                     f"level is within it. At most: exact bound of the share that is misleading, {protection_figure.SURE:.0%} sure, if scans were "
                      "independent.") + table(("", "scans", "with a level", "misleading", "hazardous", "available", "at most"), rows)
 
 
