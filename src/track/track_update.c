@@ -273,8 +273,10 @@ void ndt_track_update_from(const struct ndt_track *track, const struct ndt_track
     if (weakest)
         *weakest = m.weakest;
     memcpy(P, predicted->P, sizeof(P));
-    if (distance > track->params.gate)
+    if (distance > track->params.gate) { /* the prediction was wrong: the scan counts in full */
         widen(P, distance);
+        memcpy(m.W, m.claimed, sizeof(m.W));
+    }
     if (fuse(&m, P, out))
         set_mean_motion(before, out);
     follow_agility(predicted->is_of_scans ? distance_without_scans(track, before, out) : distance, out);
