@@ -117,6 +117,8 @@ void ndt_track_window_renew(struct ndt_track_window *window, struct ndt_track *t
     if (!ndt_track_window_ends_at(window, track) || !ndt_track_window_last_step(window))
         return;
     follow_all(window, track, 0, 0, &state);
+    /* The next prediction may lack its motion again: how far such ones go astray stays known. */
+    state.process_noise_scale = fmax(state.process_noise_scale, track->state.process_noise_scale);
     window->scans[scan_at_age(window, 0) - window->scans].state = state;
     track->state = state;
 }
