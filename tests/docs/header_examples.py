@@ -17,6 +17,8 @@ CONTEXTS = {
         struct ndt_align_result result;""",
     "ndt/newton.h": """struct ndt_newton newton; const struct ndt_newton_rules rules = {0}; struct ndt_newton_row *rows = NULL;
         const size_t capacity = 0; struct ndt_eval sums = {0};""",
+    "ndt/part_observer.h": """struct ndt_part_observer *observer; const char *isa = NULL; struct ndt_error err;
+        struct ndt_map *map = NULL; const struct ndt_parts parts = {0}; struct ndt_observation observations[1];""",
     "ndt_io/output_file.h": 'const char *path = ""; double x = 0; struct ndt_error *err = NULL;',
     "ndtd/session.h": """struct ndt_error err; struct ndt_pose_message odometry = {0}; struct ndt_scan_message scan = {0};
         struct ndt_cloud points = {0}; struct ndt_result_message result;""",
