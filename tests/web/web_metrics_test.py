@@ -331,7 +331,7 @@ def live(source, bin_dir):
             programs.append(prometheus)
             prometheus.expect("up", 1)
             prometheus.expect("ndtd_up", 0)
-            daemon = Daemon(bin_dir, folder, drive.map, **{"live.queue_depth": 8}).start()
+            daemon = Daemon(bin_dir, folder, drive.map, **{"live.queue_depth": 8, "integrity.risk": 1e-5}).start()
             programs.append(daemon)
             play(prometheus, drive, bin_dir, folder)
             dropped = check_drive(prometheus, SCANS, SCANS)
