@@ -33,7 +33,7 @@ CONTEXTS = {
     "ndt_track/track.h": """struct ndt_track track; struct ndt_track_params params = {0}; int64_t stamp_ns = 0;
         struct ndt_pose T_map_base = {0}; struct ndt_track_odometry_sample sample = {0};
         struct ndt_track_measurement measurement = {0}; struct ndt_track_state predicted, updated;""",
-    "ndt_track/track_window.h": """static struct ndt_track_window window; static struct ndt_track track; int64_t stamp_ns = 0;
+    "ndt_track/track_window.h": """static struct ndt_track_window window; static struct ndt_track track; static struct ndt_track_step step; int64_t stamp_ns = 0;
         struct ndt_track_state updated = {0}; struct ndt_track_pose pose; int is_trusted = 1;""",
 }
 
