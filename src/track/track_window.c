@@ -13,6 +13,11 @@ static const struct ndt_track_window_scan *scan_at_age(const struct ndt_track_wi
     return &window->scans[(window->head + NDT_TRACK_WINDOW_SCANS - 1 - age) % NDT_TRACK_WINDOW_SCANS];
 }
 
+static struct ndt_track_window_scan *scan_to_change(struct ndt_track_window *window, uint32_t age)
+{
+    return &window->scans[scan_at_age(window, age) - window->scans];
+}
+
 void ndt_track_window_clear(struct ndt_track_window *window)
 {
     window->head = window->count = 0;
@@ -97,7 +102,7 @@ static int must_fix(const struct ndt_track_window *window, const struct ndt_trac
 static void fix(struct ndt_track_window *window, const struct ndt_track *track)
 {
     for (uint32_t age = window->count - 1; age > 0; age--) {
-        struct ndt_track_window_scan *scan = &window->scans[scan_at_age(window, age) - window->scans];
+        struct ndt_track_window_scan *scan = scan_to_change(window, age);
         struct ndt_track_state state;
         if (scan->is_fixed)
             continue;
@@ -119,7 +124,7 @@ void ndt_track_window_renew(struct ndt_track_window *window, struct ndt_track *t
     follow_all(window, track, 0, 0, &state);
     /* The next prediction may lack its motion again: how far such ones go astray stays known. */
     state.process_noise_scale = fmax(state.process_noise_scale, track->state.process_noise_scale);
-    window->scans[scan_at_age(window, 0) - window->scans].state = state;
+    scan_to_change(window, 0)->state = state;
     track->state = state;
 }
 
@@ -132,7 +137,7 @@ void ndt_track_window_add(struct ndt_track_window *window, const struct ndt_trac
         return;
     int is_joined = window->count > 0 && window->starts == track->starts;
     if (window->count > 0) {
-        struct ndt_track_window_scan *last = &window->scans[scan_at_age(window, 0) - window->scans];
+        struct ndt_track_window_scan *last = scan_to_change(window, 0);
         const double dt_s = ndt_track_seconds(last->state.stamp_ns, track->state.stamp_ns);
         if (dt_s < -track->params.max_prediction_s) {
             ndt_track_window_clear(window);

@@ -77,8 +77,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_session_message(struct ndtd_session *session
  * newest scan or sample of the motion (stamp_ns = 0), or predicted by up to output.max_ahead_s beyond them.
  * NDT_END: there is no pose at that stamp; the line begins with the reason: no_pose, before_window, too_far_ahead,
  * not_trusted. The answer depends on the inputs so far, not on the time of the call, and changes nothing. A call
- * takes about 20 us, and 20 us for each scan after the stamp, of up to 16; a smoothed pose with odometry or an IMU
- * 40 us for each scan of the last 2 s. */
+ * takes about 3 us after the newest scan; before it, 12 us for each scan after the stamp, of up to 16, and with
+ * odometry or an IMU 23 us for each scan of the last 2 s: 0.6 ms for a stamp 1 s ago on a drive at 10 Hz. */
 NDT_MUST_CHECK enum ndt_status ndtd_session_pose_at(const struct ndtd_session *session, int64_t stamp_ns,
                                                     struct ndt_moment_message *out, struct ndt_error *err);
 /** Whether the pose of the last result may be used: the state is tracking, coasting or extending, and the pose is
