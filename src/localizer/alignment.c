@@ -36,12 +36,13 @@ void ndtd_alignment_measure(const struct ndtd_alignment *alignment, const struct
                             struct ndt_observation *of_base, struct ndt_track_measurement *out)
 {
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(&scan->T_base_sensor);
-    for (int i = 0; i < alignment->degenerate_count; i++)
+    for (int i = 0; observation && i < alignment->degenerate_count; i++)
         ndt_observation_forget(observation, alignment->degenerate[i].axis, alignment->degenerate[i].step);
-    ndt_observation_to_body(observation, &scan->T_base_sensor, of_base);
+    if (observation)
+        ndt_observation_to_body(observation, &scan->T_base_sensor, of_base);
     *out = (struct ndt_track_measurement){.T_map_base =
                                               ndt_pose_compose(&alignment->result.T_map_sensor, &T_sensor_base),
-                                          .observation = of_base,
+                                          .observation = observation ? of_base : NULL,
                                           .twist = *motion,
                                           .sweep_s = scan->sweep.end_s - scan->sweep.begin_s,
                                           .distorted_s = scan->distorted_s,
@@ -52,17 +53,16 @@ void ndtd_alignment_update(struct ndtd_alignment *alignment, const struct ndtd_s
                            const struct ndt_track *track, const struct ndt_twist *motion)
 {
     struct ndt_align_result *result = &alignment->result;
-    struct ndt_observation of_base;
+    struct ndt_track_step *step = &alignment->step;
     struct ndt_track_measurement measurement;
-    ndtd_alignment_measure(alignment, scan, motion, &result->observation, &of_base, &measurement);
-    if (!result->has_observation)
-        measurement.observation = NULL;
+    ndtd_alignment_measure(alignment, scan, motion, result->has_observation ? &result->observation : NULL,
+                           &step->observation, &measurement);
     ndt_track_update_from(track, alignment->before, &alignment->predicted, &measurement, &alignment->updated,
                           &alignment->innovation, &alignment->weakest);
-    alignment->step.is_measured = 1;
-    alignment->step.measurement = measurement;
-    if (measurement.observation)
-        alignment->step.observation = of_base;
+    step->is_measured = 1;
+    step->has_observation = measurement.observation != NULL;
+    step->measurement = measurement;
+    step->measurement.observation = NULL; /* the step outlives this alignment */
     alignment->found = alignment->updated;
     alignment->is_updated = ndt_track_state_is_plausible(&alignment->updated);
     alignment->has_innovation = measurement.observation != NULL && alignment->is_updated;

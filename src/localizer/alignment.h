@@ -42,7 +42,7 @@ void ndtd_refuse(struct ndt_align_result *result, enum ndt_outcome outcome, cons
  * converged, and its error is unknown. */
 int ndtd_outcome_is_usable(enum ndt_outcome outcome);
 /* The result as a measurement of the base, with an observation of the sensor at the pose of the result, less the
- * degenerate directions. of_base: room for that of the base, which the measurement borrows. */
+ * degenerate directions; NULL: without one. of_base: room for that of the base, which the measurement borrows. */
 void ndtd_alignment_measure(const struct ndtd_alignment *alignment, const struct ndtd_scan *scan,
                             const struct ndt_twist *motion, struct ndt_observation *observation,
                             struct ndt_observation *of_base, struct ndt_track_measurement *out);

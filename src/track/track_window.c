@@ -63,8 +63,7 @@ static void follow(const struct ndt_track *track, const struct ndt_track_state *
         *out = predicted;
         return;
     }
-    if (measurement.observation)
-        measurement.observation = &step->observation;
+    measurement.observation = step->has_observation ? &step->observation : NULL;
     ndt_track_update_from(track, before, &predicted, &measurement, out, NULL, NULL);
     if (!ndt_track_state_is_plausible(out))
         *out = scan->state;

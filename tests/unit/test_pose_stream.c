@@ -171,6 +171,7 @@ static void match(struct ndt_track_window *window, int i)
         .before_ns = track.state.stamp_ns,
         .is_measured = 1,
         .measurement = {.T_map_base = seen.pose, .observation = &observation, .is_converged = 1},
+        .has_observation = 1,
         .observation = observation};
     const int is_followed = ndt_track_window_ends_at(window, &track);
     ck_assert(ndt_track_predict(&track, seen.stamp_ns, &predicted));

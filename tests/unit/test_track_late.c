@@ -110,6 +110,7 @@ static void take_scan(int number, int is_renewed)
     const struct ndt_track_step step = {.before_ns = track.state.stamp_ns,
                                         .is_measured = 1,
                                         .measurement = scans[number],
+                                        .has_observation = 1,
                                         .observation = observation};
     const int is_followed = ndt_track_window_ends_at(&window, &track);
     ck_assert(ndt_track_predict(&track, after((double)number / SCANS_HZ), &predicted));

