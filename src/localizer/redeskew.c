@@ -88,13 +88,15 @@ enum ndt_status ndtd_deskew_passes(struct ndtd_matcher *matcher, struct ndtd_ali
                                    struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
-    for (int left = passes_left(matcher, alignment); left > 0 && status == NDT_OK; left--) {
+    const int passes = passes_left(matcher, alignment), asked_for = matcher->settings->deskew_passes - 1;
+    for (int pass = 1; pass <= passes && status == NDT_OK; pass++) {
         struct ndt_align_params params = ndtd_matcher_params(matcher, &alignment->prior);
         if (alignment->result.outcome != NDT_CONVERGED || !alignment->updated.has_twist ||
             (ndtd_has_prior(matcher->settings) && !motion_differs(matcher, alignment)))
             return NDT_OK;
         if (!ndtd_matcher_has_time(matcher, &params)) {
-            ndtd_refuse(&alignment->result, NDT_DEADLINE, "no time left for another pass of deskewing");
+            if (pass <= asked_for) /* otherwise a slow machine would refuse every scan: no motion is ever known */
+                ndtd_refuse(&alignment->result, NDT_DEADLINE, "no time left for another pass of deskewing");
             return NDT_OK;
         }
         status = align_again(matcher, alignment, &params, err);

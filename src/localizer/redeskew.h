@@ -10,7 +10,7 @@ void ndtd_add_costs(struct ndt_align_result *result, const struct ndt_align_resu
 /* Gives a result other costs. */
 void ndtd_set_costs(struct ndt_align_result *result, const struct ndt_align_result *costs);
 /* Runs the second pass of preprocess.deskew_passes = 2, and several for a scan whose motion was unknown, where they
- * pay. */
+ * pay. Without time the second pass that was asked for refuses the scan; others are left out. */
 NDT_MUST_CHECK enum ndt_status ndtd_deskew_passes(struct ndtd_matcher *matcher, struct ndtd_alignment *alignment,
                                                   struct ndt_error *err);
 /* Tries other motions for a scan that contradicts its prediction and was therefore deskewed with a wrong one: the
