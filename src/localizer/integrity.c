@@ -27,23 +27,34 @@ struct ndtd_integrity {
     uint32_t starts;
     struct ndt_track_state subsets[SUBSETS];
     struct ndt_observation parts[PARTS];
-    double share;  /* share of the last scan that fits */
-    int populated; /* octants of it with points that meet the map */
+    double share;     /* share of the last scan that fits */
+    int populated;    /* octants of it with points that meet the map */
+    double update_us; /* time that a scan took to inform the estimates, halved by each one that has no time */
 };
 
 /* ---- the factor ---- */
 
-/* Probability that |t| is larger, with 8 degrees of freedom (Abramowitz and Stegun 1964, 26.7.4). */
+/* Probability that |t| is larger, with 8 degrees of freedom: 1 - sine times the first four terms a_k c2^k of the
+ * series of 1 / sine, with c2 = 1 - sine^2 (Abramowitz and Stegun 1964, 26.7.4). Far out it is the rest of that
+ * series: the difference would cancel, and below a risk of 1e-20 the level would be too small. */
 static double tail(double t)
 {
     const double sine = t / sqrt(8 + t * t), c2 = 8 / (8 + t * t);
-    /* 1 - sine (1 + c2/2 + 3/8 c2^2 + 5/16 c2^3), without cancellation: 1 - sine = c2 / (1 + sine) */
-    return c2 / (1 + sine) - sine * c2 * (0.5 + c2 * (0.375 + c2 * 0.3125));
+    double term = 35.0 / 128 * c2 * c2 * c2 * c2, rest = 0;
+    if (c2 > 0.25)
+        return 1 - sine * (1 + c2 * (0.5 + c2 * (0.375 + c2 * 0.3125)));
+    for (int k = 4; k < 32; k++) {
+        rest += term;
+        term *= c2 * (2 * k + 1) / (2 * k + 2);
+    }
+    return sine * rest;
 }
 
 double ndtd_integrity_factor(double risk)
 {
-    double low = 0, high = 1e4;
+    double low = 0, high = 1;
+    while (tail(high) > risk)
+        high *= 2;
     for (int i = 0; i < 100; i++) {
         const double middle = 0.5 * (low + high);
         if (tail(middle) > risk)
@@ -197,6 +208,16 @@ static int update(struct ndtd_integrity *integrity, struct ndtd_pipeline *pipeli
     return 1;
 }
 
+/* Whether the deadline leaves time for an update. Without one the estimates are predicted: levels grow, but hold.
+ */
+static int has_time(struct ndtd_integrity *integrity, const struct ndtd_matcher *matcher)
+{
+    if (matcher->deadline_us <= 0 || matcher->deadline_us - ndt_clock_us() > integrity->update_us)
+        return 1;
+    integrity->update_us /= 2;
+    return 0;
+}
+
 static void predict(struct ndtd_integrity *integrity, const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
 {
     for (int i = 0; i < SUBSETS; i++) {
@@ -253,7 +274,8 @@ static int bound(const struct ndtd_integrity *integrity, const struct ndtd_pipel
         out->level[k] = 0;
         for (int i = 0; i <= SUBSETS; i++) {
             const double sigma = sqrt(separations[i].variance[k] + spread) / integrity->share;
-            out->level[k] = fmax(out->level[k], separations[i].distance[k] + integrity->factor * sigma);
+            const double level = separations[i].distance[k] + integrity->factor * sigma;
+            out->level[k] = isnan(level) ? INFINITY : fmax(out->level[k], level); /* fmax drops a NaN */
         }
     }
     for (int i = 0; i < SUBSETS; i++) {
@@ -333,10 +355,13 @@ void ndtd_integrity_follow(struct ndtd_integrity *integrity, struct ndtd_pipelin
     if (integrity->starts != pipeline->track.starts)
         integrity->is_begun = 0;
     const double start_us = ndt_clock_us();
-    if (alignment->is_updated && alignment->result.has_observation && !scan->is_late)
+    const int is_informing = alignment->is_updated && alignment->result.has_observation && !scan->is_late;
+    if (is_informing && has_time(integrity, &pipeline->matcher)) {
         integrity->is_begun = update(integrity, pipeline, alignment);
-    else if (integrity->is_begun && !scan->is_late)
+        integrity->update_us = ndt_clock_us() - start_us;
+    } else if (integrity->is_begun && !scan->is_late) {
         predict(integrity, pipeline, alignment->predicted.stamp_ns);
+    }
     record->has_protection = 1;
     const char *reason = reason_without(integrity, pipeline, record);
     if (reason) {

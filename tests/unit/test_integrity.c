@@ -7,6 +7,7 @@
 #include "integrity.h"
 #include "ndt/align.h"
 #include "ndt/part_observer.h"
+#include "pipeline_state.h"
 #include "run_tests.h"
 #include "street_drive.h"
 
@@ -297,6 +298,29 @@ TEST(a_pose_without_a_scan_has_no_level)
     ndt_buffer_free(&encoded);
 }
 
+/* A scan whose deadline has passed does not inform the estimates, which are predicted: levels grow, and stay. */
+TEST(without_time_the_level_grows)
+{
+    struct ndtd_alignment alignment = {.is_updated = 1};
+    struct ndtd_pipeline *pipeline = street_drive_pipeline(drive.map);
+    struct ndtd_scan_record record, late;
+    (void)street_drive_feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    for (size_t i = 0; i < DRIVE_SCANS; i++)
+        record = late = street_drive_feed(pipeline, NDT_MESSAGE_SCAN, &drive.scans[i]);
+    ck_assert_str_eq(record.protection.reason, "");
+    alignment.result.has_observation = 1;
+    ck_assert(
+        ndt_track_predict(&pipeline->track, pipeline->track.state.stamp_ns + DRIVE_STEP_NS, &alignment.predicted));
+    alignment.updated = alignment.predicted;
+    ndtd_pipeline_set_deadline(pipeline, 1);
+    ndtd_integrity_follow(pipeline->integrity, pipeline, &alignment, &late);
+    for (int k = 0; k < 4; k++) {
+        ck_assert_double_gt(late.protection.level[k], record.protection.level[k]);
+        ck_assert(isfinite(late.protection.level[k]));
+    }
+    ndtd_pipeline_destroy(pipeline);
+}
+
 TEST(the_factor_is_the_quantile_of_students_t)
 {
     ck_assert_double_eq_tol(ndtd_integrity_factor(0.05), 2.306004,
@@ -304,4 +328,5 @@ TEST(the_factor_is_the_quantile_of_students_t)
     ck_assert_double_eq_tol(ndtd_integrity_factor(0.001), 5.041305, 1e-6);
     ck_assert_double_gt(ndtd_integrity_factor(1e-5), 2 * 4.417); /* a Gaussian's quantile */
     ck_assert_double_gt(ndtd_integrity_factor(1e-9), ndtd_integrity_factor(1e-7));
+    ck_assert_double_eq_tol(ndtd_integrity_factor(1e-24), 2405.204361, 1e-5); /* the same formula with 120 digits */
 }
