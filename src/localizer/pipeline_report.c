@@ -155,12 +155,14 @@ static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
 {
     const struct ndt_track_restarts restarts = pipeline->track.odometry_restarts;
     const struct ndt_track_too_late too_late = pipeline->track.too_late;
+    const uint32_t starts = pipeline->track.starts;
     const struct ndt_track_state *from = ndtd_relocalizer_reference(pipeline->relocalizer);
     const int has_pose = from && ndt_track_state_is_plausible(from);
     ndt_track_init(&pipeline->track, &pipeline->settings->track);
     ndt_track_window_clear(&pipeline->window);
     pipeline->track.odometry_restarts = restarts;
     pipeline->track.too_late = too_late;
+    pipeline->track.starts = starts + 1; /* whoever followed the track sees that it began anew */
     for (int i = 0; i < NDT_TRACK_INPUT_COUNT; i++)
         pipeline->inputs[i] = (struct ndt_track_input_check){.faults = pipeline->inputs[i].faults};
     if (has_pose)

@@ -695,12 +695,14 @@ TEST(an_estimate_that_is_not_finite_begins_anew)
     feed(pipeline, 0);
     feed(pipeline, 1);
     struct ndt_track *track = (struct ndt_track *)ndtd_pipeline_track(pipeline);
+    const uint32_t starts = track->starts;
     track->state.T_map_base.t_m[0] = NAN;
     track->state.P[0] = INFINITY;
     struct ndtd_scan_record record = feed(pipeline, 2);
     ck_assert_int_ne(record.result.outcome, NDT_CONVERGED);
     ck_assert(ndtd_scan_record_is_sound(&record) && *record.result.reason);
     ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->reinitialised, 1);
+    ck_assert_uint_gt(track->starts, starts + 1); /* a new start, also for those who saw only the first */
     for (size_t i = 3; i < 6; i++)
         record = feed(pipeline, i);
     ck_assert_int_eq(record.state, NDT_STATE_TRACKING);
