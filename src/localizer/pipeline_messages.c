@@ -10,6 +10,7 @@ void ndtd_pipeline_break_intervals(struct ndtd_pipeline *pipeline)
 {
     for (int i = 0; i < NDT_TRACK_INPUT_COUNT; i++)
         ndt_track_input_check_break(&pipeline->inputs[i]);
+    pipeline->lean.last_ns = 0;
 }
 
 void ndtd_pipeline_set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start,
