@@ -139,6 +139,8 @@ void ndt_solve_refuse(struct ndt_align_result *out, enum ndt_outcome outcome, co
  * R0. */
 double ndt_solve_coverage(const struct ndt_map *map, const struct ndt_cloud *turned,
                           const struct ndt_newton *newton);
+/* The observation of sums whose derivatives are those of p, by the error d of the pose: p changes by G d. */
+void ndt_observation_from_sums(const struct ndt_information *in, const double G[36], struct ndt_observation *out);
 /* Writes the assessment of the final pose: scores, covariance, weak axes, outcome and reason. */
 void ndt_assess_result(const struct ndt_solve *solve, struct ndt_align_result *out);
 

@@ -156,18 +156,21 @@ static void transform_information(const double G[36], const double upper[21], do
     ndt_congruence(6, 6, G, full, out);
 }
 
+void ndt_observation_from_sums(const struct ndt_information *in, const double G[36], struct ndt_observation *out)
+{
+    ndt_multiply_transposed(6, 6, 1, G, in->eval.gradient, out->gradient);
+    ndt_multiply_transposed(6, 6, 1, G, in->time_gradient, out->time_gradient);
+    transform_information(G, in->eval.hessian, -1, out->curvature);
+    for (int k = 0; k < 3; k++)
+        transform_information(G, in->information[k], 1, out->information[k]);
+}
+
 static void set_observation(const struct ndt_solve *solve, struct ndt_align_result *out)
 {
-    const struct ndt_information *in = &solve->information;
-    struct ndt_observation *observation = &out->observation;
     double G[36];
     if (!solve->is_observed || !error_to_p(solve, &out->T_map_sensor, G))
         return;
-    ndt_multiply_transposed(6, 6, 1, G, in->eval.gradient, observation->gradient);
-    ndt_multiply_transposed(6, 6, 1, G, in->time_gradient, observation->time_gradient);
-    transform_information(G, in->eval.hessian, -1, observation->curvature);
-    for (int k = 0; k < 3; k++)
-        transform_information(G, in->information[k], 1, observation->information[k]);
+    ndt_observation_from_sums(&solve->information, G, &out->observation);
     out->has_observation = 1;
 }
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "align_state.h"
 #include "ndt/backend.h"
-#include "ndt/linalg.h"
 
 struct ndt_part_observer {
     struct ndt_backend *backend;
@@ -74,29 +74,15 @@ static void turn_part(const struct ndt_parts *parts, size_t part, const double R
     }
 }
 
-static void unpack(const double upper[21], double sign, double full[36])
-{
-    for (int i = 0, at = 0; i < 6; i++)
-        for (int j = i; j < 6; j++, at++)
-            full[6 * i + j] = full[6 * j + i] = sign * upper[at];
-}
-
 /* From derivatives by a translation and rotations about the axes of the map to the error of the pose in the frame
  * of the sensor: d is turned by diag(R, R). */
 static void set_observation(const struct ndt_information *in, const double R[9], struct ndt_observation *out)
 {
-    double G[36] = {0}, full[36];
+    double G[36] = {0};
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
             G[6 * i + j] = G[6 * (3 + i) + 3 + j] = R[3 * i + j];
-    ndt_multiply_transposed(6, 6, 1, G, in->eval.gradient, out->gradient);
-    ndt_multiply_transposed(6, 6, 1, G, in->time_gradient, out->time_gradient);
-    unpack(in->eval.hessian, -1, full);
-    ndt_congruence(6, 6, G, full, out->curvature);
-    for (int k = 0; k < 3; k++) {
-        unpack(in->information[k], 1, full);
-        ndt_congruence(6, 6, G, full, out->information[k]);
-    }
+    ndt_observation_from_sums(in, G, out);
 }
 
 enum ndt_status ndt_part_observer_observe(struct ndt_part_observer *observer, const struct ndt_parts *parts,
