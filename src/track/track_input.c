@@ -533,7 +533,9 @@ int ndt_track_specific_force(const struct ndt_track *track, int64_t after_ns, in
     memset(mean_mps2, 0, 3 * sizeof(*mean_mps2));
     for (uint32_t age = 0; age < track->imu.count; age++) {
         const struct ndt_track_imu_sample *sample = imu_at_age(track, age);
-        if (sample->stamp_ns <= after_ns || sample->stamp_ns > to_ns || !sample->has_acceleration)
+        if (sample->stamp_ns <= after_ns)
+            break;
+        if (sample->stamp_ns > to_ns || !sample->has_acceleration)
             continue;
         for (int i = 0; i < 3; i++)
             mean_mps2[i] += sample->acceleration_mps2[i];

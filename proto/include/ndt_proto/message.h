@@ -229,9 +229,9 @@ int ndt_state_name_is_trusted(const char *name);
 /** Bounds of the error of a pose: each error is within its level but with the probability that integrity.risk says,
  * see docs/integrity.md. */
 struct ndt_protection {
-    double
-        level[4];  /**< lateral, longitudinal, vertical [m], heading [rad], axes of the base; INFINITY: no bound */
-    int is_unsafe; /**< the horizontal level is above integrity.alert_limit_m, or there is none */
+    double level[4]; /**< lateral, longitudinal, vertical [m], heading [rad], of the base; INFINITY: no bound */
+    int is_unsafe;   /**< the horizontal level is above integrity.alert_limit_m, or there is none; 0 without a limit
+                      */
     char reason[96]; /**< why there is no level, or why the pose is unsafe; else empty */
 };
 

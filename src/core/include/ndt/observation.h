@@ -10,7 +10,7 @@
  *    direction that the scan hardly observes fades out smoothly, without a threshold. The information about the
  *    twist fades out along the same directions, and along those that the sweep itself hardly observes.
  *  - Along a direction in which the score curves less than a quarter of what the information along normals says,
- * the information fades out with the curvature; where that is negative, the scan tells nothing.
+ *    the information fades out with the curvature; where that is negative, the scan tells nothing.
  *  - The floor F, the error that is common to all points of a scan (map noise, calibration of the sensor), bounds
  *    the information: W = (A^-1 + F)^-1.
  *

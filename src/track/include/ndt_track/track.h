@@ -178,8 +178,8 @@ struct ndt_track {
     int is_measured;  /**< the state contains a scan of its stamp */
     uint32_t starts;  /**< number of times that the state was set, not followed: reset and adopt */
     struct ndt_track_odometry_ring {
-        struct ndt_track_odometry_sample
-            samples[NDT_TRACK_SAMPLES]; /**< by stamp, completed from the previous one */
+        /** By stamp, each completed from the previous one. */
+        struct ndt_track_odometry_sample samples[NDT_TRACK_SAMPLES];
         char has_own_twist[NDT_TRACK_SAMPLES];
         uint32_t head, count;
         struct ndt_track_aside aside;
