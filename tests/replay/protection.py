@@ -6,8 +6,8 @@
 Columns: scans; with a level; misleading: an error above its level, lateral, longitudinal, vertical, heading; safe: of these scans
 not `unsafe`; largest error over its level; share of the scans whose horizontal level is at most 0.3, 0.5 and 1.0 m; their median
 level, lateral and longitudinal [m]. Rows whose fault is everywhere are outside of the promise (docs/integrity.md), and are told
-apart. The exit status is 1 where a row within the promise has a misleading scan. The last lines are the sums, with the exact upper
-bound of the share of misleading scans at 95 % if scans were independent (Clopper and Pearson 1934).
+apart. The exit status is 1 where a row within the promise has a misleading scan, or no row within it has a level. The last lines are
+the sums, with the exact upper bound of the share of misleading scans at 95 % if scans were independent (Clopper and Pearson 1934).
 """
 import argparse
 import array
@@ -189,7 +189,8 @@ def main():
         where = "within the promise" if is_promised else "outside of it"
         most = f", at most {most_share(misleading, known):.2g}" if known else ""
         print(f"{where}: {misleading} misleading of {known} scans with a level{most}")
-    return int(sums[True][1] > 0)
+    levels, misleading = sums[True]
+    return int(misleading > 0 or levels == 0)
 
 
 if __name__ == "__main__":
