@@ -547,7 +547,7 @@ def test_misleading_levels_are_counted_and_drawn(tmp_path):
     assert run.unsafe.sum() == 1 and np.isinf(run.protection[9]).all()
     report = page.Report(run)
     assert report.drawings[5].name == "protection"
-    assert "the alert limit, 0.35 m" in report.html()
+    assert "the alert limit, 0.35 m" in report.html() and "or without one: 1 of 50 poses." in report.html()
 
 
 def test_odd_levels_are_none(tmp_path):

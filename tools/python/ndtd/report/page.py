@@ -146,10 +146,13 @@ def _protection_table(run: Run, errors: Errors) -> str:
     limit_m = _alert_limit_m(run)
     rows = [(one.name, one.scans, one.levels, one.misleading, one.hazardous, f"{one.available / max(1, one.scans):.1%}",
              f"{one.share_most:.2g}") for one in protection_figure.counts_of(run, errors, limit_m)]
+    compared = errors.compared
+    unsafe = f" Unsafe, by the horizontal level or without one: {int(run.unsafe[compared].sum())} of {int(compared.sum())} poses."
     limit = f"the alert limit, {limit_m:g} m" if np.isfinite(limit_m) else "no alert limit"
     return paragraph(f"Protection levels, {limit}. Misleading: the error is above its level; hazardous: and above the limit; available: the "
                      f"level is within it. At most: exact bound of the share that is misleading, {protection_figure.SURE:.0%} sure, if scans were "
-                     "independent.") + table(("", "scans", "with a level", "misleading", "hazardous", "available", "at most"), rows)
+                     f"independent.{unsafe if np.isfinite(limit_m) else ''}") + table(
+        ("", "scans", "with a level", "misleading", "hazardous", "available", "at most"), rows)
 
 
 def _cells(found: "dict[str, float]", text: Any) -> "list[str]":
