@@ -14,7 +14,7 @@ from ._version import __version__
 from .calibration import hand_eye, reading, result
 from .calibration.chain import Chain
 from .calibration.reading import Readings
-from .mapping.drive import Drive, open_drive
+from .mapping.drive import Drive, is_bag, open_drive
 
 LEAST_MOTIONS = 50
 MOST_RESIDUAL = 0.3  # of the motion itself; beyond, the sensor tells another one
@@ -116,6 +116,8 @@ def _configured_imu(settings: "dict[str, str]", drive: Drive) -> np.ndarray:
 def _check(args: argparse.Namespace) -> None:
     if args.config is not None and not Path(args.config).is_file():
         raise UsageError(f"{args.config}: no such file")
+    if args.import_options and is_bag(Path(args.recording)):
+        raise UsageError(f"{args.recording}: what follows -- is for ndt-import, which a bag does not need")
 
 
 def _read(args: argparse.Namespace, drive: Drive) -> Readings:
@@ -135,7 +137,7 @@ def calibrate(args: argparse.Namespace) -> None:
     """Reads, solves, prints."""
     _check(args)
     settings = _core.settings(args.config, options_of(args))
-    args.deskew = settings["preprocess.deskew"]
+    args.deskew, args.deskew_option = settings["preprocess.deskew"], "--set preprocess.deskew="
     with tempfile.TemporaryDirectory(prefix="ndt-calibrate-") as folder:
         drive = open_drive(args.recording, Path(folder), 0, args)
         readings = _read(args, drive)

@@ -137,9 +137,19 @@ def test_wrong_input_is_one_line(curve, straight, drive, tmp_path):
             ([curve.bag, "--map", curve.map, "--frame", "radar"], 3, "no scan of frame 'radar'; there are: lidar"),
             ([curve.bag, "--map", curve.map, "-c", "nosuch.yaml"], 2, "nosuch.yaml: no such file"),
             ([curve.bag, "--map", curve.map, "--set", "frames"], 2, "frames: not KEY=VALUE"),
+            ([curve.bag, "--map", curve.map, "--", "--topic", "/points"], 2, "what follows -- is for ndt-import, which a bag does not need"),
             ([curve.bag, "--map", curve.map, "--set", "frames.T_base_sensr=[0,0,0,0,0,0]"], 3, "did you mean 'frames.T_base_sensor'?")):
         said = calibrate(*words, code=code)
         assert said.startswith("ndt-calibrate: ") and wanted in said and said.count("\n") == 1, said
+
+
+def test_points_without_times_are_told_the_option(straight, tmp_path):
+    bag = tmp_path / "untimed.bag"
+    with ndtd.BagWriter(str(bag)) as writer:
+        for kind, message in messages_of(straight.bag):
+            write(writer, kind, {**message, "time_s": None} if kind == "scan" else message)
+    said = calibrate(bag, "--map", straight.map, "--set", "preprocess.deskew=time", code=3)
+    assert "its points have no times; --set preprocess.deskew=azimuth_cw, azimuth_ccw or off need none" in said
 
 
 def test_odometry_of_another_drive_is_told(curve, tmp_path):

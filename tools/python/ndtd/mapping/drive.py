@@ -140,8 +140,8 @@ def first_scan(drive: Drive) -> "dict[str, Any]":
 def open_drive(recording: str, work: Path, number: int, options: Any) -> Drive:
     """Imports a recording where it is no bag, and finds how its scans were measured.
 
-    options: frame, deskew, import_options of the command line."""
-    path = Path(recording)
+    options: frame, deskew, import_options of the command line; deskew_option: how it is given there."""
+    path, option = Path(recording), getattr(options, "deskew_option", "--deskew ")
     if not path.exists():
         raise MappingError(f"{recording}: no such file or folder")
     drive = Drive(recording, path if is_bag(path) else work / f"drive{number}.bin")
@@ -156,9 +156,9 @@ def open_drive(recording: str, work: Path, number: int, options: Any) -> Drive:
         drive.deskew = "time" if first["time_s"] is not None else scan_turn(first["points"])
         if drive.deskew == "off":
             print(f"note: {recording}: its points have no times, and their order does not tell how the sensor turns: they are "
-                  "not deskewed; --deskew azimuth_cw or azimuth_ccw tells it (KITTI: azimuth_cw)", file=sys.stderr)
+                  f"not deskewed; {option}azimuth_cw or azimuth_ccw tells it (KITTI: azimuth_cw)", file=sys.stderr)
     if options.deskew == "time" and first["time_s"] is None:
-        raise MappingError(f"{recording}: its points have no times; --deskew azimuth_cw, azimuth_ccw or off need none")
+        raise MappingError(f"{recording}: its points have no times; {option}azimuth_cw, azimuth_ccw or off need none")
     if drive.scans > 1:
         between_s = float(np.median(np.diff(np.array(drive.stamps_ns)))) * 1e-9
         if LEAST_SWEEP_S <= between_s <= MOST_SWEEP_S:
