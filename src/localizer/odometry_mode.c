@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends.h"
+#include "ndt/linalg.h"
 #include "ndt_odometry/odometry.h"
 #include "ndtd/scan_times.h"
 
@@ -20,6 +21,7 @@ struct way {
     int count;
     int64_t stamp_ns[2]; /* newer one last */
     double t_m[2][3];
+    double v_mps[3]; /* velocity at the newer one, in the axes of the odometry */
 };
 
 struct ndtd_odometry_mode {
@@ -161,19 +163,29 @@ static const char *why_foreign(const struct ndtd_odometry_mode *mode, const stru
 
 /* ---- the way ---- */
 
-/* Whether a step takes an acceleration that no person or vehicle has. */
+/* Whether a step takes an acceleration that no person or vehicle has. A slip to the next door that takes several
+ * scans is half of it by the way; then the velocity decides, which alone may be that of a scan deformed by a turn.
+ */
 static int has_jumped(struct way *way, const struct ndt_odometry_result *found)
 {
     const double *t_m = found->T_odom_reference.t_m;
+    double R[9], v_mps[3];
     int jumps = 0;
+    ndt_pose_rotation(&found->T_odom_reference, R);
+    ndt_multiply(3, 3, 1, R, found->twist.v_mps, v_mps);
     if (way->count == 2) {
         const double before_s = fmax(ndt_track_seconds(way->stamp_ns[0], way->stamp_ns[1]), 1e-3),
                      now_s = fmax(ndt_track_seconds(way->stamp_ns[1], found->reference_ns), 1e-3);
-        double off2 = 0;
-        for (int i = 0; i < 3; i++)
+        double off2 = 0, faster2 = 0;
+        for (int i = 0; i < 3; i++) {
             off2 += pow(t_m[i] - way->t_m[1][i] - (way->t_m[1][i] - way->t_m[0][i]) * now_s / before_s, 2);
-        jumps = sqrt(off2) > JUMP_M + MOST_MPS2 * now_s * (now_s + before_s) / 2;
+            faster2 += pow(v_mps[i] - way->v_mps[i], 2);
+        }
+        const double most_m = JUMP_M + MOST_MPS2 * now_s * (now_s + before_s) / 2,
+                     most_mps = JUMP_M / now_s + MOST_MPS2 * now_s;
+        jumps = sqrt(off2) > most_m || (sqrt(off2) > most_m / 2 && sqrt(faster2) > most_mps);
     }
+    memcpy(way->v_mps, v_mps, sizeof(way->v_mps));
     if (way->count == 2) {
         way->stamp_ns[0] = way->stamp_ns[1];
         memcpy(way->t_m[0], way->t_m[1], sizeof(way->t_m[0]));

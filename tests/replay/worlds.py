@@ -3,7 +3,7 @@
 
     worlds.py BIN_DIR [--set NAME] [--rows NAME;NAME...] [--seeds FIRST-LAST] [--scans N] [--starts LIST] [--quick]
               [--jobs N] [--drives DIR] [--json FILE] [--most-evaluations N]
-              [--least-converged N] [--wrong-maps] [-- OPTIONS OF ndtd...]
+              [--least-converged N] [--most-off N] [--wrong-maps] [-- OPTIONS OF ndtd...]
 
 Sets of rows; --rows takes those whose name contains one of the texts:
   worlds   other days, views and rates of the scans, hanging sensors, sparse maps
@@ -322,6 +322,7 @@ def read_command_line():
     parser.add_argument("--json")
     parser.add_argument("--most-evaluations", type=float, help="exit status 1 where scans need more, on average")
     parser.add_argument("--least-converged", type=int, default=0, help="exit status 1 where fewer scans converge")
+    parser.add_argument("--most-off", type=int, help="exit status 1 where more scans are off")
     parser.add_argument("--wrong-maps", action="store_true")
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     args = parser.parse_args(sys.argv[1:end])
@@ -367,7 +368,8 @@ def main():
     costs = [count for _, _, figures in results for count in figures["evaluations"]]
     is_dear = args.most_evaluations is not None and sum(costs) > args.most_evaluations * len(costs)
     has_declined = sum(figures["converged"] for _, _, figures in results) < args.least_converged
-    return int(is_dear or has_declined or any(figures["wrong"] or figures.get("is_lost") for _, _, figures in results))
+    is_off = args.most_off is not None and sum(figures["off"] for _, _, figures in results) > args.most_off
+    return int(is_dear or has_declined or is_off or any(figures["wrong"] or figures.get("is_lost") for _, _, figures in results))
 
 
 if __name__ == "__main__":
