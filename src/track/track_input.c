@@ -175,7 +175,7 @@ static void append_odometry(struct ndt_track *track, struct ndt_track_odometry_s
     if (ring->count == 0)
         complete_first(&sample);
     ring->samples[ring->head] = sample;
-    ring->has_own_twist[ring->head] = (char)has_own_twist;
+    ring->has_own_twist[ring->head] = (uint8_t)has_own_twist;
     ring->head = (ring->head + 1) % NDT_TRACK_SAMPLES;
     if (ring->count < NDT_TRACK_SAMPLES)
         ring->count++;
@@ -218,7 +218,7 @@ static void insert_odometry(struct ndt_track *track, struct ndt_track_odometry_s
         ring->has_own_twist[index_at(ring->head, age)] = ring->has_own_twist[index_at(ring->head, age + 1)];
     }
     ring->samples[index_at(ring->head, place)] = sample;
-    ring->has_own_twist[index_at(ring->head, place)] = (char)has_own_twist;
+    ring->has_own_twist[index_at(ring->head, place)] = (uint8_t)has_own_twist;
     for (uint32_t age = place; age-- > 0;) {
         (void)complete_again(track, age, odometry_at_age(track, age + 1), &next);
         ring->samples[index_at(ring->head, age)] = next;

@@ -122,7 +122,7 @@ static void encode_moving_scan(const struct ndt_twist *twist, struct ndt_buffer 
     must(world_scan(&cloud, &world, 100, 6000, &drive.truth[0], 40, &err));
     must(ndt_cloud_reserve(&cloud, cloud.count, NDT_CLOUD_TIME, &err));
     for (size_t i = 0; i < cloud.count; i++) {
-        const double time_s = 0.05 * cos(3 * atan2(cloud.y_m[i], cloud.x_m[i]));
+        const double time_s = 0.05 * cos(3 * atan2((double)cloud.y_m[i], (double)cloud.x_m[i]));
         const struct ndt_pose back = ndt_pose_exp(twist, -time_s);
         const double p[3] = {cloud.x_m[i], cloud.y_m[i], cloud.z_m[i]};
         double moved[3];

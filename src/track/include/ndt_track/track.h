@@ -180,7 +180,7 @@ struct ndt_track {
     struct ndt_track_odometry_ring {
         /** By stamp, each completed from the previous one. */
         struct ndt_track_odometry_sample samples[NDT_TRACK_SAMPLES];
-        char has_own_twist[NDT_TRACK_SAMPLES];
+        uint8_t has_own_twist[NDT_TRACK_SAMPLES];
         uint32_t head, count;
         struct ndt_track_aside aside;
         struct ndt_track_odometry_sample aside_sample;
