@@ -22,7 +22,7 @@ struct ndtd_last_scan {
     char frame_id[NDT_PROTO_MAX_NAME + 1];
 };
 
-/* What an IMU has measured besides the acceleration and the gravity of the poses, over intervals between scans. */
+/* The difference between the force that an IMU measures and the one that the poses expect, summed between scans. */
 struct ndtd_lean {
     int64_t last_ns;                 /* stamp of the last scan that is tracked; 0: none */
     double last_mps[3], expected[3]; /* velocity and expected force there */

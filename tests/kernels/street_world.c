@@ -182,3 +182,23 @@ struct ndt_pose world_perturb(struct ndt_random *random, const struct ndt_pose *
         moved.t_m[i] += shift * direction[i];
     return moved;
 }
+
+enum ndt_status world_sweep(struct ndt_cloud *scan, const struct ndt_twist *twist, double sweep_s,
+                            struct ndt_error *err)
+{
+    const enum ndt_status status = ndt_cloud_reserve(scan, scan->count, NDT_CLOUD_TIME, err);
+    if (status != NDT_OK)
+        return status;
+    for (size_t i = 0; i < scan->count; i++) {
+        const double at_s = sweep_s * ((double)i / (double)scan->count - 0.5);
+        const struct ndt_pose back = ndt_pose_exp(twist, -at_s);
+        const double x[3] = {scan->x_m[i], scan->y_m[i], scan->z_m[i]};
+        double moved[3];
+        ndt_pose_apply(&back, x, moved);
+        scan->x_m[i] = (float)moved[0];
+        scan->y_m[i] = (float)moved[1];
+        scan->z_m[i] = (float)moved[2];
+        scan->time_s[i] = (float)at_s;
+    }
+    return NDT_OK;
+}

@@ -37,6 +37,10 @@ NDT_MUST_CHECK enum ndt_status world_build_map(struct ndt_map **out, const struc
 NDT_MUST_CHECK enum ndt_status world_scan(struct ndt_cloud *out, const struct world *world, uint64_t seed,
                                           size_t count, const struct ndt_pose *T_world_sensor, double range_m,
                                           struct ndt_error *err);
+/* Moves the points of a scan as in a sensor that moves by `twist` within a sweep of sweep_s: each point is seen at
+ * its own time, in the order of the points, with the stamp in the middle. */
+NDT_MUST_CHECK enum ndt_status world_sweep(struct ndt_cloud *scan, const struct ndt_twist *twist, double sweep_s,
+                                           struct ndt_error *err);
 /* A pose on the road: `s` in [0, 1] along the street, heading, roll and pitch of a few degrees. */
 struct ndt_pose world_pose(const struct world *world, double s, double heading_rad);
 /* `pose` moved by up to shift_m in a random direction and turned by up to turn_rad about a random axis;

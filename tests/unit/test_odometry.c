@@ -67,23 +67,6 @@ static void measure(size_t i)
     must(world_scan(&scan, &world, 100 + i, POINTS, &pose, 40, &err));
 }
 
-/* Moves points as in a sensor that turns once while the vehicle moves: each point of the scan at its own time. */
-static void sweep(void)
-{
-    must(ndt_cloud_reserve(&scan, scan.count, NDT_CLOUD_TIME, &err));
-    for (size_t i = 0; i < scan.count; i++) {
-        const double at_s = SWEEP_S * ((double)i / (double)scan.count - 0.5);
-        const struct ndt_pose back = ndt_pose_exp(&DRIVING, -at_s);
-        const double x[3] = {scan.x_m[i], scan.y_m[i], scan.z_m[i]};
-        double moved[3];
-        ndt_pose_apply(&back, x, moved);
-        scan.x_m[i] = (float)moved[0];
-        scan.y_m[i] = (float)moved[1];
-        scan.z_m[i] = (float)moved[2];
-        scan.time_s[i] = (float)at_s;
-    }
-}
-
 static void add(int64_t stamp_ns)
 {
     must(ndt_odometry_add_scan(odometry, stamp_ns, &scan, &result, &err));
@@ -125,7 +108,7 @@ static void drive_sweeps(size_t count, double *most_m)
     *most_m = 0;
     for (size_t i = 0; i < count; i++) {
         measure(i);
-        sweep();
+        must(world_sweep(&scan, &DRIVING, SWEEP_S, &err));
         add(stamp_of(i));
         *most_m = fmax(*most_m, error_m(i));
     }
@@ -159,7 +142,7 @@ TEST(test_it_begins_where_another_estimator_is)
     for (size_t i = 5; i < 25; i++) {
         const struct ndt_pose expected = truth(i);
         measure(i);
-        sweep();
+        must(world_sweep(&scan, &DRIVING, SWEEP_S, &err));
         add(stamp_of(i));
         ck_assert_int_eq(result.outcome, NDT_CONVERGED);
         most_m = fmax(most_m, ndt_pose_distance_m(&result.T_odom_base, &expected));

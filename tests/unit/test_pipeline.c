@@ -120,18 +120,7 @@ static void encode_moving_scan(const struct ndt_twist *twist, struct ndt_buffer 
     struct ndt_cloud cloud;
     ndt_cloud_init(&cloud);
     must(world_scan(&cloud, &world, 100, 6000, &drive.truth[0], 40, &err));
-    must(ndt_cloud_reserve(&cloud, cloud.count, NDT_CLOUD_TIME, &err));
-    for (size_t i = 0; i < cloud.count; i++) {
-        const double time_s = 0.05 * cos(3 * atan2((double)cloud.y_m[i], (double)cloud.x_m[i]));
-        const struct ndt_pose back = ndt_pose_exp(twist, -time_s);
-        const double p[3] = {cloud.x_m[i], cloud.y_m[i], cloud.z_m[i]};
-        double moved[3];
-        ndt_pose_apply(&back, p, moved);
-        cloud.x_m[i] = (float)moved[0];
-        cloud.y_m[i] = (float)moved[1];
-        cloud.z_m[i] = (float)moved[2];
-        cloud.time_s[i] = (float)time_s;
-    }
+    must(world_sweep(&cloud, twist, 0.1, &err));
     must(ndt_scan_encode(frame, &message, &cloud, &err));
     ndt_cloud_free(&cloud);
 }
